@@ -10,7 +10,7 @@ that need them.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from core.explain.cuts import explain_cut
     from core.explain.details import explain_stage
     from core.explain.figures import share
-    from core.explain.grammar import GrammarFigures, explain_grammar, grammar_figures
+    from core.explain.grammar import GrammarFigures, beam_grammar_figures, explain_grammar, grammar_figures
     from core.explain.media import medium_label, medium_part, medium_place, medium_sentence
-    from core.explain.rounds import explain_choice, explain_draft, explain_pool, explain_round
+    from core.explain.rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.supposed import explain_what_if
     from core.explain.tokens import explain_token
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from core.models.takes import Takes
     from core.native.building import Quickened, quick_standing, quicken
     from core.native.library import switch_quick_steps
-    from core.processors.order import usual_stages
+    from core.processors.order import stage_order
     from core.processors.wording import stage_label, stage_phrase
     from core.remote.model import RemoteModel
     from core.request import Request
@@ -85,6 +85,7 @@ __all__ = [
     "WhatIf",
     "as_code",
     "attention",
+    "beam_grammar_figures",
     "beginning",
     "blueprint",
     "caches",
@@ -139,13 +140,13 @@ __all__ = [
     "shared_length",
     "sizes",
     "stage_label",
+    "stage_order",
     "stage_phrase",
     "strategies",
     "stream",
     "switch_quick_steps",
     "together",
     "trace",
-    "usual_stages",
     "watermark_found",
     "weights_cost",
     "what_if",
@@ -194,6 +195,7 @@ _HOMES = {
     "WatermarkFound": "core.explain.watermarks",
     "as_code": "core.code.script",
     "attention": "core.inside.attention",
+    "beam_grammar_figures": "core.explain.grammar",
     "beginning": "core.shorten",
     "blueprint": "core.models.blueprint",
     "cut_short": "core.shorten",
@@ -241,10 +243,10 @@ _HOMES = {
     "share": "core.explain.figures",
     "shared_length": "core.caches.prefixes.store",
     "stage_label": "core.processors.wording",
+    "stage_order": "core.processors.order",
     "stage_phrase": "core.processors.wording",
     "stream": "core.running",
     "together": "core.explain.sentence",
-    "usual_stages": "core.processors.order",
     "why_missing": "core.extras",
     "what_if": "core.supposing",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
@@ -254,9 +256,9 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
-        value: Any = importlib.import_module(_MODULES[name])
+        value: object = importlib.import_module(_MODULES[name])
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:

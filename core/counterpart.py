@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from resources.language import tr
 
@@ -13,7 +12,7 @@ from resources.language import tr
 class Counterpart:
     """What `generate` is given for a strategy or a cache beside the settings that both know by the same name."""
 
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     missing: str = ""
     """Why `generate` cannot do the same, as a sentence; empty where it can."""
     note: str = ""

@@ -9,8 +9,12 @@ from typing import Any, Literal, NamedTuple
 from core.errors import ParameterError
 from core.extras import Extra
 from core.grammar.setting import problem
+from core.shorten import cut_short
 from core.token_values import SHAPES, Form, fits, ids_in
 from resources.language import mark, tr
+
+_QUOTED = 60
+"""Most characters of a value that an error repeats."""
 
 Settings = Mapping[str, Any]
 """Values by the names of their settings; which types they have, each `Parameter` says."""
@@ -57,9 +61,15 @@ def check(parameter: Parameter, value: object) -> None:
     """Type and range of one setting. Raises ParameterError naming both."""
     wrong = _CHECKS[parameter.kind](parameter, value)
     if wrong is not None:
-        shown = f"“{value}”" if isinstance(value, str) else shortened(value)
+        shown = quoted(value) if isinstance(value, str) else shortened(value)
         cause = wrong.cause.format(title=tr(parameter.title), parameter=parameter.name, value=shown)
         raise ParameterError(cause, wrong.remedy, parameter.name)
+
+
+def quoted(text: str) -> str:
+    """A text as an error quotes it: short, and without what would break the line or speak to a terminal."""
+    signs = (sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text[: _QUOTED + 1])
+    return f"“{cut_short(''.join(signs), _QUOTED)}”"
 
 
 def shortened(value: object) -> str:
@@ -68,7 +78,7 @@ def shortened(value: object) -> str:
         words = repr(value)
     except ValueError:  # Python does not write numbers of more than 4,300 digits
         return tr("a number of thousands of digits")
-    return words if len(words) <= 60 else f"{words[:59]}…"
+    return words if len(words) <= _QUOTED else f"{words[: _QUOTED - 1]}…"
 
 
 def it_knows(names: Iterable[str]) -> str:
@@ -100,12 +110,17 @@ def _range(parameter: Parameter) -> str:
     if low is None or high is None:
         return tr("It must be a whole number.") if is_whole else tr("It must be a number.")
     sentence = {
-        (True, True): mark("It must be a whole number above {low:g} to {high:g}."),
-        (True, False): mark("It must be a whole number from {low:g} to {high:g}."),
-        (False, True): mark("It must be a number above {low:g} to {high:g}."),
-        (False, False): mark("It must be a number from {low:g} to {high:g}."),
+        (True, True): mark("It must be a whole number above {low} to {high}."),
+        (True, False): mark("It must be a whole number from {low} to {high}."),
+        (False, True): mark("It must be a number above {low} to {high}."),
+        (False, False): mark("It must be a number from {low} to {high}."),
     }[is_whole, parameter.exclusive]
-    return tr(sentence).format(low=low, high=high)
+    return tr(sentence).format(low=_limit(low), high=_limit(high))
+
+
+def _limit(value: float) -> str:
+    """`1,000,000`, `0.05`."""
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
 def _truth(parameter: Parameter, value: object) -> _Wrong | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.errors import CacheError, ParameterError, StrategyError
 from core.parameter import Parameter, Settings, check, shortened
-from core.request import Request
+from core.request import Request, check_request
 from resources.language import mark, tr
 
 _FIELDS = (
@@ -20,6 +20,7 @@ _FIELDS = (
 
 def check_fields(request: Request) -> None:
     """Raises ParameterError, StrategyError, CacheError naming the field."""
+    check_request(request)
     for parameter in _FIELDS:
         check(parameter, getattr(request, parameter.name))
     if not (request.strategy is None or isinstance(request.strategy, str)):

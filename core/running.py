@@ -16,7 +16,7 @@ from core.defaults import non_default
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
 from core.guard import guarded
 from core.memory.fallback import with_fallback
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.remote import running as elsewhere
 from core.remote.model import RemoteModel
 from core.request import Request, check_request
@@ -64,6 +64,7 @@ def stream(
     if isinstance(model, RemoteModel):
         events = elsewhere.stream(model, request, cancel)
     else:
+        check_model(model)
         decode = partial(_decode, prefixes=prefixes, kept=scores)
         events = guarded(model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes))
     return feed(streamer, events) if streamer is not None else events

@@ -24,7 +24,7 @@ from core.decoding.whole_text import CACHE, WholeText
 from core.errors import ComparisonError
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
 from core.guard import guarded
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.models.text import TextStream
 from core.parameter import Settings
 from core.remote import scoring as elsewhere
@@ -75,6 +75,7 @@ def score_stream(
                 tr("Score it with a model in this machine's memory."),
             )
         return elsewhere.score_stream(model, text_or_ids, top_n, given, cancel)
+    check_model(model)
     return guarded(model, partial(
         _score, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark or {}
     ))  # fmt: skip

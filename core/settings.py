@@ -9,7 +9,7 @@ from transformers import GenerationConfig
 from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import ParameterError, StrategyError
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.parameter import Parameter, Settings, check, it_knows, shortened
 from core.request import Request
 from core.request_fields import check_fields, settings_by_name
@@ -32,6 +32,7 @@ _ALWAYS = (
 
 def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
     """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
+    check_model(model)
     check_fields(request)
     _check_drafters(request)
     wanted = _given_config(request)

@@ -22,8 +22,9 @@ from core.decoding.witnesses import with_details
 from core.errors import ParameterError, StrategyError
 from core.events import TokenChosen
 from core.guard import guarded
-from core.models.model import LoadedModel
-from core.parameter import Settings, it_knows
+from core.inside.question import token_ids
+from core.models.model import LoadedModel, check_model
+from core.parameter import Settings, it_knows, shortened
 from core.request import Request
 from core.settings import resolve
 from core.strategies.base import Strategy
@@ -68,21 +69,37 @@ def what_if(
     Raises StrategyError for what decides more than one token at a time (beams), ParameterError for unknown settings
     and those that leave no token, and what `stream` does.
     """
-    (found,) = guarded(model, partial(_asked, model, request, list(ids), step, changes or {}, sequence, scores))
+    check_model(model)
+    if not isinstance(changes, Mapping | None):
+        raise ParameterError(
+            tr("changes is {value}, and not settings by their names.").format(value=shortened(changes)),
+            tr("Give them as in {example}.").format(example='{"top_p": 0.5}'),
+            "changes",
+        )
+    known = token_ids(model, ids)
+    _check_place("step", step, len(known) + 1)
+    (found,) = guarded(model, partial(_asked, model, request, known, step, changes or {}, sequence, scores))
     return found
+
+
+def _check_place(name: str, value: object, count: int) -> None:
+    """Raises ParameterError unless it is one of so many places, from 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:
+        raise ParameterError(
+            tr("{name} is {value}, and can be 0 to {last:,}.").format(
+                name=name, value=shortened(value), last=count - 1
+            ),
+            tr("Ask for one of these."),
+            name,
+        )
 
 
 def _asked(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
     scores: KeptScores | None,
 ) -> Iterator[WhatIf]:  # fmt: skip
-    if not 0 <= step <= len(ids):
-        raise ParameterError(
-            tr("The text has {count:,} tokens, and step {step:,} was asked for.").format(count=len(ids), step=step + 1),
-            tr("Ask for a step of the text."),
-            "step",
-        )
     strategy, config = resolve(model, request)
+    _check_place("sequence", sequence, int(config.num_return_sequences or 1))
     before, after = (_Side(model, each) for each in (request, _changed(request, strategy, changes)))
     whole = before.remembers or after.remembers
     entering, is_kept = _entering(before.run, ids, step, sequence, scores, whole)

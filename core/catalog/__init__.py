@@ -7,7 +7,7 @@ core.load(core.catalog.download("owner/name", progress=print))
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from core.catalog.checking import verify
@@ -91,7 +91,7 @@ _OF_THE_HUB = {
 """All else is what `core.models.catalog` knows of this disk."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'core.catalog' has no attribute {name!r}")
     return getattr(importlib.import_module(_OF_THE_HUB.get(name, "core.models.catalog")), name)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from core.catalog.found import is_digest
 from core.catalog.hub import check_name
 from core.catalog.progress import FINISHED, VERIFYING, Meter, Progress
 from core.catalog.transfer import digest_of
 from core.models.catalog import locate
 from core.models.files import size_of
-
-_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def verify(
@@ -41,7 +39,7 @@ def _files(snapshot: Path) -> Iterator[tuple[str, Path]]:
     """Path in the repository, and where its bytes are; a link to nowhere too."""
     for pointer in sorted(snapshot.rglob("*")):
         blob = pointer.resolve()
-        if not pointer.is_dir() and _DIGEST.fullmatch(blob.name):
+        if not pointer.is_dir() and is_digest(blob.name):
             yield pointer.relative_to(snapshot).as_posix(), blob
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,8 @@ from core.catalog.progress import FINISHED, Meter, Progress
 from core.catalog.selection import is_index, is_safe, select
 from core.catalog.shelf import Shelf
 from core.catalog.transfer import Way, fetch
-from core.errors import PickledWeightsError, TransferError
+from core.errors import CorruptWeightsError, PickledWeightsError, TransferError
+from core.models.weights import shards
 from resources.language import tr
 
 
@@ -75,9 +75,14 @@ def _check_weights(model: HubModel) -> None:
 def _check_shards(model: HubModel, index: Path) -> None:
     """That every file the index names is one of those that are taken."""
     try:
-        named = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-    except (ValueError, TypeError, KeyError, AttributeError, OSError):
-        named = {"?"}
+        named = shards(index)
+    except CorruptWeightsError as error:
+        raise TransferError(
+            tr("The weights of “{name}” are not whole on the hub: {reason}").format(
+                name=model.name, reason=error.cause
+            ),
+            tr("Choose another model, or tell its owner."),
+        ) from error
     there = {file.path for file in model.files}
     if missing := sorted(str(shard) for shard in named if shard not in there or not is_safe(str(shard))):
         raise TransferError(

@@ -3,7 +3,6 @@ fetched."""
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.catalog import hub
-from core.catalog.found import HubFile, HubModel
+from core.catalog.found import HubFile, HubModel, is_digest
 from core.catalog.selection import select
 from core.errors import AccessError, HubError, NoNetworkError, NotOnHubError, TokenscopeError, TransferError
 from core.models.entry import family, shape
@@ -35,7 +34,6 @@ _TOKENS = 2048
 """Of the text whose keys and values are reckoned in."""
 _COARSER = ("bfloat16", "int8", "int4")
 _AT_ONCE = 6
-_HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def search(text: str, limit: int = LIMIT) -> tuple[HubModel, ...]:
@@ -71,6 +69,7 @@ def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> Hub
         licence=_licence(info),
         size=sum(file.size for file in chosen.taken),
         architecture=family(info.config or {}),
+        family=family(info.config or {}),
         downloads=info.downloads or 0,
         gated=bool(info.gated),
         private=bool(info.private),
@@ -177,7 +176,7 @@ def _file(name: str, sibling: RepoSibling) -> HubFile:
 
 def _hexadecimal(name: str, digits: str | None) -> str:
     """A commit or a digest becomes the name of a file: it is nothing else."""
-    if digits is None or not _HEX.fullmatch(digits):
+    if digits is None or not is_digest(digits):
         raise _untold(name, str(digits))
     return digits
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def is_digest(digits: str) -> bool:
+    """A commit, or a file's SHA-1 or SHA-256, in hexadecimal digits: fit to be the name of a file."""
+    return _DIGEST.fullmatch(digits) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,8 @@ class HubModel:
     """Those that it leaves on the hub."""
     pickled: bool
     """Its weights are pickles, which have to be allowed."""
+    family: str = ""
+    """Its type as a name."""
     judged: bool = False
     """Whether the following are known."""
     parameters: int = 0

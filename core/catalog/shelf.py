@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from core.catalog import faults
-from core.catalog.found import HubFile, HubModel
+from core.catalog.found import HubFile, HubModel, is_digest
 from core.errors import HubError, ModelFileError
 from core.models.files import read_json, size_of
 from core.models.hub import hub_cache
@@ -27,7 +26,6 @@ from core.models.json_types import Json
 from resources.language import tr
 
 NOTE = "tokenscope.json"
-_DIGEST = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 SPARE_BYTES = 64 * 2**20
 """That a download leaves free on the disk."""
 
@@ -140,7 +138,7 @@ class Shelf:
 def _noted(kept: Json) -> HubFile | None:
     """A file as it was noted; None for anything else."""
     match kept:
-        case {"path": str(path), "size": int(size), "digest": str(digest)} if _DIGEST.fullmatch(digest):
+        case {"path": str(path), "size": int(size), "digest": str(digest)} if is_digest(digest):
             return HubFile(path, size, digest)
     return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from core import caches
 from core.code.literals import Constructed, call, literal, mapping, paragraph
@@ -47,7 +46,7 @@ def is_constructed(value: object) -> bool:
     return isinstance(value, Constructed)
 
 
-def _settings(request: Request, plain: Plain, source: Source) -> dict[str, Any]:
+def _settings(request: Request, plain: Plain, source: Source) -> dict[str, object]:
     """Those that a run by this name, or by these flags, would not have by itself."""
     if request.strategy is None:
         return differing(plain.settings, source.own, DEFAULTS)
@@ -55,7 +54,7 @@ def _settings(request: Request, plain: Plain, source: Source) -> dict[str, Any]:
     return differing(free, plain.strategy.defaults, source.own, DEFAULTS)
 
 
-def _fields(request: Request, plain: Plain, settings: dict[str, Any], drafts: Sequence[Source]) -> dict[str, str]:
+def _fields(request: Request, plain: Plain, settings: dict[str, object], drafts: Sequence[Source]) -> dict[str, str]:
     backend = caches.registry[request.cache]
     found: dict[str, object] = {
         "options": changed_options(plain.strategy.parameters, request.options),

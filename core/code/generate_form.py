@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from core.code.core_form import is_constructed, prompt_of
 from core.code.literals import call, literal, quoted
@@ -86,7 +85,7 @@ class _Prompt:
         return ["for row in outputs:", f"    print({shown})"] if self._several else [f"print({shown})"]
 
 
-def _imports(source: Source, settings: dict[str, Any], prompt: _Prompt) -> list[str]:
+def _imports(source: Source, settings: dict[str, object], prompt: _Prompt) -> list[str]:
     head = "AutoModelForSeq2SeqLM" if source.is_encoder_decoder else "AutoModelForCausalLM"
     classes = {type(value).__name__ for value in settings.values() if is_constructed(value)}
     names = sorted({head, *classes, *(["AutoTokenizer"] if prompt.tokenizer else [])})
@@ -101,12 +100,12 @@ def _load(source: Source) -> str:
     return made if source.device in ("auto", "cpu") else f"{made}.to({quoted(source.device)})"
 
 
-def _drafting(name: str, settings: dict[str, Any]) -> list[str]:
+def _drafting(name: str, settings: dict[str, object]) -> list[str]:
     return [f"{name}.generation_config.{setting} = {literal(value)}" for setting, value in settings.items()]
 
 
 def _generation(
-    request: Request, plain: Plain, settings: dict[str, Any], prompt: _Prompt, drafts: bool, foreign: bool
+    request: Request, plain: Plain, settings: dict[str, object], prompt: _Prompt, drafts: bool, foreign: bool
 ) -> list[str]:  # fmt: skip
     named = {name: literal(value) for name, value in settings.items()}
     if drafts:

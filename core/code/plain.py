@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from core import strategies
 from core.code.source import Source
@@ -45,7 +44,7 @@ def plain_of(request: Request, source: Source, drafts: bool) -> Plain:
     return Plain(strategy, {name: value for name, value in settings.items() if name not in idle}, samples)
 
 
-def differing(settings: Settings, *defaults: Settings) -> dict[str, Any]:
+def differing(settings: Settings, *defaults: Settings) -> dict[str, object]:
     """What of `settings` is another value than the first of `defaults` that knows its name has."""
     missing = object()
     return {
@@ -56,13 +55,13 @@ def differing(settings: Settings, *defaults: Settings) -> dict[str, Any]:
     }
 
 
-def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dict[str, Any]:
+def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dict[str, object]:
     """The options that are not as their parameters have them."""
     defaults = {parameter.name: parameter.default for parameter in parameters}
     return {name: value for name, value in options.items() if value is not None and value != defaults.get(name)}
 
 
-def _given(request: Request) -> Mapping[str, Any]:
+def _given(request: Request) -> Mapping[str, object]:
     if request.config is None or isinstance(request.config, Mapping):
         return request.config or {}
     return vars(request.config)

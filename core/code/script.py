@@ -15,11 +15,11 @@ from core.code.plain import Plain, plain_of
 from core.code.source import Source, source_of, writes_otherwise
 from core.counterpart import Counterpart
 from core.defaults import DEFAULTS
-from core.errors import CacheError, ParameterError
+from core.errors import ParameterError
 from core.models import catalog
 from core.models.packed.kinds import PACKED
 from core.processors.order import OPTION, is_usual
-from core.request import Request
+from core.request import Request, check_request
 from resources.language import sentences, tr
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def _sources(
     device: str,
     dtype: str,
 ) -> tuple[Source, list[Source]]:
+    check_request(request)
     first = next((entry.name for entry in catalog.bundled()), "model")
     floats = "auto" if dtype in PACKED else dtype
     drafts = [source_of(draft, device, floats) for draft in drafters or request.drafters]
@@ -97,12 +98,7 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
         return Counterpart(missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights))
     if source.memory_limit is not None:
         return Counterpart(missing=tr("layers that stay on the disk are read by this program."))
-    backend = caches.registry.get(request.cache)
-    if backend is None:
-        raise CacheError(
-            tr("There is no cache “{name}”.").format(name=request.cache),
-            tr("Choose one of: {names}.").format(names=", ".join(caches.registry)),
-        )
+    backend = caches.named(request.cache)
     told = (
         plain.strategy.counterpart(request),
         backend.counterpart(request.cache_options, plain.strategy.needs, source.device),

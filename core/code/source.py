@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.defaults import DEFAULTS
 from core.errors import ModelError
@@ -32,7 +32,7 @@ class Source:
     weights: str = ""
     """int8 or int4 where they are packed while loading."""
     is_encoder_decoder: bool = False
-    own: Mapping[str, Any] = field(default_factory=dict)
+    own: Mapping[str, object] = field(default_factory=dict)
     """The settings of its own generation_config."""
     tokenizer: bytes = b""
     """What its tokenizer.json holds; empty where that cannot be told."""

@@ -116,7 +116,7 @@ def _heading(processor: Processor, value: object) -> Heading:
 def _make(processor: Processor, value: object, context: Context) -> Transform:
     try:
         return processor.make(value, context)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError) as error:
+    except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:
         if is_out_of_memory(error):
             raise
         raise ParameterError(

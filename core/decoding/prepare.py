@@ -20,14 +20,7 @@ from resources.language import tr
 
 def backend_of(request: Request, model: LoadedModel, strategy: Way) -> CacheBackend:
     """The request's cache back end. Raises CacheError when there is none or it cannot serve, ParameterError."""
-    try:
-        backend = caches.registry[request.cache]
-    except KeyError:
-        known = ", ".join(caches.registry)
-        raise CacheError(
-            tr("There is no cache “{name}”.").format(name=request.cache),
-            tr("Choose one of: {names}.").format(names=known),
-        ) from None
+    backend = caches.named(request.cache)
     _check_options(backend, request.cache_options)
     if reason := backend.why_not(model, strategy.needs, request.cache_options):
         raise CacheError(

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from core.decoding.chat import filled
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
 from core.events import PromptToken
 from core.models.model import LoadedModel
+from core.models.reasons import reason, whole
 from core.models.templates.render import render_chat
 from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
@@ -123,9 +125,10 @@ def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
             raise
         raise PromptError(
             tr("The tokenizer of {model} cannot turn this text into tokens: {error}").format(
-                model=model.name, error=error
+                model=model.name, error=reason(error)
             ),
             tr("It may have no token for characters it does not know: leave them out, or give token ids."),
+            whole(error),
         ) from error
     return ids
 
@@ -136,13 +139,7 @@ def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> l
             tr("{model} has no chat template, so a chat cannot be turned into tokens.").format(model=model.name),
             tr("Write the prompt as plain text, or choose a model trained for chat."),
         )
-    try:
-        text = _fill_template(model.tokenizer, messages)
-    except Exception as error:  # templates raise whatever they like
-        raise PromptError(
-            tr("The chat template of {model} refuses these messages: {error}").format(model=model.name, error=error),
-            tr("Check that the roles alternate between user and assistant, beginning with the user."),
-        ) from error
+    text = filled(model.name, lambda: _fill_template(model.tokenizer, messages))
     return tokenize(model, text, add_special_tokens=False)
 
 

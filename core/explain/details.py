@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.explain import words
 from core.explain.figures import full, share
 from core.explain.sentence import Figure, Saying, Sentence
 from core.explain.words import decimal, quote
@@ -20,16 +21,16 @@ _NO_REPEAT = Saying(
 )
 _ONE_REPEAT = Saying(
     mark("The last words stood in the text before, and then came {name}: so it was held back."),
-    mark("The last {length} tokens stood in the text before, with {name} behind them {back} tokens ago: it lost "
-         "{penalty} of its score."),
-    mark("n = {length}, {back} tokens back: logit of {name} − {penalty}."),
+    mark("The text has ended like this before, over {tokens}, and {name} followed {ago} ago: it lost {penalty} of its "
+         "score."),
+    mark("n = {length}, {ago} back: logit of {name} − {penalty}."),
 )  # fmt: skip
 _REPEATS = Saying(
     mark("The last words stood in the text before, and then came {name}: so it was held back, and {others} more with "
          "it."),
-    mark("The last {length} tokens stood in the text before, with {name} behind them {back} tokens ago: it lost "
-         "{penalty} of its score. Held back in all: {count}."),
-    mark("n = {length}, {back} tokens back: logit of {name} − {penalty}; {count} logits were lowered."),
+    mark("The text has ended like this before, over {tokens}, and {name} followed {ago} ago: it lost {penalty} of its "
+         "score. Held back in all: {count}."),
+    mark("n = {length}, {ago} back: logit of {name} − {penalty}; {count} logits were lowered."),
 )  # fmt: skip
 _FEW_LIKELY = Saying(
     mark("No two words were likely enough for the likeliest to be taken away."),
@@ -50,10 +51,10 @@ _SPARED = Saying(
 )  # fmt: skip
 _TOP_CUT = Saying(
     mark("The dice said yes: the likeliest words were taken away, {name} first, which had {share}."),
-    mark("The die fell for a cut ({die}, less than {chance}): of {count} tokens with {threshold} or more the likeliest "
-         "{removed} were taken away, {name} with {share} first."),
-    mark("u = {die} < {chance}: of {count} tokens with p ≥ {threshold} the upper {removed} have their logits at −∞, "
-         "{name} with p = {share} first."),
+    mark("The die fell for a cut ({die}, less than {chance}): of {count} tokens with {threshold} or more only the "
+         "least likely stayed. Taken away: {removed}, {name} with {share} first."),
+    mark("u = {die} < {chance}: of {count} tokens with p ≥ {threshold} only the least likely stays; logits at −∞: "
+         "{removed}, {name} with p = {share} first."),
 )  # fmt: skip
 _SPREAD = Saying(
     mark("Only words whose score comes close to the best one stayed."),
@@ -105,7 +106,8 @@ def _repeats(detail: Repeats) -> Sentence:
         return _NO_REPEAT.say()
     first = detail.found[0]
     return (_ONE_REPEAT if detail.count == 1 else _REPEATS).say(
-        name=quote(first.text), length=f"{first.length:,}", back=f"{first.back:,}",
+        name=quote(first.text), length=f"{first.length:,}",
+        tokens=words.count(first.length, "token"), ago=words.count(first.back, "token"),
         penalty=Figure(full(first.penalty) if depth.current() == depth.EXACT else decimal(first.penalty)),
         count=Figure(f"{detail.count:,}"), others=f"{detail.count - 1:,}",
     )  # fmt: skip

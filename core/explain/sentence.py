@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from string import Formatter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from resources import depth
 from resources.language import tr
@@ -34,7 +34,7 @@ class Sentence(str):
         made.figures = tuple(figures)
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Sentence, (str(self), self.figures)
 
 

@@ -22,6 +22,11 @@ _OTHER = Saying(
     mark("{other} would be chosen instead of {name}: with {new}, where it had {old}."),
     mark("{other} would be chosen instead of {name}; p of {other} {old} → {new}."),
 )
+_OTHER_ALIKE = Saying(
+    mark("{other} would be written instead of {name}: it would have {new}, as before."),
+    mark("{other} would be chosen instead of {name}, with {new} as before."),
+    mark("{other} would be chosen instead of {name}; p of {other} = {new} on both sides."),
+)
 _STILL = Saying(
     mark("{name} would still be written, with {new} instead of {old}."),
     mark("{name} would still be chosen, with {new} instead of {old}."),
@@ -72,7 +77,7 @@ def _choice(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Senten
     if is_decided and after.id != before.id:
         was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
         old, new = shares(was, after.probability)
-        return _OTHER.say(other=quote(after.piece), name=name, old=old, new=new)
+        return (_OTHER if old != new else _OTHER_ALIKE).say(other=quote(after.piece), name=name, old=old, new=new)
     old, new = shares(before.probability, after.probability)
     if not is_decided:
         return (_WOULD_HAVE if after.probability else _GONE).say(name=name, old=old, new=new)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.explain.figures import full
 from core.explain.sentence import Figure, Saying, Sentence
-from core.explain.words import decimal
+from core.explain.words import decimal, whole_percent
 from resources import depth
 from resources.language import mark
 
@@ -73,13 +73,9 @@ def explain_watermark(found: WatermarkFound) -> Sentence:
     """Whether the text carries it so far, at the depth and in the language of now."""
     if not found.tokens:
         return _NOTHING.say()
-    shown = full if depth.current() == depth.EXACT else _percent
+    shown = full if depth.current() == depth.EXACT else whole_percent
     saying = _MARKED if found.z >= THRESHOLD else _CHANCE
     return saying.say(
         count=f"{found.tokens:,}", mean=Figure(shown(found.mean)), expected=shown(found.expected),
-        weighted=full(found.weighted), z=Figure(decimal(found.z, 2)), p=f"{found.p:.1e}".replace("-", "−"),
+        weighted=full(found.weighted), z=Figure(decimal(found.z, 2)), p=f"{found.p:.2g}".replace("-", "−"),
     )  # fmt: skip
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"

@@ -121,6 +121,11 @@ def brief_percent(share: float) -> str:
     return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
 
 
+def whole_percent(share: float) -> str:
+    """`0.314` → `31 %`, for an axis or an average: rounded, whatever it is."""
+    return f"{share * 100:.0f} %"
+
+
 def _floor(value: float, digits: int) -> float:
     scale = 10.0**digits
     return math.floor(value * scale + 1e-6) / scale

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from core.media.file import PICTURE, SOUND, Kind, MediaFile
 from core.media.limits import MOST_BYTES, MOST_PIXELS, MOST_SECONDS
-from core.media.opening import kind_of, read_bytes
+from core.media.opening import file_of, kind_of, read_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ def inspect(path: str | Path) -> MediaFile:
 
     Raises MediaMissingError, MediaFormatError, MediaDamagedError, MediaTooLargeError.
     """
-    file = Path(path)
+    file = file_of(path)
     kind, content = kind_of(file), read_bytes(file)
     digest = hashlib.sha256(content).hexdigest()
     if kind == SOUND:

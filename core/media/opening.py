@@ -9,6 +9,7 @@ from pathlib import Path
 from core.errors import MediaDamagedError, MediaError, MediaFormatError, MediaMissingError, MediaTooLargeError
 from core.media.file import PICTURE, SOUND, Kind
 from core.media.limits import MOST_BYTES
+from core.parameter import shortened
 from resources.language import tr
 
 _BEGINS = (
@@ -20,9 +21,18 @@ _CONTAINERS = {b"WAVE": SOUND, b"WEBP": PICTURE, b"AIFF": SOUND, b"AIFC": SOUND}
 """What RIFF and FORM files say of themselves at their ninth byte."""
 
 
+def file_of(path: object) -> Path:
+    """Where it lies. Raises MediaMissingError for what is no path."""
+    if not isinstance(path, str | os.PathLike):
+        raise MediaMissingError(
+            tr("{value} is no path to a file.").format(value=shortened(path)), tr("Choose a file that is on this disk.")
+        )
+    return Path(path)
+
+
 def kind_of(path: str | Path) -> Kind:
     """Sound or picture, by its first bytes alone: quick. Raises MediaError."""
-    file = Path(path)
+    file = file_of(path)
     _check(file)
     try:
         with file.open("rb") as opened:
@@ -42,7 +52,7 @@ def kind_of(path: str | Path) -> Kind:
 
 def read_bytes(path: str | Path) -> bytes:
     """All of a file that `kind_of` has let through. Raises MediaError."""
-    file = Path(path)
+    file = file_of(path)
     _check(file)
     try:
         with file.open("rb") as opened:

@@ -12,7 +12,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from core.errors import MediaError, MediaTooLargeError
 from core.media.file import PICTURE, MediaFile
 from core.media.limits import MOST_PIXELS
-from core.media.opening import damaged, read_bytes
+from core.media.opening import damaged, file_of, read_bytes
 from resources.language import tr
 
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
@@ -32,7 +32,7 @@ def describe(file: Path, content: bytes, digest: str) -> MediaFile:
 
 def read(path: str | Path) -> Image.Image:
     """RGB, as one sees it. Raises MediaError."""
-    name = Path(path).name
+    name = file_of(path).name
     return _flat(_decode(name, _open(name, read_bytes(path))))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from core.errors import MediaDamagedError, MediaError, MediaTooLargeError
 from core.media.file import SOUND, MediaFile
 from core.media.limits import MOST_RATE, MOST_SECONDS
-from core.media.opening import damaged, read_bytes
+from core.media.opening import damaged, file_of, read_bytes
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def describe(file: Path, content: bytes, digest: str) -> MediaFile:
 
 def read(path: str | Path, rate: int) -> np.ndarray:
     """One channel, float32 [n], at `rate` samples a second. Raises MediaError."""
-    mono, opened = _decode(Path(path).name, read_bytes(path))
+    mono, opened = _decode(file_of(path).name, read_bytes(path))
     if opened.samplerate == rate:
         return mono
     import soxr

@@ -16,13 +16,13 @@ from core.decoding.continuation import continuation
 from core.decoding.perception.expected import expected_positions
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
-from core.errors import TokenscopeError, UnpredictableError
+from core.errors import TokenizerMissingError, TokenscopeError, UnpredictableError
 from core.explain.words import size
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.models.offload.shelf import least_bytes
 from core.models.packed.kinds import PACKED
 from core.models.room import BYTES, free_memory, has_room
-from core.request import Request
+from core.request import Request, check_request
 from core.settings import resolve
 from resources.language import tr, trn
 
@@ -132,6 +132,8 @@ def estimate(
     `held`: bytes of their weights that are in memory already, and not free for anybody else.
     Raises StrategyError, ParameterError, CacheError when the request cannot be run at all.
     """
+    check_model(model)
+    check_request(request)
     if drafters is not None:
         request = replace(request, drafters=tuple(drafters))
     return _Reckoning(model, request, _free(model) + held).result()
@@ -146,7 +148,7 @@ class _Reckoning:
         start = 1 if model.is_encoder_decoder else seen + prompt_tokens(model, request)
         start += beginning_tokens(model, request)
         new = new_token_limit(self.config, start)
-        self.case = _Case(start, new, self._rows(self.config), caches.registry[request.cache].name)
+        self.case = _Case(start, new, self._rows(self.config), caches.named(request.cache).name)
 
     def _rows(self, config: GenerationConfig) -> int:
         return self.strategy.rows(config, self.model.vocabulary)
@@ -276,10 +278,10 @@ def prompt_tokens(model: LoadedModel, request: Request) -> int:
 
 
 def beginning_tokens(model: LoadedModel, request: Request) -> int:
-    """How many the answer begins with; a guess likewise."""
+    """How many the answer begins with; a guess for what cannot be read yet."""
     try:
         return len(continuation(model, (), request.beginning))
-    except TokenscopeError:
+    except TokenizerMissingError:
         return len(request.beginning)
 
 

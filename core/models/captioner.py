@@ -43,7 +43,7 @@ class Captioner(BlipForConditionalGeneration):
         past_key_values: Cache | None = None,
         use_cache: bool = True,
         logits_to_keep: int = 0,
-        **more: Any,
+        **more: object,
     ) -> ModelOutput:
         """Logits of ids [B, n] behind those of the cache, beside the encoder's states [B, S, D]; more:
         `output_hidden_states`, `output_attentions`, `return_dict`, `decoder_position_ids`, `decoder_attention_mask`."""
@@ -57,7 +57,7 @@ class Captioner(BlipForConditionalGeneration):
         return read
 
 
-def as_encoder_decoder(network: Any) -> Any:
+def as_encoder_decoder(network: object) -> Any:
     """A BLIP as such a module on the same weights, any other network as it is; what is given stays as it was."""
     if type(network) is not BlipForConditionalGeneration:
         return network

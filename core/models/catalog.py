@@ -14,6 +14,7 @@ from core.models.packed.kinds import KINDS, PACKED
 from core.models.purpose import foreign_input, has_language_head
 from core.models.room import Fit, fits, weight_bytes
 from core.models.weights import find_weights
+from core.shorten import cut_short
 from resources.language import tr
 
 __all__ = [
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models"
+_LONGEST_NAME = 300
+"""What an error quotes of a name."""
 
 
 def available() -> list[ModelEntry]:
@@ -101,11 +104,16 @@ def locate(name: str) -> Path:
             tr("“{name}” cannot be used: {problem}.").format(name=name, problem=cached.problem),
             tr("Remove it from the cache, and download it again."),
         )
+    if is_file(path):
+        raise ModelNotFoundError(
+            tr("{name} is a file, and a model is a folder.").format(name=name),
+            tr("Choose the folder that holds config.json beside the weights."),
+        )
     looks_local = path.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1
     what = tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this disk.")
     known = ", ".join(entry.name for entry in bundled()) or tr("none")
     raise ModelNotFoundError(
-        what.format(name=name),
+        what.format(name=cut_short(name, _LONGEST_NAME)),
         tr("Choose a folder with a model, a model in the hub cache, or a bundled one ({known}).").format(known=known),
     )
 

@@ -23,11 +23,11 @@ def choose_device(wish: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
     try:
         device = torch.device(wish)
-    except RuntimeError:
+    except (RuntimeError, TypeError):  # torch's own, of a name or of what is none
         raise DeviceError(
             tr("“{wish}” is not a device.").format(wish=wish), tr("Use auto, cpu, cuda, cuda:1 … or mps.")
         ) from None
-    there = {"cpu": True, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
+    there = {"cpu": True, "meta": False, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
     if not there.get(device.type, True):
         raise DeviceError(
             tr("This machine has no device “{wish}” that the installed torch {version} can use.").format(

@@ -19,16 +19,16 @@ def compiling_put_off() -> Iterator[None]:
     """`torch.compile` loads nothing meanwhile; what it is given compiles itself when it is first called."""
     really = torch.compile
 
-    def later(model: Callable[..., Any] | None = None, **options: Any) -> Any:
+    def later(model: Callable[..., object] | None = None, **options: Any) -> Any:
         if model is None:
             return functools.partial(later, **options)
 
         @functools.cache
-        def compiled() -> Callable[..., Any]:
+        def compiled() -> Callable[..., object]:
             return really(model, **options)
 
         @functools.wraps(model)
-        def call(*args: Any, **settings: Any) -> Any:
+        def call(*args: object, **settings: object) -> object:
             return compiled()(*args, **settings)
 
         return call

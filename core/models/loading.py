@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from transformers import GenerationConfig
 
 from core.device_memory import is_out_of_memory
 from core.errors import (
@@ -24,6 +25,7 @@ from core.models.offload.shelf import Shelf
 from core.models.packed.loading import Report, already_packed, load_converted, load_packed
 from core.models.packed.reading import is_conversion
 from core.models.plan import BUILDING, ModelPlan
+from core.models.reasons import reason, whole
 from core.models.weights import WeightFiles, find_weights, shortfall
 from resources.language import tr
 
@@ -83,12 +85,22 @@ def _read(
 
 
 def _check_generation_config(path: Path) -> None:
+    remedy = tr("Correct or delete the file; the model can do without it.")
     try:
         read_json(path / "generation_config.json")
+        GenerationConfig.from_pretrained(path, local_files_only=True)
     except FileNotFoundError:
         return
     except ModelFileError as error:
-        raise ConfigInvalidError(error.cause, tr("Correct or delete the file; the model can do without it.")) from error
+        raise ConfigInvalidError(error.cause, remedy) from error
+    except Exception as error:  # what transformers finds in its values, each kind in a way of its own
+        raise ConfigInvalidError(
+            tr("The generation_config.json of {model} cannot be used: {reason}").format(
+                model=path.name, reason=reason(error)
+            ),
+            remedy,
+            whole(error),
+        ) from error
 
 
 def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
@@ -170,5 +182,5 @@ def _loading_error(error: Exception, path: Path) -> Exception:
     return CorruptWeightsError(
         tr("The weights in {file} cannot be read, or do not fit its config.json.").format(file=path.name),
         tr("Copy or download the model again, whole."),
-        f"{type(error).__name__}: {error}",
+        whole(error),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import GenerationConfig, PreTrainedConfig
 
-from core.errors import UnknownArchitectureError
+from core.errors import ParameterError, UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog, spelling
 from core.models.captioner import as_encoder_decoder
@@ -27,6 +27,7 @@ from core.models.processing import load_processor
 from core.models.takes import TEXT, Takes, takes
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
+from core.parameter import shortened
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class LoadedModel:
         return self.model.get_output_embeddings()
 
 
-def wrap(model: Any, tokenizer: Any = None, name: str | None = None, processor: Any = None) -> LoadedModel:
+def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
     """A transformers model you already have; with its `processor` (or feature extractor, or image processor) one that
     hears or sees. Raises UnknownArchitectureError if it cannot generate text from what it is given."""
     if not getattr(model, "can_generate", lambda: False)():
@@ -181,6 +182,16 @@ def wrap(model: Any, tokenizer: Any = None, name: str | None = None, processor: 
 def _name_of(model: Network) -> str:
     path = getattr(model.config, "_name_or_path", "") or model.config.model_type
     return Path(path).name
+
+
+def check_model(model: object) -> None:
+    """Raises ParameterError for anything else than what `load` and `wrap` give, a model's name most of all."""
+    if not isinstance(model, LoadedModel):
+        raise ParameterError(
+            tr("The model is {value}, and not one that was loaded.").format(value=shortened(model)),
+            tr("Load it first: core.load(name), or core.wrap(module, tokenizer)."),
+            "model",
+        )
 
 
 def load(

@@ -30,6 +30,7 @@ from core.explain.words import size
 from core.models.entry import read_config
 from core.models.files import check_folder
 from core.models.purpose import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
+from core.models.reasons import reason, whole
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
 from core.models.takes import TEXT, Takes, takes
@@ -249,15 +250,14 @@ def _no_text(name: str, kind: object, sense: str | None) -> UnknownArchitectureE
 
 
 def _not_buildable(path: Path, error: Exception) -> ConfigInvalidError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     if isinstance(error, ImportError):
         remedy = tr("Install the library that it names, or choose another model.")
     else:
         remedy = tr("Copy or download config.json again, or correct the value.")
     return ConfigInvalidError(
         tr("Nothing can be built from the config.json of {file}: {reason}").format(
-            file=path.name, reason=lines[-1][:300]
+            file=path.name, reason=reason(error)
         ),
         remedy,
-        f"{type(error).__name__}: {error}",
+        whole(error),
     )

@@ -25,7 +25,7 @@ _ALONE = frozenset({"blip", "git"})
 """Models that take pixels as they are: no mark of the prompt stands for them."""
 
 
-def load_processor(path: Path, config: PreTrainedConfig, takes: Takes, allow_remote_code: bool) -> Any:
+def load_processor(path: Path, config: PreTrainedConfig, takes: Takes, allow_remote_code: bool) -> object:
     """transformers' own for the folder; None for a model of text alone, and for one that can do without where the
     folder holds none. Raises ProcessorMissingError."""
     if not takes.media:
@@ -63,30 +63,30 @@ def _kind(config: PreTrainedConfig, takes: Takes) -> Any:
     return whole_processor(config.model_type)
 
 
-def whole_processor(kind: str) -> Any:
+def whole_processor(kind: str) -> object:
     """The class that reads text and pictures together for a family, by its `model_type`."""
     names: dict[str, str] = vars(processing_auto)["PROCESSOR_MAPPING_NAMES"]
     whole = getattr(transformers, names[kind])
     return _without_films(whole) if "video_processor" in whole.get_attributes() else whole
 
 
-def _without_films(whole: Any) -> Any:
+def _without_films(whole: Any) -> object:
     """The processor of a family that takes films too, which need libraries that pictures do not (torchvision, and
     num2words for the number of a film's pictures)."""
     module = sys.modules[whole.__module__]
     if getattr(module, "num2words", whole) is None:
         vars(module)["num2words"] = str
 
-    class Pictures(whole):  # type: ignore[misc]
+    class Pictures(whole):  # type: ignore[misc]  # whichever class a family has
         """Of text and pictures."""
 
         def __init__(
-            self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None, **more: Any
+            self, image_processor: object = None, tokenizer: object = None, chat_template: object = None, **more: object
         ) -> None:
             whole.__init__(self, image_processor, tokenizer, video_processor=None, chat_template=chat_template, **more)
 
         @staticmethod
-        def validate_init_kwargs(processor_config: Any, valid_kwargs: Any) -> Any:
+        def validate_init_kwargs(processor_config: object, valid_kwargs: object) -> object:
             """What a folder's file sets: transformers would look for its names in the parameters above alone."""
             return whole.validate_init_kwargs(processor_config=processor_config, valid_kwargs=names)
 

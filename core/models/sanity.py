@@ -14,6 +14,7 @@ _SIZES = {
 """Whole numbers in every family that has them; a list of them where layers differ."""
 _FROM_ONE = {"num_hidden_layers", "n_layer", "n_layers", "hidden_size", "n_embd", "d_model", "vocab_size"}
 _FLAGS = {"is_encoder_decoder", "tie_word_embeddings", "use_cache"}
+_FLAGS_OF_METHODS = {"load_in_8bit", "load_in_4bit"}
 _ATTENTION = {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
 _OWN_ATTENTION = {"eager", "sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4"}
 _MOST = 2**31
@@ -65,11 +66,20 @@ def _trouble(name: str, value: object, tensors: int | None) -> str | None:
         return _attention_trouble(name, value)
     if name in _FLAGS and not isinstance(value, bool | None):
         return tr("its {name} is {value}, neither true nor false").format(name=name, value=_short(value))
+    if name == "quantization_config" and value is not None and not _names_method(value):
+        return tr("its quantization_config is {value}, and names no method (quant_method)").format(value=_short(value))
     if name in _SIZES and value is not None:
         return next((_size_trouble(name, size) for size in _items(value) if _size_trouble(name, size)), None) or (
             _count_trouble(name, value, tensors)
         )
     return _count_trouble(name, value, tensors)
+
+
+def _names_method(quantization: object) -> bool:
+    """Older files of bitsandbytes name theirs by two flags."""
+    if not isinstance(quantization, dict):
+        return False
+    return isinstance(quantization.get("quant_method"), str) or not _FLAGS_OF_METHODS.isdisjoint(quantization)
 
 
 def _items(value: object) -> list[object]:

@@ -10,7 +10,7 @@ from functools import cache
 
 from core.models.network import Tokenizer
 
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 INCOMPLETE = "\ufffd"
 _WINDOW = 6
 """Tokens before a new one that its spelling may depend on."""
@@ -92,7 +92,7 @@ class Pieces:
             return None
         if self._byte_level and all(char in byte_alphabet() for char in raw):
             return bytes(byte_alphabet()[char] for char in raw)
-        if match := _BYTE_TOKEN.fullmatch(raw):
+        if match := BYTE_TOKEN.fullmatch(raw):
             return bytes([int(match[1], 16)])
         return raw.replace("▁", " ").encode("utf-8", "surrogatepass")
 

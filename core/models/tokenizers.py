@@ -9,7 +9,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from core.errors import TokenizerMissingError
 from core.models.files import is_file
-from resources.language import tr
+from core.models.reasons import reason, whole
+from resources.language import mark, tr
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +18,7 @@ _FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model",
     "source.spm", "tokenizer_config.json",
 )  # fmt: skip
+_AGAIN = mark("Copy or download the model's tokenizer files again.")
 
 
 def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBase | None:
@@ -26,16 +28,30 @@ def load_tokenizer(path: Path, allow_remote_code: bool) -> PreTrainedTokenizerBa
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
         _try_out(tokenizer)
-        return tokenizer
     except BaseException as error:  # every class fails in a way of its own
         if not is_foreign_failure(error):
             raise
         log.debug("tokenizer of %s", path, exc_info=True)
         raise TokenizerMissingError(
-            tr("The tokenizer in {file} cannot be loaded: {error}").format(file=path.name, error=error),
-            tr("Copy or download the model's tokenizer files again."),
-            f"{type(error).__name__}: {error}",
+            tr("The tokenizer in {file} cannot be loaded: {error}").format(file=path.name, error=reason(error)),
+            tr(_AGAIN),
+            whole(error),
         ) from error
+    _check_words(path, tokenizer)
+    return tokenizer
+
+
+def _check_words(path: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+    """That its tokens come from a file: without one, many classes make a vocabulary of their special tokens alone,
+    and read every prompt as nothing. Raises TokenizerMissingError."""
+    own = set(tokenizer.vocab_files_names.values())
+    if own and not any(is_file(path / name) for name in {"tokenizer.json", "tekken.json", *own}):
+        raise TokenizerMissingError(
+            tr("{folder} says which kind of tokenizer it has, and lacks the file of its tokens ({names}).").format(
+                folder=path.name, names=", ".join(sorted(own))
+            ),
+            tr(_AGAIN),
+        )
 
 
 def is_foreign_failure(error: BaseException) -> bool:

@@ -52,19 +52,20 @@ def find_weights(path: Path) -> WeightFiles:
     for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin")):
         index, single = path / f"{stem}.{suffix}.index.json", path / f"{stem}.{suffix}"
         if index.exists():
-            return WeightFiles(tuple(path / shard for shard in _shards(index)), suffix == "bin")
+            return WeightFiles(tuple(path / shard for shard in shards(index)), suffix == "bin")
         if single.exists():
             return WeightFiles((single,), suffix == "bin")
     return WeightFiles((), False)
 
 
-def _shards(index: Path) -> list[str]:
+def shards(index: Path) -> list[str]:
+    """The files that an index of weights names. Raises CorruptWeightsError."""
     try:
-        shards = read_json(index, INDEX_BYTES).get("weight_map")
+        named = read_json(index, INDEX_BYTES).get("weight_map")
     except (ModelFileError, FileNotFoundError) as error:
         raise CorruptWeightsError(str(error), tr("Copy or download the file again.")) from error
-    names = [name for name in shards.values() if _is_name(name)] if isinstance(shards, dict) else []
-    if not isinstance(shards, dict) or not shards or len(names) < len(shards):
+    names = [name for name in named.values() if _is_name(name)] if isinstance(named, dict) else []
+    if not isinstance(named, dict) or not named or len(names) < len(named):
         raise CorruptWeightsError(
             tr("The weights index {index} does not say which file holds which tensor (weight_map).").format(
                 index=index.name

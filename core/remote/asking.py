@@ -28,7 +28,7 @@ class Asked:
     """A request that was checked and put into an engine's words."""
 
     strategy: Strategy
-    settings: Mapping[str, Any]
+    settings: Mapping[str, object]
     """By our names, the ones that are sent."""
     path: str
     body: dict[str, Any]
@@ -117,9 +117,9 @@ def _settings(model: RemoteModel, strategy: Strategy, given: Mapping[str, Any], 
 
 def _body(
     model: RemoteModel, request: Request, settings: Mapping[str, Any], samples: bool, is_chat: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     kind = model.kind
-    common: dict[str, Any] = {"model": model.name, "stream": True}
+    common: dict[str, object] = {"model": model.name, "stream": True}
     if kind.in_generate:
         told = {**settings, "do_sample": samples}
         stops = {"stop": told.pop("stop_strings")} if told.get("stop_strings") else {}
@@ -143,7 +143,7 @@ def _theirs(model: RemoteModel, name: str, value: Any) -> Any:
     return value
 
 
-def _probabilities(model: RemoteModel, request: Request, is_chat: bool) -> dict[str, Any]:
+def _probabilities(model: RemoteModel, request: Request, is_chat: bool) -> dict[str, object]:
     """How many alternatives are asked for, and how."""
     count = _count(model, request, is_chat)
     if not count:
@@ -156,7 +156,7 @@ def _count(model: RemoteModel, request: Request, is_chat: bool) -> int:
     return min(request.top_n, most) if model.tells else 0
 
 
-def _prompt(model: RemoteModel, request: Request) -> tuple[str | list[Any], bool]:
+def _prompt(model: RemoteModel, request: Request) -> tuple[str | list[object], bool]:
     """The prompt as it is sent, and whether it is a chat. Raises PromptError."""
     prompt = request.prompt
     if isinstance(prompt, str):

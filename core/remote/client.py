@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from typing import Any
 
 from core.errors import EngineError
 from core.remote import faults
@@ -36,17 +35,17 @@ class Client:
     def __init__(self, address: Address, patience: Patience | None = None) -> None:
         self.address, self.patience = address, patience or Patience()
 
-    def get(self, path: str, cancel: threading.Event) -> tuple[Any, Head]:
+    def get(self, path: str, cancel: threading.Event) -> tuple[object, Head]:
         """JSON, and the head of the reply. Raises EngineError, StoppedError."""
         return self._whole(path, None, cancel)
 
-    def post(self, path: str, body: Mapping[str, Any], cancel: threading.Event) -> Any:
+    def post(self, path: str, body: Mapping[str, object], cancel: threading.Event) -> object:
         """JSON for JSON. Raises EngineError, StoppedError."""
         return self._whole(path, body, cancel)[0]
 
     def stream(
-        self, path: str, body: Mapping[str, Any], cancel: threading.Event, *, is_trial: bool = False
-    ) -> Iterator[dict[str, Any]]:
+        self, path: str, body: Mapping[str, object], cancel: threading.Event, *, is_trial: bool = False
+    ) -> Iterator[dict[str, object]]:
         """The messages of a reply that is streamed, up to its end mark. Raises EngineError, StoppedError; before the
         first message a busy engine is asked again. `is_trial`: there is another way to ask, so that a fault of the
         engine's own (500) is no reason to repeat this one, and raises FaultError."""
@@ -59,7 +58,7 @@ class Client:
             except EngineError as error:
                 raise faults.cleaned(error, find_key(self.address)) from None
 
-    def _whole(self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event) -> tuple[Any, Head]:
+    def _whole(self, path: str, body: Mapping[str, object] | None, cancel: threading.Event) -> tuple[object, Head]:
         exchange, head = self._begin(path, body, cancel)
         place = self.address.place
         with closing(exchange):
@@ -74,7 +73,7 @@ class Client:
             raise faults.cleaned(unreadable, find_key(self.address)) from None
 
     def _begin(
-        self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event, is_trial: bool = False
+        self, path: str, body: Mapping[str, object] | None, cancel: threading.Event, is_trial: bool = False
     ) -> tuple[Exchange, Head]:
         """A reply that is one, after as many tries as it takes."""
         pause = self.patience.pause
@@ -92,7 +91,7 @@ class Client:
             pause *= 2
         raise AssertionError
 
-    def _try(self, path: str, body: Mapping[str, Any] | None, cancel: threading.Event) -> tuple[Exchange, Head]:
+    def _try(self, path: str, body: Mapping[str, object] | None, cancel: threading.Event) -> tuple[Exchange, Head]:
         exchange = Exchange(self.address, self._question(path, body), self.patience, cancel)
         try:
             return exchange, exchange.head()
@@ -100,7 +99,7 @@ class Client:
             exchange.close()
             raise faults.unreachable(error, self.address.place) from error
 
-    def _question(self, path: str, body: Mapping[str, Any] | None) -> Question:
+    def _question(self, path: str, body: Mapping[str, object] | None) -> Question:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "tokenscope", "Connection": "close"}
         if key := find_key(self.address):
             headers["Authorization"] = f"Bearer {_in_a_header(key)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 from core.errors import EngineCutError, EngineRefusedError, EngineReplyError
 from core.remote.asking import Asked
@@ -12,7 +11,7 @@ from core.remote.client import FaultError
 from core.remote.model import RemoteModel
 from core.remote.own_face import is_own, question
 
-Messages = Iterator[dict[str, Any]]
+Messages = Iterator[dict[str, object]]
 
 
 class _ElsewhereError(Exception):
@@ -33,7 +32,7 @@ def messages(model: RemoteModel, asked: Asked, cancel: threading.Event) -> Messa
             yield message
 
 
-def _own(model: RemoteModel, path: str, body: dict[str, Any], cancel: threading.Event) -> Messages:
+def _own(model: RemoteModel, path: str, body: dict[str, object], cancel: threading.Event) -> Messages:
     """Raises _ElsewhereError where nothing of it could be read."""
     is_read = False
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import traceback
 
 from core.errors import (
     EngineAccessError,
@@ -109,14 +110,15 @@ def failed(words: str, place: str) -> EngineCutError:
     return EngineCutError(cause, tr("What came before is kept. Look at what the engine itself writes, then run again."))
 
 
-def unreadable(place: str, what: str) -> EngineReplyError:
-    """It is no JSON, or other JSON than that face has."""
+def unreadable(place: str, what: str, error: Exception | None = None) -> EngineReplyError:
+    """It is no JSON, or other JSON than that face has; `error` is what reading it came upon, for the details."""
     shown = cut_short(" ".join(what.split()), 80)
     return EngineReplyError(
         tr("What {place} sends is not what an OpenAI-compatible engine sends: “{what}”.").format(
             place=place, what=shown
         ),
         tr("Check that the address is that of such an engine, with its path, most often /v1."),
+        "".join(traceback.format_exception(error)) if error is not None else "",
     )
 
 

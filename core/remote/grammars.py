@@ -17,26 +17,27 @@ from core.grammar.setting import KINDS, TITLES, kind_of, schema_of
 from core.remote.kinds import Kind
 from resources.language import tr
 
-Body = dict[str, Any]
+Body = dict[str, object]
 _Wording = Callable[[Any], Body]
 
 
-def asked(grammar: Mapping[str, Any], kind: Kind, is_chat: bool) -> Body:
+def asked(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> Body:
     """The fields of a request that ask for it. Raises ParameterError where that engine knows no such grammar."""
     wordings = _of(kind, is_chat)
     form = kind_of(grammar)
     if form not in wordings:
-        raise _refusal(kind, form, [tr(TITLES[name]) for name in KINDS if name in wordings])
+        raise _refusal(kind, TITLES[form], [tr(TITLES[name]) for name in KINDS if name in wordings])
     return wordings[form](grammar[form])
 
 
-def _refusal(kind: Kind, form: str, known: Sequence[str]) -> ParameterError:
-    told = tr(TITLES[form])  # type: ignore[index]  # `problem` has looked at it
+def _refusal(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
     remedy = (
         tr("It knows: {names}.").format(names=", ".join(known)) if known else tr("Ask it in a chat, or leave it out.")
     )
     return ParameterError(
-        tr("{engine} keeps to no grammar of this kind: {kind}.").format(engine=kind.title, kind=told), remedy, "grammar"
+        tr("{engine} keeps to no grammar of this kind: {kind}.").format(engine=kind.title, kind=tr(title)),
+        remedy,
+        "grammar",
     )
 
 
@@ -50,7 +51,7 @@ def _structured(name: str) -> _Wording:
     return lambda content: {"structured_outputs": {name: schema_of(content) if name == "json" else content}}
 
 
-def _response_format(content: Any) -> Body:
+def _response_format(content: object) -> Body:
     schema = {"name": "text", "schema": schema_of(content), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 _COMMON = {
     "max_new_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_strings": "stop",
@@ -26,7 +25,7 @@ _OF_GENERATE = (
     "suppress_tokens", "begin_suppress_tokens", "sequence_bias", "forced_bos_token_id", "forced_eos_token_id",
     "exponential_decay_length_penalty", "remove_invalid_values", "renormalize_logits",
 )  # fmt: skip
-OFF: Mapping[str, Any] = {
+OFF: Mapping[str, object] = {
     "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,
     "xtc_probability": 0.0, "dry_multiplier": 0.0, "top_n_sigma": -1.0, "min_new_tokens": 0,
 }  # fmt: skip
@@ -41,7 +40,7 @@ class Kind:
     title: str
     settings: Mapping[str, str]
     """Our name of each setting it knows: its own."""
-    extras: Mapping[str, Any] = field(default_factory=dict)
+    extras: Mapping[str, object] = field(default_factory=dict)
     """What is sent with every request."""
     no_top_k: int = 0
     """The top-k that cuts nothing."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from core.remote import faults
 
@@ -14,7 +13,7 @@ _END = "[DONE]"
 _LONGEST_LINE = 16 * 2**20
 
 
-def messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, Any]]:
+def messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
     """Each message as JSON, up to the end mark or the end: not every engine has such a mark. Raises EngineCutError
     where the engine says that it failed, EngineReplyError for what cannot be read."""
     for data in _data_lines(body, place):
@@ -53,7 +52,7 @@ def _data(line: bytes, place: str) -> str | None:
     return value.strip() or None
 
 
-def _parsed(data: str, place: str) -> dict[str, Any]:
+def _parsed(data: str, place: str) -> dict[str, object]:
     try:
         message = json.loads(data)
     except ValueError:
@@ -63,7 +62,7 @@ def _parsed(data: str, place: str) -> dict[str, Any]:
     return message
 
 
-def _failure(message: dict[str, Any]) -> str | None:
+def _failure(message: dict[str, object]) -> str | None:
     """What the engine says of its failing in the middle; None where it does not fail."""
     if not message.get("error"):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from core import caches, strategies
@@ -88,11 +89,11 @@ class RemoteModel:
 
     def spell(self, beginning: object) -> str:
         """Words, or tokens that this engine has told, as text. Raises ParameterError."""
-        items = [beginning] if isinstance(beginning, str) else list(beginning)  # type: ignore[call-overload]
+        items = [*beginning] if isinstance(beginning, Iterable) and not isinstance(beginning, str) else [beginning]
         return "".join(item if isinstance(item, str) else self._piece(item) for item in items)
 
-    def _piece(self, number: int) -> str:
-        piece = self.words.piece(number)
+    def _piece(self, number: object) -> str:
+        piece = self.words.piece(number) if isinstance(number, int) else None
         if piece is None:
             raise ParameterError(
                 tr("The answer is to begin with a token that {model} has not told since it was connected.").format(

@@ -21,7 +21,7 @@ _NAMES = {
 """What the compatible face calls a setting: what this one calls it."""
 
 
-def question(model: RemoteModel, asked: Asked) -> tuple[str, dict[str, Any]] | None:
+def question(model: RemoteModel, asked: Asked) -> tuple[str, dict[str, object]] | None:
     """Path and body that ask the same of it; None where it cannot be asked: a chat needs the engine's template."""
     if asked.is_chat or not (model.kind.generates and model.generates):
         return None
@@ -36,7 +36,7 @@ def question(model: RemoteModel, asked: Asked) -> tuple[str, dict[str, Any]] | N
     return f"{model.address.root}/generate", body
 
 
-def is_own(message: Mapping[str, Any]) -> bool:
+def is_own(message: Mapping[str, object]) -> bool:
     """Whether a message is one of that face."""
     return isinstance(message.get("meta_info"), dict)
 
@@ -79,7 +79,7 @@ class Generated:
         new = int(meta.get("completion_tokens") or 0) - known.tokens
         return [_new(one if isinstance(one, list) else [], known.tokens, new) for one in lists]
 
-    def _end(self, reason: Any) -> tuple[str, str]:
+    def _end(self, reason: object) -> tuple[str, str]:
         if not isinstance(reason, dict):
             return (reason, "") if isinstance(reason, str) else ("", "")
         if reason.get("type") == "abort" and reason.get("message"):
@@ -88,7 +88,7 @@ class Generated:
         return str(reason.get("type") or "stop"), stop if isinstance(stop, str) else ""
 
 
-def _new(told: Sequence[Any], known: int, new: int) -> Sequence[Any]:
+def _new(told: Sequence[object], known: int, new: int) -> Sequence[object]:
     """All of a list that holds the `new` tokens; of one that holds all tokens, those behind the `known` ones."""
     is_piece = new > 0 and (len(told) == new or len(told) < known)
     return told if is_piece else told[known:]
@@ -103,16 +103,16 @@ def _added(told: str, known: str, pieces: str) -> str:
     return "" if known.startswith(told) else told  # a stop text may be cut off again at the end
 
 
-def _piece(told: Any) -> str:
+def _piece(told: object) -> str:
     return told[2] if isinstance(told, list) and len(told) > 2 and isinstance(told[2], str) else ""
 
 
-def _likely(told: Sequence[Any]) -> Likely:
+def _likely(told: Sequence[object]) -> Likely:
     number = told[1] if isinstance(told[1], int) and told[1] >= 0 else None
     return Likely(whole(_piece(told)) or f"⟨{told[1]}⟩", log_probability(told[0]), number)
 
 
-def _told(told: Sequence[Any]) -> Told:
+def _told(told: Sequence[object]) -> Told:
     one = _likely(told)
     return Told(one.piece, one.id, one.log_probability)
 

@@ -6,7 +6,6 @@ import difflib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from core.errors import EngineBusyError, EngineRefusedError, EngineUnreachableError, ModelNotFoundError
 from core.remote.address import Address
@@ -62,12 +61,12 @@ def find(client: Client, cancel: threading.Event) -> Found:
     return Found(_kind(client, cards, head, cancel), tuple(map(_served, cards)))
 
 
-def _cards(listed: Any) -> Sequence[dict[str, Any]]:
+def _cards(listed: object) -> Sequence[dict[str, object]]:
     found = listed.get("data") if isinstance(listed, dict) else None
     return [card for card in found if isinstance(card, dict)] if isinstance(found, list) else []
 
 
-def _kind(client: Client, cards: Sequence[dict[str, Any]], head: Head, cancel: threading.Event) -> Kind:
+def _kind(client: Client, cards: Sequence[dict[str, object]], head: Head, cancel: threading.Event) -> Kind:
     owners = {str(card.get("owned_by", "")).lower() for card in cards}
     for owner, kind in _BY_OWNER.items():
         if owner in owners:
@@ -89,7 +88,7 @@ def _by_paths(client: Client, cancel: threading.Event) -> Kind:
     return next((kind for own, kind in _BY_PATHS.items() if own <= has), OTHER)
 
 
-def _served(card: dict[str, Any]) -> Served:
+def _served(card: dict[str, object]) -> Served:
     meta = card.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))

@@ -4,16 +4,15 @@ nothing is lost but the boundaries."""
 from __future__ import annotations
 
 import codecs
-import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from core.errors import EngineAccessError, EngineBusyError, EngineError
 from core.events import PromptToken
-from core.models.text import byte_alphabet, shown_bytes
+from core.models.text import BYTE_TOKEN, byte_alphabet, shown_bytes
 from core.remote.asking import Asked
 from core.remote.client import Client
 from core.remote.exchange import StoppedError
@@ -25,7 +24,6 @@ _SECONDS = 5.0
 """A tokenizer that takes longer is not waited for."""
 _MOST_ADDED = 4
 """Special tokens that may stand before a text, and behind it."""
-_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ def _read(model: RemoteModel, client: Client, asked: Asked, cancel: threading.Ev
         return _of_ids(
             model, prompt, client.post(f"{root}/detokenize", {"model": model.name, "tokens": prompt}, cancel)
         )
-    body: dict[str, Any] = {"prompt": prompt} if prompt is not None else {"messages": asked.body["messages"]}
+    body: dict[str, object] = {"prompt": prompt} if prompt is not None else {"messages": asked.body["messages"]}
     if model.kind is LLAMA_CPP:
         if prompt is None:
             prompt = _text(client.post(f"{root}/apply-template", body, cancel), "prompt")
@@ -77,21 +75,21 @@ def _read(model: RemoteModel, client: Client, asked: Asked, cancel: threading.Ev
     return _reading(model, asked, ids, raw, prompt)
 
 
-def _of_ids(model: RemoteModel, ids: Sequence[int], reply: Any) -> Reading:
+def _of_ids(model: RemoteModel, ids: Sequence[int], reply: object) -> Reading:
     text = _text(reply, "content" if model.kind is LLAMA_CPP else "prompt")
     known = [model.words.piece(number) or "" for number in ids]
     texts = shared_out(text, known)
     return _told(ids, texts, known, len(ids))
 
 
-def _text(reply: Any, name: str) -> str:
+def _text(reply: object, name: str) -> str:
     text = reply.get(name) if isinstance(reply, dict) else None
     if not isinstance(text, str):
         raise _OddError
     return text
 
 
-def _tokens(reply: Any) -> tuple[list[int], list[str | bytes]]:
+def _tokens(reply: object) -> tuple[list[int], list[str | bytes]]:
     """Ids, and each token as it stands in the vocabulary (vLLM) or as it is spelled (llama.cpp)."""
     told = reply.get("tokens") if isinstance(reply, dict) else None
     names = reply.get("token_strs") if isinstance(reply, dict) else None
@@ -106,7 +104,7 @@ def _tokens(reply: Any) -> tuple[list[int], list[str | bytes]]:
     return told, [_name(one) for one in names]
 
 
-def _name(told: Any) -> str | bytes:
+def _name(told: object) -> str | bytes:
     if isinstance(told, list) and all(isinstance(one, int) and 0 <= one < 256 for one in told):
         return bytes(told)
     return told if isinstance(told, str) else ""
@@ -149,7 +147,7 @@ class _Spelling(NamedTuple):
 
 
 def _spellings(
-    raw: Sequence[str | bytes], sent: str | None, messages: Sequence[Mapping[str, Any]]
+    raw: Sequence[str | bytes], sent: str | None, messages: Sequence[Mapping[str, object]]
 ) -> Iterator[_Spelling]:
     """Every way of writing a vocabulary by which the tokens spell what was sent."""
     for way in (_as_it_is, _byte_level, _sentencepiece):
@@ -179,7 +177,7 @@ def _byte_level(name: str) -> bytes:
 
 
 def _sentencepiece(name: str) -> bytes:
-    match = _BYTE_TOKEN.fullmatch(name)
+    match = BYTE_TOKEN.fullmatch(name)
     return bytes([int(match[1], 16)]) if match else _as_it_is(name.replace("▁", " "))
 
 

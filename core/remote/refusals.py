@@ -9,7 +9,7 @@ from core.errors import CacheError, MediaRefusedError, ParameterError, StrategyE
 from core.parameter import Parameter, check
 from core.remote.kinds import OFF, Kind
 from core.request import Request
-from core.strategies.base import Strategy
+from core.strategies.base import Strategy, beams
 from core.strategies.flags import Flags, flags_of
 from resources.language import mark, tr
 
@@ -42,8 +42,7 @@ def why_not_strategy(strategy: Strategy, kind: Kind) -> str | None:
     """Sentence on why it cannot be asked of that engine; None where it can."""
     if is_single(strategy):
         return None
-    reason = _DRAFTS if strategy.speculates else _BEAMS if "reorder" in strategy.needs else _INSIDE
-    reason = _INSIDE if strategy.name == "contrastive" else reason
+    reason = _DRAFTS if strategy.speculates else _BEAMS if strategy.rows is beams else _INSIDE
     return tr(reason).format(engine=kind.title)
 
 

@@ -45,7 +45,7 @@ class Part:
     """The stop text that ended it, where that is told."""
 
 
-def parts(message: Mapping[str, Any]) -> Iterator[Part]:
+def parts(message: Mapping[str, object]) -> Iterator[Part]:
     """The parts of a message; none for one that holds figures only."""
     choices = message.get("choices")
     for choice in choices if isinstance(choices, list) else ():
@@ -61,7 +61,7 @@ def _part(choice: Mapping[str, Any]) -> Part:
     )  # fmt: skip
 
 
-def _text(choice: Mapping[str, Any]) -> str:
+def _text(choice: Mapping[str, object]) -> str:
     """Of a completion or of a chat, where what is thought before the answer has a field of its own."""
     delta = choice.get("delta") or choice.get("message")
     if not isinstance(delta, dict):
@@ -70,7 +70,7 @@ def _text(choice: Mapping[str, Any]) -> str:
     return next((text for text in fields if isinstance(text, str) and text), "")
 
 
-def tokens(choice: Mapping[str, Any]) -> Iterator[Told]:
+def tokens(choice: Mapping[str, object]) -> Iterator[Told]:
     """The tokens of a choice, in whichever shape; none where they are not told."""
     told = choice.get("logprobs")
     ids = choice.get("token_ids")
@@ -81,7 +81,7 @@ def tokens(choice: Mapping[str, Any]) -> Iterator[Told]:
         yield from _of_completion(told, ids)
 
 
-def _of_chat(content: Sequence[Any], ids: Sequence[Any]) -> Iterator[Told]:
+def _of_chat(content: Sequence[object], ids: Sequence[object]) -> Iterator[Told]:
     for place, item in enumerate(content):
         if isinstance(item, dict):
             top = sorted((_likely(one) for one in item.get("top_logprobs") or () if isinstance(one, dict)), key=_order)
@@ -89,13 +89,13 @@ def _of_chat(content: Sequence[Any], ids: Sequence[Any]) -> Iterator[Told]:
             yield Told(one.piece, _id(item.get("id"), ids, place), one.log_probability, tuple(top))
 
 
-def _likely(item: Mapping[str, Any]) -> Likely:
+def _likely(item: Mapping[str, object]) -> Likely:
     return Likely(
         shown(str(item.get("token", "")), item.get("bytes")), log_probability(item.get("logprob")), _id(item.get("id"))
     )
 
 
-def _of_completion(told: Mapping[str, Any], ids: Sequence[Any]) -> Iterator[Told]:
+def _of_completion(told: Mapping[str, object], ids: Sequence[object]) -> Iterator[Told]:
     pieces, logs, tops = (_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     for place, piece in enumerate(pieces):
         likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
@@ -104,7 +104,7 @@ def _of_completion(told: Mapping[str, Any], ids: Sequence[Any]) -> Iterator[Told
         yield Told(whole(str(piece)), _id(None, ids, place), log, tuple(top))
 
 
-def _list(value: Any) -> Sequence[Any]:
+def _list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
@@ -119,7 +119,7 @@ def log_probability(value: Any) -> float:
     return min(float(value), 0.0) if value > -1e30 else -math.inf
 
 
-def _id(value: Any, ids: Sequence[Any] = (), place: int = 0) -> int | None:
+def _id(value: object, ids: Sequence[object] = (), place: int = 0) -> int | None:
     found = value if value is not None else ids[place] if place < len(ids) else None
     return found if isinstance(found, int) and found >= 0 else None
 
@@ -139,7 +139,7 @@ class Counts:
     """Of the model, where it checked drafts."""
     rate: float | None = None
     """Share of drafts that were accepted, as it is told itself."""
-    _texts: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    _texts: dict[int, Mapping[str, object]] = field(default_factory=dict)
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take what a message says of them."""
@@ -150,7 +150,7 @@ class Counts:
             self._texts[int(message.get("index") or 0)] = told
             self._hear_sglang(told)
 
-    def _hear_usage(self, usage: Any) -> None:
+    def _hear_usage(self, usage: object) -> None:
         if not isinstance(usage, dict):
             return
         self.prompt = _count(usage.get("prompt_tokens"), self.prompt)
@@ -163,7 +163,7 @@ class Counts:
             if accepted is not None and rejected is not None and accepted + rejected:
                 self.drafted, self.accepted = accepted + rejected, accepted
 
-    def _hear_llama(self, timings: Any) -> None:
+    def _hear_llama(self, timings: object) -> None:
         if not isinstance(timings, dict):
             return
         milliseconds = timings.get("prompt_ms")
@@ -173,13 +173,13 @@ class Counts:
         self.drafted = _count(timings.get("draft_n"), self.drafted)
         self.accepted = _count(timings.get("draft_n_accepted"), self.accepted)
 
-    def _hear_vllm(self, metrics: Any) -> None:
+    def _hear_vllm(self, metrics: object) -> None:
         drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
         if isinstance(drafts, dict):
             self.drafted = _count(drafts.get("num_draft_tokens"), self.drafted)
             self.accepted = _count(drafts.get("num_accepted_tokens"), self.accepted)
 
-    def _hear_sglang(self, told: Mapping[str, Any]) -> None:
+    def _hear_sglang(self, told: Mapping[str, object]) -> None:
         """Each of several texts has figures of its own; names of newer and older versions."""
         self.prompt = _count(told.get("prompt_tokens"), self.prompt)
         self.cached = _count(told.get("cached_tokens"), self.cached)
@@ -211,7 +211,7 @@ class Counts:
 _OUTCOMES = ("accepted", "rejected")
 
 
-def _count(value: Any, known: int | None) -> int | None:
+def _count(value: object, known: int | None) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else known
 
 

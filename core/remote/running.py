@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from core.defaults import DEFAULTS
 from core.errors import EngineCutError
@@ -127,7 +126,7 @@ class _Run:
         """A text whose tokens nobody tells, as one."""
         return (PromptToken(self._model.words.number(text), text),) if text else ()
 
-    def _hear(self, message: dict[str, Any]) -> Iterator[Event]:
+    def _hear(self, message: dict[str, object]) -> Iterator[Event]:
         self._counts.hear(message)
         for part in read(message, self._model.place, self._generated):
             if 0 <= part.sequence < len(self._texts):
@@ -222,12 +221,12 @@ class _Run:
         )
 
 
-def read(message: dict[str, Any], place: str, own: Generated) -> tuple[Part, ...]:
+def read(message: dict[str, object], place: str, own: Generated) -> tuple[Part, ...]:
     """The parts of a message. Raises EngineReplyError where it is JSON of another shape."""
     try:
         return (own.part(message),) if is_own(message) else tuple(parts(message))
-    except (TypeError, ValueError, LookupError, AttributeError):
-        raise faults.unreadable(place, str(message)) from None
+    except (TypeError, ValueError, LookupError) as error:
+        raise faults.unreadable(place, str(message), error) from error
 
 
 def _plain(value: object) -> object:

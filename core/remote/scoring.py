@@ -78,8 +78,8 @@ def _read(model: RemoteModel, reply: Any, text: str) -> tuple[tuple[Told, ...], 
     try:
         counts.hear(reply)
         found = tuple(tokens(reply["choices"][0]))
-    except (TypeError, ValueError, LookupError, AttributeError):
-        raise faults.unreadable(model.place, str(reply)) from None
+    except (TypeError, ValueError, LookupError) as error:
+        raise faults.unreadable(model.place, str(reply), error) from error
     if not found:
         raise EngineRefusedError(
             tr("{place} has not told what it holds of the text.").format(place=model.place),

@@ -69,3 +69,24 @@ def test_the_page_has_the_words_of_it() -> None:
     chosen = [event for event in events if isinstance(event, core.events.TokenChosen)]
     told = [token["did"] for token in collect(events)["texts"][0]["tokens"]]  # type: ignore[index]
     assert ["".join(said) for (said,) in told] == [core.explain_stage(event.funnel[1]) for event in chosen]
+
+
+def test_one_of_a_kind_is_told_as_one() -> None:
+    one = Stage(
+        "dry_multiplier",
+        "DRY 0.8",
+        9,
+        1.0,
+        1.0,
+        detail=StageDetail(repeats=Repeats((Repeat(5, " dog", 1, 1, 0.8),), 1)),
+    )
+    assert "over 1 token, and “dog” followed 1 token ago" in str(core.explain_stage(one))
+    cut = Stage(
+        "xtc_probability",
+        "XTC 0.5",
+        9,
+        1.0,
+        1.0,
+        detail=StageDetail(top_cut=TopCut(0.5, 0.25, 0.125, LIKELY[:2], 2, 1)),
+    )
+    assert "Taken away: 1, " in str(core.explain_stage(cut))

@@ -341,7 +341,7 @@ def test_the_runs_make_nearly_every_claim() -> None:
 def test_what_is_said_of_drafts_is_true(strategy: str, settings: dict[str, Any]) -> None:
     own = {"prompt_lookup_num_tokens": 4} if strategy == "prompt_lookup" else {"assistant_early_exit": 8}
     model, config = storyteller(), GenerationConfig(max_new_tokens=40, **settings, **own)
-    run = core.run(model, core.Request(PROMPT * 2, config, strategy=strategy, seed=2))
+    run = core.run(model, core.Request(PROMPT * 2, config, strategy=strategy, seed=2, steady=True))
     prompt_ids = [token.id for token in run.events[0].prompt]  # type: ignore[attr-defined]
     tokens = [event for event in run.events if isinstance(event, TokenChosen)]
     for step in processed(model, prompt_ids + run.sequences[0], len(prompt_ids), settings, run, tokens):

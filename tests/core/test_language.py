@@ -224,4 +224,4 @@ def test_a_script_says_in_chinese_why_it_is_of_the_core() -> None:
 def test_cause_and_remedy_stand_without_a_space() -> None:
     with pytest.raises(errors.ParameterError) as caught:
         run(top_n=-3)
-    assert str(caught.value) == "备选（top_n）为 -3，超出了范围。必须是 0 至 1e+06 的整数。"
+    assert str(caught.value) == "备选（top_n）为 -3，超出了范围。必须是 0 至 1,000,000 的整数。"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Callable
@@ -88,6 +89,8 @@ VALUES: list[tuple[dict[str, Any], str]] = [
     ({"_attn_implementation": 5}, "not a name"),
     ({"configuration_files": ["config.4.0.0.json"]}, "other files"),
     ({"dtype": "float99"}, "config.json"),
+    ({"quantization_config": {}}, "names no method"),
+    ({"quantization_config": 4}, "names no method"),
 ]
 
 
@@ -203,6 +206,52 @@ def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) 
         core.load(folder)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_new_tokens": -5},
+        {"num_return_sequences": 5},
+        {"early_stopping": "x"},
+        {"cache_implementation": "pocket"},
+        {"watermarking_config": {"greenlist_ratio": "x"}},
+        {"watermarking_config": 5},
+    ],
+    ids=str,
+)
+def test_defaults_that_cannot_be_are_not_blamed_on_the_weights(folder: Path, settings: dict[str, Any]) -> None:
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    error = assert_refused(folder, "generation_config.json", "Correct or delete the file")
+    assert "weights" not in str(error)
+
+
+@pytest.mark.parametrize("kind", ["LlamaTokenizer", "T5Tokenizer", "BertTokenizer", "GPT2Tokenizer", "Qwen2Tokenizer"])
+def test_a_tokenizer_without_its_tokens_is_named(folder: Path, kind: str) -> None:
+    """transformers makes one of nothing but special tokens, which reads every prompt as empty."""
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": kind}))
+    assert_refused(folder, "lacks the file of its tokens")
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("config.json", {"rope_parameters": {"rope_type": "spiral", "rope_theta": 1.0}}),
+        ("config.json", {"num_key_value_heads": 0}),
+        ("config.json", {"dtype": "float99"}),
+        ("tokenizer_config.json", {"tokenizer_class": 5}),
+        ("special_tokens_map.json", [5]),
+        ("added_tokens.json", {"a": "b"}),
+    ],
+    ids=str,
+)
+def test_what_python_says_of_a_fault_stands_in_the_details(folder: Path, file: str, content: Any) -> None:
+    old = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    (folder / file).write_text(json.dumps({**old, **content} if isinstance(content, dict) else content))
+    error = assert_refused(folder)
+    assert not re.search(r"object has no|not supported between|has no attribute|modulo|: '\w+'$", error.cause)
+    assert error.details
+
+
 OTHERS = [
     (lambda: t.Wav2Vec2Config(), "sound"),
     (lambda: t.BlipConfig(architectures=["BlipForQuestionAnswering"]), "pictures"),
@@ -255,6 +304,12 @@ def test_names_of_no_model(name: Any) -> None:
     with pytest.raises(errors.ModelError) as caught:
         core.load(name)
     assert caught.value.remedy
+    assert len(caught.value.cause) < 1000
+
+
+def test_a_file_is_no_folder(folder: Path) -> None:
+    with pytest.raises(errors.ModelNotFoundError, match="is a file, and a model is a folder"):
+        core.load(folder / "model.safetensors")
 
 
 def test_a_folder_that_may_not_be_read(folder: Path) -> None:

@@ -31,6 +31,8 @@ from core.remote import Address, find_key, forget_key, keys, parse
 from core.remote.exchange import Patience
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel, connect
+from core.remote.own_face import Generated
+from core.remote.running import read
 from resources import depth
 from tests import fake_machine
 from tests.fake_machine import Machine
@@ -237,8 +239,9 @@ def test_a_run_goes_on_from_its_own_tokens(machine: Machine) -> None:
     again = core.Request("Once upon a time", {"max_new_tokens": 5}, beginning=[*first.sequences[0][:2], " very"])
     core.run(model, again)
     assert machine.sent["prompt"] == "Once upon a time there was very"
-    with pytest.raises(ParameterError, match="has not told"):
-        core.run(model, core.Request("Once", beginning=[4711]))
+    for beginning in ([4711], 5, [None]):
+        with pytest.raises(ParameterError, match="has not told"):
+            core.run(model, core.Request("Once", beginning=beginning))
 
 
 def test_characters_in_halves() -> None:
@@ -498,3 +501,11 @@ def test_words_claim_only_what_was_told(machine: Machine) -> None:
     page = core.page_text(untold)
     assert "NaN" not in page
     assert "transformers serve" in page
+
+
+@pytest.mark.parametrize("choice", [{"index": "first"}, {"index": {"number": 1}}])
+def test_a_reply_of_another_shape_says_where_reading_it_ended(choice: dict[str, object]) -> None:
+    with pytest.raises(EngineReplyError) as caught:
+        read({"choices": [choice]}, "the engine", Generated("the engine"))
+    assert "replies.py" in caught.value.details
+    assert caught.value.__cause__ is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,9 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"dola_layers": "middle"}, "dola_layers"),
     ({"dola_layers": [0.5]}, "dola_layers"),
     ({"dola_layers": 99}, "dola_layers"),
-    ({"watermarking_config": 5}, "watermarking_config"),
+    ({"watermarking_config": 5}, "Give a WatermarkingConfig"),
+    ({"watermarking_config": {"greenlist_ratio": "x"}}, "Give a WatermarkingConfig"),
+    ({"watermarking_config": {"colour": 5}}, "Give a WatermarkingConfig"),
     ({"prompt_lookup_num_tokens": "x"}, "prompt_lookup_num_tokens"),
     ({"assistant_early_exit": "x"}, "assistant_early_exit"),
     ({"guidance_scale": "x"}, "guidance_scale"),
@@ -114,6 +117,40 @@ def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[Tok
         core.run(tiny.shared(MODEL), replace(core.Request([5, 6], {"max_new_tokens": 3}), **fields))
 
 
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [({"cache": ""}, CacheError), ({"cache": "pocket"}, CacheError), ({"beginning": 5}, PromptError)],
+    ids=str,
+)
+def test_what_cannot_be_run_is_not_reckoned(fields: dict[str, Any], error: type[TokenscopeError]) -> None:
+    with pytest.raises(error) as caught:
+        core.estimate(tiny.shared(MODEL), replace(core.Request([5, 6]), **fields))
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: core.run("storyteller", core.Request("Once")),  # type: ignore[arg-type]
+        lambda: core.score("storyteller", "Once"),  # type: ignore[arg-type]
+        lambda: core.estimate("storyteller", core.Request("Once")),  # type: ignore[arg-type]
+        lambda: core.estimate(tiny.shared(MODEL), 5),  # type: ignore[arg-type]
+        lambda: core.effective_settings(tiny.shared(MODEL), "Once"),  # type: ignore[arg-type]
+        lambda: core.as_code("Once"),  # type: ignore[arg-type]
+        lambda: list(core.replay(5)),  # type: ignore[arg-type]
+        lambda: core.media.inspect(None),
+        lambda: core.media.picture(5),
+        lambda: core.load("storyteller", device=None),  # type: ignore[arg-type]
+        lambda: core.load("storyteller", device="meta"),
+    ],
+)
+def test_what_is_handed_over_in_place_of_another_thing_is_named(call: Callable[[], object]) -> None:
+    with pytest.raises(TokenscopeError) as caught:
+        call()
+    assert caught.value.cause
+    assert caught.value.remedy
+
+
 @pytest.mark.parametrize("start", ["x", [], 99, -1, 2**70])
 def test_a_decoder_starts_with_a_token(start: object) -> None:
     with pytest.raises(PromptError, match="decoder_start_token_id"):
@@ -140,3 +177,19 @@ def test_what_is_no_request_is_named(request_: Any, tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match=r"not a core\.Request"):
         core.record(tmp_path / "run", iter(()), request_)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("auto\x00", r"is “auto\\x00”\. Choose one of"),
+        ("auto\n\x1b[2J", r"is “auto\\n\\x1b\[2J”\."),
+        ("é" * 10**6, r"is “é{59}…”\."),
+        ("\ud800", r"is “\\ud800”\."),
+    ],
+)
+def test_a_text_is_quoted_on_one_line(value: str, words: str) -> None:
+    request = core.Request("Once", strategy="prompt_lookup", options={"schedule": value})
+    with pytest.raises(ParameterError, match=words) as caught:
+        core.run(tiny.shared("llama"), request)
+    assert len(str(caught.value)) < 300

@@ -124,6 +124,32 @@ def test_a_bomb_is_refused_with_words(name: str) -> None:
     assert caught.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        (
+            "{{ raise_exception('Only one question.') }}",
+            "refuses these messages: Only one question. Check that the roles",
+        ),
+        (
+            "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}",
+            "is not followed: it makes more text",
+        ),
+        ("{{ messages[0].nothing.at.all }}", "cannot be filled with these messages"),
+        ("{{ messages[0].content + 5 }}", "a value in it is missing, or of a kind that cannot stand there"),
+        ("{{ 1 / 0 }}", "a value in it is missing, or of a kind that cannot stand there"),
+    ],
+)
+def test_whose_fault_it_is_is_said(template: str, words: str) -> None:
+    model = tiny.make("llama", vocab_size=260)
+    model.tokenizer = byte_level()
+    model.tokenizer.chat_template = template
+    with pytest.raises(PromptError) as caught:
+        core.encode(model, CHAT)
+    assert words in str(caught.value)
+    assert ("roles alternate" in caught.value.remedy) == ("refuses" in caught.value.cause)
+
+
 def test_tokenizers_that_do_it_their_way_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(type(byte_level())):  # type: ignore[misc]
         def apply_chat_template(self, *args: Any, **kwargs: Any) -> str:

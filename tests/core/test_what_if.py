@@ -12,7 +12,7 @@ import pytest
 import core
 from core import words
 from core.decoding.kept import KeptScores
-from core.errors import ParameterError, StrategyError
+from core.errors import ParameterError, PromptError, StrategyError
 from core.events import TokenChosen
 from tests.core import tiny
 from tests.core.spec_models import near
@@ -174,6 +174,35 @@ def test_the_sentence_says_what_is_not_known() -> None:
     assert "would be cut: something else would be chosen" in core.explain_what_if(gone.before, gone.after, False)
 
 
+@pytest.mark.parametrize(
+    ("named", "wrong"),
+    [("ids", "abc"), ("ids", None), ("ids", [[5]]), ("ids", [5, 10**6]), ("ids", [True]), ("step", "0"), ("step", 0.5),
+     ("step", -1), ("step", 2), ("step", True), ("sequence", 1), ("sequence", "x"), ("changes", ["top_k"])],
+)  # fmt: skip
+def test_a_question_that_is_none_is_named(named: str, wrong: Any) -> None:
+    asks = {"ids": [5], "step": 0, "changes": {"top_k": 3}, **({named: wrong})}
+    more = {"sequence": asks.pop("sequence")} if "sequence" in asks else {}
+    with pytest.raises((ParameterError, PromptError)) as caught:
+        core.what_if(tiny.shared("llama"), asked("sampling"), *asks.values(), **more)
+    assert caught.value.remedy
+    assert named == "ids" or caught.value.parameter == named
+
+
+def test_another_choice_that_was_as_likely_is_told_so() -> None:
+    """Shares that read alike are not set against each other."""
+    (result, kept) = ran("sampling")
+    found = core.what_if(
+        tiny.shared("llama"), asked("sampling"), result.sequences[0], 4, {"temperature": 0.4}, scores=kept
+    )
+    first, second = found.before.alternatives[:2]
+    before = replace(found.before, id=first.id, piece=first.text, alternatives=(first, second))
+    after = replace(before, id=second.id, piece=second.text, probability=second.probability)
+    said = str(core.explain_what_if(before, after, True))
+    assert said == f"{words.quote(second.text)} would be chosen instead of {words.quote(first.text)}, with " + (
+        f"{_told(second.probability)} as before."
+    )
+
+
 def _held(said: str, before: TokenChosen, after: TokenChosen) -> set[str]:
     """The claims of a sentence, each of which is true of the two sides."""
     if said == "Nothing would be different at this step.":
@@ -192,7 +221,8 @@ def _held(said: str, before: TokenChosen, after: TokenChosen) -> set[str]:
 
 _SHARE = r"((?:under |over )?[\d.]+ %)"
 _CLAIMS = {
-    "other": rf"“(.+?)” would be chosen instead of “(.+?)”: with {_SHARE}, where it had {_SHARE}\.",
+    "other": rf"“(.+?)” would be chosen instead of “(.+?)”(?:: with {_SHARE}, where it had|, with) {_SHARE}"
+    r"(?: as before)?\.",
     "still": rf"“(.+?)” would still be chosen, with {_SHARE} (?:instead of {_SHARE}|as before)\.",
     "left": r"([\d,]+) tokens would be left, where there were ([\d,]+)\.",
     "cut": rf"“(.+?)” would be cut, which had {_SHARE}\.",
@@ -212,7 +242,7 @@ def _check_other(match: re.Match[str], before: TokenChosen, after: TokenChosen) 
     assert (match[1], match[2]) == (after.piece, before.piece)
     assert after.id != before.id
     was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
-    assert (match[3], match[4]) == (_told(after.probability), _told(was))
+    assert (match[3] or match[4], match[4]) == (_told(after.probability), _told(was))
 
 
 def _check_still(match: re.Match[str], before: TokenChosen, after: TokenChosen) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from core.models.model import LoadedModel
 from core.models.writer import sense_of
 
@@ -11,7 +9,7 @@ from core.models.writer import sense_of
 def expected_positions(model: LoadedModel) -> int:
     """Of one of them, by the configuration; 0 for a model that takes none. What a picture's size decides (Qwen-VL), is
     told when it is read."""
-    config: Any = model.model.config
+    config: object = model.model.config
     sense = sense_of(model.model, model.takes)
     if sense == "none":
         return 0

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import isqrt
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
 from core import media
+from core.decoding.chat import filled
 from core.decoding.perception.perceived import Perceived
 from core.decoding.prompt import encode
 from core.errors import MediaRefusedError, PromptError
@@ -87,7 +88,7 @@ def _around(model: LoadedModel) -> tuple[str, str]:
     return "", ""
 
 
-def _is_chat(prompt: object) -> bool:
+def _is_chat(prompt: object) -> TypeGuard[Sequence[Mapping[str, str]]]:
     return isinstance(prompt, Sequence) and bool(prompt) and all(isinstance(item, Mapping) for item in prompt)
 
 
@@ -95,7 +96,7 @@ def _text(model: LoadedModel, prompt: object, count: int) -> str:
     """The prompt's text with a mark for each picture."""
     mark = _written(model)
     if _is_chat(prompt):
-        return _chat(model, prompt, count)  # type: ignore[arg-type]
+        return _chat(model, prompt, count)
     text = prompt if isinstance(prompt, str) else ""
     before, behind = _around(model)
     bare = mark.removeprefix(before).removesuffix(behind)
@@ -111,20 +112,14 @@ def _chat(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int)
             tr("Write the prompt as plain text, or choose a model trained for chat."),
         )
     first = next((place for place, one in enumerate(messages) if one.get("role") == "user"), 0)
-    shown: list[dict[str, Any]] = []
+    shown: list[dict[str, object]] = []
     for place, one in enumerate(messages):
         parts = [{"type": "image"}] * (count if place == first else 0)
         shown.append({"role": one.get("role"), "content": [*parts, {"type": "text", "text": one.get("content")}]})
-    try:
-        return str(render_chat(template, shown, model.tokenizer.special_tokens_map))
-    except Exception as error:  # templates raise whatever they like
-        raise PromptError(
-            tr("The chat template of {model} refuses these messages: {error}").format(model=model.name, error=error),
-            tr("Check that the roles alternate between user and assistant, beginning with the user."),
-        ) from error
+    return filled(model.name, lambda: render_chat(template, shown, model.tokenizer.special_tokens_map))
 
 
-def _processed(model: LoadedModel, text: str, pictures: Sequence[Any], files: Sequence[MediaFile]) -> Any:
+def _processed(model: LoadedModel, text: str, pictures: Sequence[object], files: Sequence[MediaFile]) -> Any:
     """What the model's processor makes of both. Raises MediaRefusedError."""
     begin = getattr(model.tokenizer, "bos_token", None)
     more = {"add_special_tokens": False} if begin and text.startswith(begin) else {}  # templates write it themselves
@@ -141,7 +136,9 @@ def _processed(model: LoadedModel, text: str, pictures: Sequence[Any], files: Se
         ) from error
 
 
-def _counts(model: LoadedModel, ids: Sequence[int], pictures: Sequence[Any], files: Sequence[MediaFile]) -> list[int]:
+def _counts(
+    model: LoadedModel, ids: Sequence[int], pictures: Sequence[object], files: Sequence[MediaFile]
+) -> list[int]:
     """Tokens of each picture."""
     mark = _mark(model)
     if len(pictures) == 1:
@@ -164,7 +161,7 @@ def _given(model: LoadedModel, prompt: object, count: int) -> list[int]:
 
 
 def _told(
-    model: LoadedModel, ids: Sequence[int], counts: Sequence[int], files: Sequence[MediaFile], read: Any
+    model: LoadedModel, ids: Sequence[int], counts: Sequence[int], files: Sequence[MediaFile], read: object
 ) -> tuple[MediumRead, ...]:
     """Where each picture stands."""
     places = [place for place, token in enumerate(ids) if token == _mark(model)]

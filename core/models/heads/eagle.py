@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from transformers import AutoConfig, AutoModel
+from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.cache_utils import Cache
 
 from core.device_memory import is_out_of_memory
@@ -33,7 +32,7 @@ class EagleHead:
     count: int = 1
     windows: tuple[int | None, ...] = (None,)
 
-    def __init__(self, model: LoadedModel, config: Any, tensors: Tensors) -> None:
+    def __init__(self, model: LoadedModel, config: PreTrainedConfig, tensors: Tensors) -> None:
         """Raises ValueError or RuntimeError where the tensors are not those of such a head."""
         blank = AutoModel.from_config(config)
         self._rotary, self._layer = blank.rotary_emb.to(model.device), _layer(blank.layers[0], tensors)
@@ -85,9 +84,9 @@ def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
     return head
 
 
-def _config(model: LoadedModel, folder: Path) -> Any:
+def _config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
     """The head's own, for one layer and next to no words: those are the model's."""
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
     config.num_hidden_layers, config.vocab_size, config.pad_token_id = 1, 1, None
     config._attn_implementation = model.model.config._attn_implementation
     return config

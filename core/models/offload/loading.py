@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import nn
@@ -74,7 +74,7 @@ def _check(limit: object) -> None:
 def load_shelved(plan: ModelPlan, outline: Network, shelf: Shelf) -> tuple[Network, Report]:
     """The module, which reads the shelf's layers whenever they compute. Raises UnpackableError, and what transformers
     raises."""
-    tensors: dict[str, Any] = dict(stored_tensors(find_weights(plan.path)))
+    tensors: dict[str, object] = dict(stored_tensors(find_weights(plan.path)))
     tensors.update((name, _Placed(view)) for name, view in shelf.views().items())
     network, report = read_tensors(plan, outline, tensors, shelf.dtype, None)
     modules = dict(network.named_modules())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -38,9 +37,9 @@ class _Expert:
 
     @classmethod
     def __torch_function__(
-        cls, function: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # fmt: skip
+        cls, function: Callable[..., object], types: Sequence[type], args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:  # fmt: skip
         """Every function of torch that meets one of these asks here instead."""
         if function is not F.linear or not isinstance(args[1], cls) or kwargs or len(args) > 2:
             return NotImplemented

@@ -67,10 +67,10 @@ def already_packed(plan: ModelPlan) -> bool:
     return vars(plan.config).get("quantization_config") is not None
 
 
-def _tensors(outline: Network, weights: WeightFiles) -> dict[str, Any]:
+def _tensors(outline: Network, weights: WeightFiles) -> dict[str, object]:
     """What there is to read, by name; tables of words, the largest of all, by portions."""
     if weights.pickled:
-        whole: dict[str, Any] = {}
+        whole: dict[str, object] = {}
         for file in weights.files:
             whole.update(load_state_dict(file))
         return whole
@@ -83,7 +83,7 @@ def _shape_of_words(outline: Network) -> tuple[int, ...]:
 
 
 def read_tensors(
-    plan: ModelPlan, outline: Network, tensors: dict[str, Any], dtype: torch.dtype, packing: PackedConfig | None
+    plan: ModelPlan, outline: Network, tensors: dict[str, object], dtype: torch.dtype, packing: PackedConfig | None
 ) -> tuple[Network, Report]:
     """By transformers' own loader, which knows each family's names."""
     more: dict[str, Any] = {"quantization_config": packing} if packing is not None else {}

@@ -7,7 +7,7 @@ and asks a registered quantizer what to do with each weight; this is one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from transformers.core_model_loading import ConversionOps
@@ -23,6 +23,7 @@ from core.models.packed.swap import banks, put_bank, swap
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel
+    from transformers.utils.quantization_config import QuantizationMethod
 
     from core.models.network import Network
 
@@ -34,7 +35,7 @@ class PackedConfig(QuantizationConfigMixin):
     """Which kind is wanted; travels to the quantizer, and is taken off the model's configuration after loading."""
 
     def __init__(self, kind: str) -> None:
-        self.quant_method = _METHOD  # type: ignore[assignment]  # transformers lists its own methods only
+        self.quant_method = cast("QuantizationMethod", _METHOD)  # transformers lists its own methods only
         self.kind = kind
 
 
@@ -44,7 +45,7 @@ class PackedQuantizer(HfQuantizer):
 
     quantization_config: PackedConfig
 
-    def __init__(self, quantization_config: PackedConfig, **more: Any) -> None:
+    def __init__(self, quantization_config: PackedConfig, **more: object) -> None:
         super().__init__(quantization_config, **more)
         self._together: dict[str, tuple[str, ...]] = {}
         """Names of weights that share their numbers, by each of them."""

@@ -42,10 +42,6 @@ class Stored:
         """In its file."""
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def read_to(self, tensor: torch.Tensor) -> None:
-        """Read it whole to where a tensor of its shape and type lies. Raises OSError where the file ends before."""
-        self._fill(0, tensor.view(-1).view(torch.uint8))
-
     def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
         if isinstance(rows, EllipsisType):
             read = self._read(0, self.shape)

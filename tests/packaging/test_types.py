@@ -1,0 +1,37 @@
+"""How much of the code the type checker is told to leave alone: it may become less, not more."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_IGNORED = 8
+MOST_ANY = 155
+"""Half of the first release's, in a core a quarter as large."""
+
+
+def _files(*folders: str) -> Iterator[tuple[str, str]]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield str(path.relative_to(ROOT)), path.read_text("utf-8")
+
+
+def test_few_lines_are_ignored_and_each_says_why() -> None:
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, code in _files("core", "app", "packaging", "resources")
+        for number, line in enumerate(code.splitlines(), 1)
+        if "type: ignore" in line
+    ]
+    assert [line for line in found if "#" not in line.partition("type: ignore")[2]] == []
+    assert len(found) <= MOST_IGNORED, "\n".join(found)
+
+
+def test_any_is_rare_in_the_core() -> None:
+    uses = {
+        name: sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(code)))
+        for name, code in _files("core")
+    }
+    assert sum(uses.values()) <= MOST_ANY, sorted(uses.items(), key=lambda item: -item[1])[:20]
