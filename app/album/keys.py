@@ -11,7 +11,8 @@ from typing import Any
 from app.start.cli.values import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO, PICTURES
 from app.state.near import short, unknown
 from app.storage import examples
-from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SCHEMES, SMALLEST_SCALE
+from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SMALLEST_SCALE
+from app.theme.palettes import SCHEMES
 from app.views import VIEWS
 from app.views.text.paint import COLOURINGS
 from core import caches, strategies

@@ -45,6 +45,8 @@ def read_script(path: Path, scale: float = 1.0, still: bool = False) -> tuple[Pi
 
 def _load(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
+            raise AlbumProblem(tr("{path} is a folder, a pipe or a device: name a script's file.").format(path=path))
         if path.stat().st_size > _LARGEST_FILE:
             raise AlbumProblem(
                 tr("{path} is too large for a script: {most:,} bytes are the most.").format(

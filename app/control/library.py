@@ -132,6 +132,6 @@ class Library(QObject):
             self._complain(problem)
             return
         if without:
-            told = tr("{program} has no counterpart for: {names}. All else was written.")
-            title = tr("Some settings were left out")
+            told = tr("{program} takes these otherwise, or not at all: {names}. All else was written.")
+            title = tr("Some settings are not the same there")
             self._messages.show_notice(told.format(program=program, names=", ".join(without)), title)

@@ -9,8 +9,8 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.panels.shortcuts import key_of
-from app.storage.settings import SCHEMES
 from app.theme.language import SYSTEM
+from app.theme.palettes import SCHEMES
 from resources.depth import EXACT, PLAIN, USUAL
 from resources.language import LANGUAGES, mark, tr
 

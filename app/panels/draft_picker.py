@@ -9,7 +9,8 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from app.widgets.drafter_marks import paint_mark
-from app.widgets.picker_combo import Index, PickerCombo, PickerItem, TwoLineDelegate
+from app.widgets.drawn_rows import Index
+from app.widgets.picker_combo import PickerCombo, PickerItem, TwoLineDelegate
 from resources.language import tr
 
 MOST = 4

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QLineEdit, QPlainTextEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QSpinBox,
+    QWidget,
+)
 
 from app.panels.grammar_editor import GrammarEditor
 from app.state import values
+from app.state.values import LARGEST_INT
 from core.strategies import Parameter
 from resources.language import tr
 
-LARGEST_INT = 2**31 - 1
 MOST_DECIMALS = 6
 
 
@@ -44,7 +53,13 @@ def lowest(parameter: Parameter) -> float:
     return minimum if at_minimum else minimum - step
 
 
-class _Number:
+if TYPE_CHECKING:
+    _Box = QAbstractSpinBox
+else:  # Qt's classes cannot be mixed: the box is the second base of those below
+    _Box = object
+
+
+class _Number(_Box):
     """What whole and decimal spin boxes share; mixed in before the Qt class."""
 
     parameter: Parameter
@@ -84,14 +99,14 @@ class _Number:
         """Scroll the panel, unless this editor is being used."""
         box: Any = self
         if box.hasFocus():
-            super().wheelEvent(event)  # type: ignore[misc]  # a mixin over a spin box
+            super().wheelEvent(event)
         else:
             event.ignore()
 
     def sizeHint(self) -> QSize:
         """Narrow: figures are short."""
         box: Any = self
-        high = super().sizeHint().height()  # type: ignore[misc]  # a mixin over a spin box
+        high = super().sizeHint().height()
         return QSize(box.fontMetrics().horizontalAdvance("0") * 9 + 8, high)
 
     minimumSizeHint = sizeHint

@@ -66,8 +66,10 @@ class StatusLine(QFrame):
     def show_changes(self, changes: Sequence[Change]) -> None:
         """What is set otherwise now than for this run; the button says that something is."""
         told = ", ".join(f"{title} {how}" for title, how in changes)
-        self.settings.setText(tr("Settings changed") if changes else tr("Settings used"))
         hint = tr("Changed since this run: {told}.").format(told=told) if changes else tr("What the last run used")
+        if hint == self.settings.toolTip():
+            return
+        self.settings.setText(tr("Settings changed") if changes else tr("Settings used"))
         self.settings.setToolTip(hint)
         self.settings.setAccessibleDescription(hint)
         if self.settings.property("changed") != bool(changes):
@@ -146,7 +148,7 @@ class StatusLine(QFrame):
             "prefill": " · ".join(filter(None, (_told(tr("prefill"), known.prefill, words.rate), _reused(self._run)))),
             "decode": _told(tr("decode"), known.decode, words.rate),
             "cache": _told(tr("cache"), known.cache, words.size),
-            "acceptance": _told(tr("accepted"), known.acceptance, "{:.0%}".format),
+            "acceptance": _told(tr("accepted"), known.acceptance, words.whole_percent),
         }
         is_used = self._run is not None and self._run.started is not None
         is_told = all(self.figures[name].text() == text for name, text in texts.items())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QDoubleSpinBox, QHBoxLayout, QLabel, QRadioButton, QVBoxLayout, QWidget
 
+from app.panels.settings.fields import muted
 from app.state.requests import ALL_IN_MEMORY, AS_FITS
-from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
 _GIB = 1024
@@ -33,8 +33,8 @@ class WeightsMemory(QWidget):
             button.setObjectName(f"weightsMemory.{name}")
             self._group.addButton(button)
         self._button_of(memory).setChecked(True)
-        self.about = _muted("")
-        self.pace = _muted("")
+        self.about = muted("")
+        self.pace = muted("")
         self.pace.setObjectName("weightsPace")
         self._lay_out()
         self.set_reason("")
@@ -101,9 +101,3 @@ class WeightsMemory(QWidget):
     def _tell(self) -> None:
         self.show_pace("" if self.all.isChecked() else tr("Looking how quick that is…"))
         self.changed.emit(self.memory)
-
-
-def _muted(text: str) -> WrappedLabel:
-    label = WrappedLabel(text)
-    label.setProperty("role", "muted")
-    return label

@@ -146,13 +146,22 @@ def _give(window: MainWindow, options: Options) -> None:
 
 
 def _use_preset(window: MainWindow, named: str) -> None:
-    """Take the settings of a preset, or of a file. Raises LaunchProblem."""
+    """Take the settings of a preset, or of a file, all of them. Raises LaunchProblem."""
     from app.storage import presets
 
+    known = window.parts.library.preset_files()
+    if named not in known and not Path(named).exists():
+        raise LaunchProblem(unknown("preset", named, known))
     try:
-        preset = presets.load(window.parts.library.preset_files().get(named) or Path(named))
+        preset = presets.load(known.get(named) or Path(named))
     except presets.PresetProblem as error:
         raise LaunchProblem(sentences(error.cause, error.remedy)) from None
+    if preset.refused:
+        raise LaunchProblem(
+            tr("“{name}” has values that cannot be used: {reasons}").format(
+                name=named, reasons=" ".join(preset.refused)
+            )
+        )
     window.parts.controller.apply_preset(preset)
 
 

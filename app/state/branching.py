@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from app.state.requests import RunRequest
 from app.state.run import Run
@@ -15,8 +15,7 @@ WATERMARKS = ("watermark_bias", "synthid_length")
 """Settings that switch a watermark on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instead:
+class Instead(NamedTuple):
     """What is to stand at a token's place in the shown text."""
 
     token: int
@@ -25,8 +24,7 @@ class Instead:
     """A token's id, or words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
+class Onward(NamedTuple):
     """A path through a search's tree that a run is to go on from, kept or pruned."""
 
     ids: tuple[int, ...]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from itertools import pairwise, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import core
+from app.state.following import Following
 from app.state.forecast import Forecast, Polyline
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ _PLACES = ("disk", "host", "device")
 _PARTS = ("cross", "self", "keys", "values", "scales", "residual", "state")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """The cache after `x` tokens of the text were written."""
 
     x: int
@@ -38,25 +37,19 @@ class Point:
     """False where it lies between two measurements."""
 
 
-class CacheHistory:
+class CacheHistory(Following):
     """Grows with a run's events; `at(x)` and the curves tell of any place in it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.points: list[Point] = []
         self.forecast = Forecast()
         self.notices: list[str] = []
         self.written = 0
-        self._followed = 0
         self._curve: tuple[int, list[Point]] | None = None
         """The curve that was asked for last, and up to where; None once more has come."""
         self._switched: int | None = None
         """Tokens written when memory ended, until the next cache has been measured."""
-
-    def follow(self, events: Sequence[Event]) -> None:
-        """Sort in what has come since it was last asked; `events` are all of the run's, and only ever grow."""
-        if len(events) > self._followed:
-            self.append(events[self._followed :])
-            self._followed = len(events)
 
     def append(self, events: Iterable[Event]) -> None:
         """Sort in what has come."""
@@ -85,7 +78,7 @@ class CacheHistory:
             self.points.append(self._beyond(point, self._switched + 1))
         self._switched = None
         if not self.points and point.x:
-            self.points.append(replace(point, x=0, tokens=self._lead(point)))
+            self.points.append(point._replace(x=0, tokens=self._lead(point)))
         self.points.append(point)
 
     def _switch(self) -> None:
@@ -129,7 +122,7 @@ class CacheHistory:
     def _beyond(self, last: Point, x: int) -> Point:
         """Since the last measurement: as foretold, where the plan is exact."""
         if self.plan is None or self.plan.block is not None or not last.tokens or x > self.written:
-            return replace(last, measured=False)
+            return last._replace(measured=False)
         length = self.length_at(x)
         return _scaled(last, x, length, self.forecast.predicted(length) or float(last.bytes))
 
@@ -145,7 +138,7 @@ class CacheHistory:
         total = self.forecast.predicted(length) if b.tokens and self._is_as_planned(a) else None
         parts = tuple((part, round(size)) for part, size in mixed.items())
         layers = tuple(round(x + (y - x) * share) for x, y in zip_longest(a.layers, b.layers, fillvalue=0))
-        between = replace(a, parts=parts, layers=layers, bytes=sum(size for _, size in parts))
+        between = a._replace(parts=parts, layers=layers, bytes=sum(size for _, size in parts))
         return _scaled(between, x, length, total or float(between.bytes))
 
     def _has_parted(self, a: Point, b: Point) -> bool:

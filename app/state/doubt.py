@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from resources.language import mark
+from resources.language import mark, tr
 
 if TYPE_CHECKING:
+    from app.state.run import Run
     from core.events import TokenChosen
 
 MOST = 5
@@ -94,3 +95,19 @@ def most_doubtful(tokens: Sequence[TokenChosen], most: int = MOST) -> list[int]:
         (n for n, token in enumerate(tokens) if not math.isnan(token.entropy)),
         key=lambda place: (-tokens[place].entropy, place),
     )[:most]
+
+
+def doubtful(run: Run | None) -> list[int]:
+    """Places of the steps of most doubt, once the run has ended."""
+    return most_doubtful(run.tokens) if run is not None and run.finished is not None else []
+
+
+def why_no_doubt(run: Run | None) -> str:
+    """Why no step of most doubt can be gone to, as a sentence; empty where one can."""
+    if doubtful(run):
+        return ""
+    if run is not None and run.finished is None:
+        return tr("Which steps were the most doubtful is known once the run has ended.")
+    if run is None or not run.tokens:
+        return tr("There is no text yet: run something first.")
+    return tr("This run does not tell how much the model doubted.")

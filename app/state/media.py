@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.state.requests import ErrorReport
@@ -56,8 +55,7 @@ class Thumbnail(NamedTuple):
     """Three bytes a pixel, row by row from the top."""
 
 
-@dataclass(frozen=True, slots=True)
-class Medium:
+class Medium(NamedTuple):
     """A file with a sound or a picture, as far as it is known."""
 
     path: str

@@ -9,6 +9,7 @@ from resources.language import mark, tr
 KINDS = (
     mark("model"), mark("strategy"), mark("cache"), mark("view"), mark("tour"), mark("example"), mark("panel"),
     mark("colouring"), mark("choice"), mark("comparison"), mark("theme"), mark("language"),
+    mark("preset"),
 )  # fmt: skip
 """Of what a name can be."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from core import Request, Takes, catalog, strategies
 from core.errors import ParameterError, TokenscopeError
@@ -112,8 +112,7 @@ def plain_request(request: RunRequest) -> RunRequest:
     return replace(request.with_strategy(strategy, values), draft_names=())
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixRequest:
+class PrefixRequest(NamedTuple):
     """A prefix to be saved to a file, or to be loaded from one, for that model."""
 
     path: str
@@ -124,8 +123,7 @@ class PrefixRequest:
     """To save: the text whose beginning is meant. None: load."""
 
 
-@dataclass(frozen=True, slots=True)
-class Supposition:
+class Supposition(NamedTuple):
     """What if: one step of a run that is over, under other settings."""
 
     request: RunRequest
@@ -138,8 +136,7 @@ class Supposition:
     """Settings by name, as `core.what_if` takes them."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixNews:
+class PrefixNews(NamedTuple):
     """A prefix that was saved or loaded: its tokens, its bytes, and the text to write for it (empty: none does)."""
 
     path: str
@@ -148,8 +145,7 @@ class PrefixNews:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(NamedTuple):
     """What a run would take in memory, in words and in the figures that others reckon on with."""
 
     figures: str
@@ -195,8 +191,7 @@ class ModelInfo:
     """The engine on another machine that runs it; empty for one in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorReport:
+class ErrorReport(NamedTuple):
     """An error in words a person can act on."""
 
     title: str
@@ -209,8 +204,7 @@ class ErrorReport:
     """The setting to blame, if it is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """How a run ended; every run has exactly one."""
 
     kind: Kind

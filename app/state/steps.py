@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from resources.language import mark, tr
 
@@ -25,15 +25,13 @@ _SENTENCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StepsRequest:
+class StepsRequest(NamedTuple):
     """Asks whether the model of that name, which is held ready, has its steps taken in machine code."""
 
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(NamedTuple):
     """What is known of it."""
 
     state: str

@@ -90,7 +90,7 @@ def keep_copy(path: Path, why: str = "bad") -> str:
     try:
         content = _read_bytes(path)
         for number in range(1, COPIES):
-            copy = _aside(path, why, number)
+            copy = name_aside(path, why, number)
             if not os.path.lexists(copy):
                 _replace(copy, content)
             elif copy.read_bytes() != content:
@@ -103,8 +103,8 @@ def keep_copy(path: Path, why: str = "bad") -> str:
 
 def set_aside(path: Path) -> str:
     """Give what stands in a file's place another name, so that a file can be written there; a sentence about it."""
-    number = next((n for n in range(1, COPIES) if not os.path.lexists(_aside(path, "bad", n))), COPIES)
-    aside = _aside(path, "bad", number)
+    number = next((n for n in range(1, COPIES) if not os.path.lexists(name_aside(path, "bad", n))), COPIES)
+    aside = name_aside(path, "bad", number)
     try:
         os.replace(path, aside)
     except OSError as error:
@@ -157,7 +157,8 @@ def _inside(outer: dict[str, Any] | list[Any]) -> list[Any]:
     return list(outer.values()) if isinstance(outer, dict) else outer
 
 
-def _aside(path: Path, why: str, number: int) -> Path:
+def name_aside(path: Path, why: str, number: int) -> Path:
+    """The name of a copy that is kept beside a file."""
     return path.with_name(f"{path.name}.{why}-{number}")
 
 

@@ -25,10 +25,10 @@ from app.storage.checks import (
     one_of,
     up_to,
 )
+from app.theme.palettes import SCHEMES
 from resources.depth import DEPTHS, USUAL
 from resources.language import LANGUAGES, tr
 
-SCHEMES = ("system", "light", "dark")
 LANGUAGE_CHOICES = ("system", *LANGUAGES)
 SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
 LARGEST_SEED = 2**31 - 1

@@ -5,6 +5,9 @@ Type and marks stand out from every ground that they stand on as WCAG AA asks: 4
 
 from __future__ import annotations
 
+SCHEMES = ("system", "light", "dark")
+"""What can be chosen; the first follows the desktop."""
+
 LIGHT: dict[str, str] = {
     "window": "#f6f7f9",
     "panel": "#ffffff",

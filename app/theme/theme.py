@@ -13,9 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplicati
 
 import resources
 from app.theme.contrast import readable
-from app.theme.palettes import PALETTES, RAMPS
-
-SCHEMES = ("system", "light", "dark")
+from app.theme.palettes import PALETTES, RAMPS, SCHEMES
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ What a view is told and what it may ask for stands in `app.views.base`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from resources.language import mark
 
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from app.views.base import View
 
 
-@dataclass(frozen=True, slots=True)
-class ViewSpec:
+class ViewSpec(NamedTuple):
     """One kind of view: its name in settings and on the command line, its tab's title, how to make one."""
 
     name: str

@@ -22,6 +22,7 @@ class PlayButton(QToolButton):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme, self._stepping = theme_for("light"), False
+        self._shown: tuple[bool, bool, Theme] | None = None
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.set_playing(False)
 
@@ -39,6 +40,9 @@ class PlayButton(QToolButton):
     def set_playing(self, playing: bool) -> None:
         """Show what a press would do next."""
         self.playing = playing
+        before, self._shown = self._shown, (playing, self._stepping, self._theme)
+        if self._shown == before:  # each run that begins asks for it, and icons take a while to draw
+            return
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
         self.setIcon(icon("pause" if playing else "play", self._theme.text, px))

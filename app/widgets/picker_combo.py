@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QBrush,
     QEnterEvent,
@@ -16,10 +16,11 @@ from PySide6.QtGui import (
     QStandardItemModel,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyleOptionViewItem, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.drawn_rows import DrawnRows, Index
 from app.widgets.screen import room_around
 from app.widgets.spoken import Spoken
 from app.widgets.spoken.combo import ComboInterface
@@ -28,7 +29,6 @@ from resources.language import tr
 LEAST_LIST, MOST_LIST = 300, 640
 """Width of the list in pixels at 100 %; what is longer goes on in another line."""
 SUBTITLE = Qt.ItemDataRole.UserRole + 1
-Index = QModelIndex | QPersistentModelIndex
 
 
 class PickerItem(NamedTuple):
@@ -41,12 +41,8 @@ class PickerItem(NamedTuple):
     help: str = ""
 
 
-class TwoLineDelegate(QStyledItemDelegate):
+class TwoLineDelegate(DrawnRows):
     """Draws an item's title and subtitle; of disabled ones both are muted."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """As high as the subtitle takes at the list's width."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -108,11 +109,16 @@ def test_what_is_refused_is_named(tmp_path: Path, text: str, told: list[str]) ->
 def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     with pytest.raises(AlbumProblem, match="cannot be read"):
         read_script(tmp_path / "none.toml")
-    with pytest.raises(AlbumProblem, match="cannot be read"):
-        read_script(tmp_path)
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(AlbumProblem, match="text in UTF-8"):
         read_script(tmp_path / "bytes.toml")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    for path in (tmp_path / "pipe.toml", Path("/dev/zero"), tmp_path):
+        with pytest.raises(AlbumProblem, match="a folder, a pipe or a device"):
+            read_script(path)
 
 
 def test_every_key_of_a_picture_is_documented() -> None:

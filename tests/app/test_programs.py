@@ -131,3 +131,37 @@ def test_a_generation_config_stays_one(tmp_path: Path) -> None:
     read = preset(tmp_path, {"do_sample": True, "typical_p": 0.5, "mirostat": 1})
     assert read.program == ""
     assert preset(tmp_path, {"temperature": 0.5, "do_sample": True}).program == ""
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_an_order_of_two_stages_leaves_the_others_on(name: str, tmp_path: Path) -> None:
+    """As a drag in the funnel sets it; what is not named keeps its place."""
+    values = {"temperature": 1.3, "top_p": 0.8, "min_p": 0.1, "stages": ["top_p", "temperature"]}
+    data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    assert left == (("stages",) if name == "KoboldCpp" else ()), "there min-p goes with top-p"
+    read = preset(tmp_path, data)
+    assert (read.values["top_p"], read.values["min_p"], read.values["temperature"]) == (0.8, 0.1, 1.3)
+    order = [stage for stage in read.values["stages"] if stage in ("top_p", "min_p", "temperature")]
+    assert order[0] == "top_p"
+    assert order[1:] == (["min_p", "temperature"] if name == "KoboldCpp" else ["temperature", "min_p"])
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_what_a_program_takes_otherwise_is_named(name: str) -> None:
+    program = programs.PROGRAMS[name]
+    assert programs.written(program, "sampling", {"mirostat_tau": 2.0, "top_k": 40, "dry_multiplier": 0.8})[1] == (
+        "top_k",
+    )
+    assert programs.written(program, "sampling", {"temperature": 1.5, "top_k": 40, "top_p": 1.0})[1] == ()
+    odd = {"xtc_probability": 0.5, "top_k": 40, "stages": ["xtc_probability", "top_k"]}
+    assert programs.written(program, "sampling", odd)[1] == (("stages",) if name == "KoboldCpp" else ())
+    assert programs.written(program, "sampling", {"top_k": 40, "stages": ["nonsense"]})[1] == ()
+
+
+@pytest.mark.parametrize("value", [5, [[1]], [{}], {"a": 1}, 10**400, [None], "top_k;;x", True])
+@pytest.mark.parametrize(
+    "name", ["samplers", "sampler_order", "dry_sequence_breakers", "stop", "stop_sequence", "temperature", "n_predict"]
+)
+def test_no_value_of_another_kind_stops_the_reading(name: str, value: object, tmp_path: Path) -> None:
+    for own in ("repeat_penalty", "rep_pen"):
+        assert preset(tmp_path, {own: 1.0, name: value}).program

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,12 @@ from app.state.values import ValueProblem
 from core.strategies import Parameter, registry
 
 SAMPLING = registry["sampling"]
+
+
+def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.lark")
+    with pytest.raises(ValueProblem, match="a folder, a pipe or a device"):
+        values.parse(SAMPLING.parameter("grammar"), str(tmp_path / "pipe.lark"))
 
 
 @pytest.mark.parametrize(

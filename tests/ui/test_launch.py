@@ -139,6 +139,7 @@ def test_says_what_cannot_be_exported(
         (["--strategy", "sampling", "--param", "temperature=nan"], "temperature must be a finite number"),
         (["--strategy", "sampling", "--param", f"bad_words_ids={'[' * 100_000}"], "too many lists within each other"),
         (["--size", "20x20"], "at least 900x600"),
+        (["--preset", "Caerful"], "There is no preset “Caerful”."),
     ],
 )
 def test_says_what_cannot_be_done(
@@ -146,6 +147,18 @@ def test_says_what_cannot_be_done(
 ) -> None:
     assert start(ScriptedEngine(), *words, "--run", "--screenshot", tmp_path / "out.png") == 1
     assert message in capsys.readouterr().err
+    assert not (tmp_path / "out.png").exists()
+
+
+@pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"top_p": 7}], ids=str)
+def test_a_preset_with_values_that_cannot_be_is_refused_whole(
+    start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: dict[str, object]
+) -> None:
+    """A picture of other settings than the ones that were named would say something false."""
+    (tmp_path / "odd.json").write_text(json.dumps({"do_sample": True, **settings}), encoding="utf-8")
+    words = ["--preset", tmp_path / "odd.json", "--run", "--screenshot", tmp_path / "out.png"]
+    assert start(ScriptedEngine(), *words) == 1
+    assert "has values that cannot be used" in capsys.readouterr().err
     assert not (tmp_path / "out.png").exists()
 
 

@@ -123,9 +123,14 @@ def test_arrows_walk_around_and_enter_takes_the_current_row(window: MainWindow) 
     assert rows(window)[0] == "Beam search"  # used last
 
 
+def run_and_keep(qtbot: QtBot, window: MainWindow) -> None:
+    """A run that is among those kept."""
+    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS):
+        run(qtbot, window)
+
+
 def test_everything_is_there_by_its_name(qtbot: QtBot, window: MainWindow) -> None:
-    run(qtbot, window)
-    window.history.flush()
+    run_and_keep(qtbot, window)
     there = {entry.key for entry in window.parts.palette.gather()}
     parts = window.parts
     wanted = {f"action.{name}" for name in parts.actions.table if name not in LEFT_OUT}
@@ -250,8 +255,7 @@ def alike(window: MainWindow) -> set[str]:
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.fuzz)])
 def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow, every: bool) -> None:
-    run(qtbot, window)
-    window.history.flush()
+    run_and_keep(qtbot, window)
     vain = in_vain(qtbot, window, anew(window, OTHERS | (set() if every else alike(window))))
     assert not vain, vain
     next(entry for entry in window.parts.palette.gather() if entry.key == "action.quit").do()

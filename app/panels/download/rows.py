@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QRect, QRectF, Qt, Signal, Slot
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.drawn_rows import ABOVE, BETWEEN, Index, LinesDelegate, write
 from resources.language import tr
 
-Index = QModelIndex | QPersistentModelIndex
-SIDE, ABOVE, BETWEEN, BAR = 12, 8, 2, 3
+SIDE, BAR = 12, 3
 ROW = Qt.ItemDataRole.UserRole
 
 
@@ -106,18 +106,11 @@ def _fill(item: QListWidgetItem, row: Row) -> None:
     item.setToolTip(row.told)
 
 
-class _Drawing(QStyledItemDelegate):
+class _Drawing(LinesDelegate):
     """Three lines; below them, while a model comes, how much of it is there."""
 
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        if self.theme is None:
-            return super().sizeHint(option, index)
-        lines = sum(QFontMetrics(font).lineSpacing() for font in _fonts(self.theme))
-        return QSize(0, lines + 2 * self.theme.space(ABOVE) + 2 * self.theme.px(BETWEEN) + 1)
+    def fonts(self, theme: Theme) -> tuple[QFont, ...]:
+        return _fonts(theme)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row, theme = index.data(ROW), self.theme
@@ -130,7 +123,7 @@ class _Drawing(QStyledItemDelegate):
         colors = (theme.color("text"), theme.color("muted"), theme.ink(row.mood))
         for font, color, text in zip(_fonts(theme), colors, (row.name, row.facts, row.told), strict=True):
             height = QFontMetrics(font).lineSpacing()
-            _write(painter, QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height), font, color,
+            write(painter, QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height), font, color,
                    text)  # fmt: skip
             top += height + theme.px(BETWEEN)
         painter.restore()
@@ -152,10 +145,3 @@ def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, theme: Theme,
     if state & QStyle.StateFlag.State_HasFocus:
         painter.setPen(theme.color("accent"))
         painter.drawRect(row.adjusted(0.5, 0.5, -0.5, -1.5))
-
-
-def _write(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
-    painter.setFont(font)
-    painter.setPen(color)
-    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
-    painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)

@@ -40,7 +40,7 @@ def verdict(model: catalog.HubModel) -> str:
 def short_facts(model: catalog.HubModel) -> str:
     """For a line of the list."""
     parts = [
-        model.architecture.split(" · ")[0],
+        model.family,
         words.magnitude(model.parameters) if model.parameters else "",
         words.size(model.size) if model.size else "",
         model.licence,

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import time
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QRect, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from app.panels.history import wording
 from app.panels.history.model import RECORD
 from app.storage.history.record import Record
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.drawn_rows import ABOVE, BETWEEN, Index, LinesDelegate, write
 
-Index = QModelIndex | QPersistentModelIndex
-SIDE, ABOVE, BETWEEN, GAP = 16, 8, 2, 8
+SIDE, GAP = 16, 8
 MARK = 3
 """Width of the bar at the shown run."""
 
 
-class RunDelegate(QStyledItemDelegate):
+class RunDelegate(LinesDelegate):
     """Three lines; every row is as high as every other, so that a long list is laid out at once."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.theme: Theme | None = None
         self.shown = ""
         """The run that the window shows."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        if self.theme is None:
-            return super().sizeHint(option, index)
-        lines = sum(QFontMetrics(font).lineSpacing() for font in _fonts(self.theme))
-        return QSize(0, lines + 2 * self.theme.space(ABOVE) + 2 * self.theme.px(BETWEEN) + 1)
+    def fonts(self, theme: Theme) -> tuple[QFont, ...]:
+        return _fonts(theme)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         record = index.data(RECORD)
@@ -47,7 +43,7 @@ class RunDelegate(QStyledItemDelegate):
         fonts, colors = _fonts(self.theme), (self.theme.color("text"), self.theme.color("muted"))
         told = f"{wording.moment(record.made, time.time())} · {wording.figures(record)}"
         for line, font, color, text in zip(lines[1:], fonts[1:], colors, (record.words or "–", told), strict=True):
-            _write(painter, line, font, color, text)
+            write(painter, line, font, color, text)
         painter.restore()
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
@@ -95,16 +91,8 @@ class RunDelegate(QStyledItemDelegate):
             left = line.right() - side
             icons.paint(painter, "pin", theme.accent, QRectF(left, line.center().y() - side / 2 + 1, side, side))
             room.setRight(left - theme.px(GAP))
-        _write(painter, room, _fonts(theme)[0], theme.color("text"), record.name)
+        write(painter, room, _fonts(theme)[0], theme.color("text"), record.name)
 
 
 def _fonts(theme: Theme) -> tuple[QFont, QFont, QFont]:
     return theme.font(13, 600), theme.font(12), theme.font(11, tabular=True)
-
-
-def _write(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
-    painter.setFont(font)
-    painter.setPen(color)
-    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
-    painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # what was written is read in its own direction
-    painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)

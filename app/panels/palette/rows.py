@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
 from app.theme.theme import Theme
+from app.widgets.drawn_rows import DrawnRows, Index, write
 
 ROW = Qt.ItemDataRole.UserRole
 SIDE, GAP, HIGH = 14, 12, 34
 """Pixels at 100 %: left and right of a row, between its parts, and its height."""
-Index = QModelIndex | QPersistentModelIndex
 _ROOT = QModelIndex()
 
 
@@ -68,12 +68,8 @@ class Rows(QAbstractListModel):
         return shown.get(Qt.ItemDataRole(role)) if role in shown else None
 
 
-class RowDelegate(QStyledItemDelegate):
+class RowDelegate(DrawnRows):
     """Title with the typed letters marked; at the right kind and key. Every row is as high as every other."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.theme: Theme | None = None
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(0, self.theme.px(HIGH)) if self.theme is not None else super().sizeHint(option, index)
@@ -110,7 +106,7 @@ class RowDelegate(QStyledItemDelegate):
             if text:
                 width = QFontMetrics(font).horizontalAdvance(text)
                 left -= width
-                _write(painter, QRect(left, line.top(), width + 2, line.height()), font, theme.color("muted"), text)
+                write(painter, QRect(left, line.top(), width + 2, line.height()), font, theme.color("muted"), text)
                 left -= theme.px(GAP)
         return left + theme.px(GAP)
 
@@ -123,11 +119,11 @@ class RowDelegate(QStyledItemDelegate):
         for text, is_typed in _runs(shown, places):
             font = bold if is_typed else plain
             width = QFontMetrics(font).horizontalAdvance(text)
-            _write(painter, QRect(x, line.top(), width + 2, line.height()), font, marked if is_typed else color, text)
+            write(painter, QRect(x, line.top(), width + 2, line.height()), font, marked if is_typed else color, text)
             x += width
         if row.reason:
             room = QRect(x + theme.px(GAP), line.top(), line.right() - x - theme.px(GAP), line.height())
-            _write(painter, room, theme.font(11), theme.color("muted"), row.reason)
+            write(painter, room, theme.font(11), theme.color("muted"), row.reason)
 
 
 def _runs(text: str, places: set[int]) -> list[tuple[str, bool]]:
@@ -140,10 +136,3 @@ def _runs(text: str, places: set[int]) -> list[tuple[str, bool]]:
         else:
             pieces.append((letter, is_typed))
     return pieces
-
-
-def _write(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
-    painter.setFont(font)
-    painter.setPen(color)
-    shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
-    painter.drawText(room, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, shown)

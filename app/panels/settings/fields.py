@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -65,7 +65,7 @@ def spin(name: str, label: str, value: int, least: int = 0, most: int = 1024) ->
     return spin
 
 
-def muted(text: str) -> QLabel:
+def muted(text: str) -> WrappedLabel:
     """A remark."""
     label = WrappedLabel(text)
     label.setProperty("role", "muted")

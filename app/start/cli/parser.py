@@ -9,7 +9,8 @@ from textwrap import fill
 
 from app.start.cli import values
 from app.start.cli.argparse_words import Formatter
-from app.storage.settings import LANGUAGE_CHOICES, SCHEMES, WEIGHTS
+from app.storage.settings import LANGUAGE_CHOICES, WEIGHTS
+from app.theme.palettes import SCHEMES
 from resources.language import mark, tr
 
 SCRIPT = mark("""\

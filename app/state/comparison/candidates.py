@@ -9,19 +9,14 @@ from typing import Any
 from app.state.requests import LoadRequest, ModelInfo, RunRequest
 from app.state.run import Run
 from core import ModelEntry, beginning, caches, catalog, strategies
+from core.caches import Variant
 from core.strategies import Strategy
-from resources.language import mark, tr
+from resources.language import tr
 
-_BITS = (8, 4, 2)
-_FIRST_STRATEGIES = ("greedy", "sampling", "beam_search", "contrastive")
-"""Chosen at first, besides the strategy of the shown run."""
 _FIRST_MODELS = 3
 """Chosen at first, the one of the shown run included."""
 _FIRST_RUNS = 4
 """Chosen at first: the latest ones."""
-_SHORT = {"quantized-8": mark("8 bits"), "quantized-4": mark("4 bits"), "quantized-2": mark("2 bits"),
-          "offloaded_static": mark("Off. static"), "sliding_window": mark("Window"),
-          "encoder_decoder": mark("Enc.–dec.")}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +35,13 @@ class Candidate:
     """The run itself, where it was made before."""
     place: int = 0
     """In a sweep, the place of its value among the values."""
+    brief: str = ""
+    """A name that fits beside a bar, where the title does not."""
 
     @property
     def short(self) -> str:
         """A name that fits beside a bar."""
-        return tr(_SHORT[self.key]) if self.key in _SHORT else self.title
+        return self.brief or self.title
 
 
 def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
@@ -53,19 +50,12 @@ def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
     for name, backend in caches.registry.items():
         reason = cache_refusal(name, base.strategy, info)
         own = dict(base.cache_options) if base.cache == name else {}
-        for title, key, params in _variants(name, tr(backend.title), own):
-            request = replace(base, cache=name, cache_options=params)
-            found.append(Candidate(key, title, tr(backend.summary), request, reason))
-    return sorted(found, key=lambda candidate: candidate.key != "dynamic")
-
-
-def _variants(name: str, title: str, own: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    if name != "quantized":
-        return [(title, name, own)]
-    return [
-        (tr("{title}, {bits} bits").format(title=title, bits=bits), f"{name}-{bits}", {**own, "nbits": bits})
-        for bits in _BITS
-    ]
+        for variant in backend.variants or (Variant(backend.title, backend.brief),):
+            key = "-".join([name, *map(str, variant.options.values())])
+            request = replace(base, cache=name, cache_options={**own, **variant.options})
+            summary, brief = tr(backend.summary), tr(variant.brief) if variant.brief else ""
+            found.append(Candidate(key, tr(variant.title), summary, request, reason, brief=brief))
+    return found
 
 
 def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
@@ -82,7 +72,7 @@ def of_strategies(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
     for name, strategy in strategies.registry.items():
         own = name == base.strategy
         request = base if own else base.with_strategy(strategy, _params(strategy, base.settings))
-        chosen = own or name in _FIRST_STRATEGIES
+        chosen = own or strategy.compared
         found.append(
             Candidate(
                 name,
@@ -108,8 +98,10 @@ def _strategy_refusal(strategy: Strategy, base: RunRequest, info: ModelInfo | No
         return info.refused_strategies[strategy.name]
     if strategy.takes_drafters and not base.draft_names:
         return tr("needs a draft model; choose one with Assisted decoding first.")
-    if strategy.name == "constrained_beam_search" and base.strategy != strategy.name:
-        return tr("needs words to force; run it once with some.")
+    if strategy.wants and base.strategy != strategy.name:
+        return tr("needs “{setting}”; run it once with some.").format(
+            setting=tr(strategy.parameter(strategy.wants[0]).title)
+        )
     return cache_refusal(base.cache, strategy.name, info)
 
 

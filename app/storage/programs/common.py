@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +11,13 @@ from resources.language import tr
 
 WHOLE_TEXT = 1_000_000
 """Tokens to look back that no text has."""
+BREAKERS = ("\n", ":", '"', "*")
+"""What ends a passage for DRY, here and by default in both programs."""
+OFF: dict[str, Any] = {
+    "repetition_penalty": 1.0, "dry_multiplier": 0.0, "top_n_sigma": None, "top_k": 0, "typical_p": 1.0, "top_p": 1.0,
+    "min_p": None, "xtc_probability": 0.0,
+}  # fmt: skip
+"""Stages that both programs have, and the value by which each does nothing."""
 
 
 @dataclass(slots=True)
@@ -31,7 +38,7 @@ class Reading:
         self._asked.add(name)
         usual: float = self.defaults[name]
         value = self.data.get(name, usual)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
             return value
         if value is not None:
             self.left.append(tr("{name} is no number and was left at {usual:g}.").format(name=name, usual=usual))
@@ -73,7 +80,7 @@ class Writing:
     """Every setting that is on here, by its name."""
     data: dict[str, Any] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
-    """Names of settings here that the program has no counterpart for."""
+    """Names of settings here that the program takes otherwise, or not at all."""
     _used: set[str] = field(default_factory=set)
 
     def take(self, name: str, usual: Any) -> Any:
@@ -120,6 +127,11 @@ def read_heat(found: Reading, heat: float, order: Sequence[str]) -> list[str]:
     return ["dynatemp_high" if name == "temperature" else name for name in order]
 
 
+def heat_stage(out: Writing) -> str:
+    """Which of our two stages is the program's temperature."""
+    return "temperature" if out.take("dynatemp_high", None) is None else "dynatemp_high"
+
+
 def write_heat(out: Writing) -> None:
     """Temperature as both programs have it: the middle of a range, and how far it reaches."""
     heat, high = float(out.take("temperature", 1.0)), out.take("dynatemp_high", None)
@@ -142,7 +154,7 @@ def read_dry(found: Reading) -> None:
                      "dry_allowed_length": max(1, found.whole("dry_allowed_length")),
                      "dry_range": reach if 0 < reach < WHOLE_TEXT else 0}  # fmt: skip
     breakers = found.given("dry_sequence_breakers")
-    if breakers and sorted(map(str, breakers)) != sorted(["\n", ":", '"', "*"]):
+    if breakers and not (isinstance(breakers, list) and sorted(map(str, breakers)) == sorted(BREAKERS)):
         found.left.append(tr("dry_sequence_breakers: here a passage ends at a line break, a colon, a quote, a star."))
 
 
@@ -163,8 +175,8 @@ def read_mirostat(found: Reading) -> bool:
         found.left.append(tr("mirostat 1 has no counterpart here, only mirostat 2."))
     if mode != 2:
         return False
-    off = {"top_k": 0, "top_p": 1.0, "min_p": None, "typical_p": 1.0, "xtc_probability": 0.0, "top_n_sigma": None}
-    found.values |= {"mirostat_tau": tau, "mirostat_eta": eta, **off}
+    cuts = {name: value for name, value in OFF.items() if name not in ("repetition_penalty", "dry_multiplier")}
+    found.values |= {"mirostat_tau": tau, "mirostat_eta": eta, **cuts}
     return True
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.storage.programs import common
 from app.storage.programs.common import Program, Writing
 from app.storage.programs.kobold import PROGRAM as KOBOLD
 from app.storage.programs.llama_cpp import PROGRAM as LLAMA
 from core import strategies
+from core.errors import ParameterError
 from resources.language import tr
 
 PROGRAMS: Mapping[str, Program] = {program.name: program for program in (KOBOLD, LLAMA)}
 """By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
 _OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "tokenscope", "eos_token_id"}
 _STRATEGY = "sampling"
+_HEAT = ("temperature", "dynatemp_high", "mirostat_tau")
+"""What acts where it is set at all, but for a temperature of 1."""
 
 
 def program_of(data: Mapping[str, Any]) -> Program | None:
@@ -44,19 +49,44 @@ def read(program: Program, data: Mapping[str, Any]) -> tuple[dict[str, Any], tup
 
 
 def written(program: Program, strategy: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """(the program's JSON, names of settings here that it has no counterpart for)."""
+    """(the program's JSON, names of settings here that it takes otherwise or not at all)."""
     known = strategies.registry[strategy]
     samples = known.flags.get("do_sample") is True
-    out = Writing({**values, "do_sample": samples, "stages": list(values.get("stages") or usual_order())})
+    out = Writing({**values, "do_sample": samples, "stages": _order(values.get("stages"))})
     program.write(out)
     usual = {p.name: p.default for p in known.parameters}
     out.finish(lambda name, value: usual.get(name, value) == value)
     named = [tr(known.title)] if strategy not in (_STRATEGY, "greedy") else []
-    return out.data, (*named, *out.left)
+    return out.data, tuple(dict.fromkeys((*named, *out.left, *_read_otherwise(program, out))))
 
 
-def usual_order() -> list[str]:
-    """The stages in their usual order here."""
-    from core import usual_stages  # one file each: more than opening a window needs
+def _order(names: Sequence[str] | None) -> list[str]:
+    """All stages in the order in which they act here; the usual one where what is named cannot be one."""
+    from core import stage_order  # one file each: more than opening a window needs
 
-    return list(usual_stages())
+    try:
+        return list(stage_order(names))
+    except ParameterError:
+        return list(stage_order())
+
+
+def _read_otherwise(program: Program, out: Writing) -> Iterator[str]:
+    """Settings that mean something else to the program once they are written: it leaves the cuts to mirostat where that
+    is on, and has stages whose place is fixed."""
+    back = program.read(out.data).values
+    for name, value in out.values.items():
+        if name not in ("stages", "do_sample") and name in back and value is not None:
+            if not _alike(value, back[name]):
+                yield name
+    acting = {name for name in back if name in common.OFF and out.values.get(name) not in (None, common.OFF[name])}
+    acting |= {name for name in _HEAT if back.get(name) not in (None, 1.0)}
+    orders = (out.values["stages"], _order(back["stages"]))
+    here, there = ([name for name in order if name in acting] for order in orders)
+    if here != there:
+        yield "stages"
+
+
+def _alike(one: object, other: object) -> bool:
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
+    return one == other

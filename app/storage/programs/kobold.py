@@ -26,6 +26,7 @@ STAGES: dict[int, tuple[str, ...]] = {
     0: ("top_k",), 1: (), 2: ("top_p", "min_p"), 3: (), 4: ("typical_p",), 5: ("temperature", "top_n_sigma"),
     6: ("repetition_penalty",),
 }  # fmt: skip
+_HEAT = 5
 _OTHERS: tuple[tuple[str, object], ...] = (
     ("tfs", 1), ("top_a", 0), ("smoothing_factor", 0), ("smoothing_curve", 1), ("presence_penalty", 0),
     ("rep_pen_slope", 1), ("adaptive_target", -1), ("adaptive_decay", 0.9), ("grammar", ""), ("logit_bias", {}),
@@ -83,12 +84,12 @@ def _write(out: Writing) -> None:
     if (tokens := out.take("max_new_tokens", 0)) > 0:
         out.data["max_length"] = tokens
     out.data["stop_sequence"] = list(out.take("stop_strings", []))
-    out.data["sampler_order"] = _places(out.take("stages", ()))
+    out.data["sampler_order"] = _places(out.take("stages", ()), common.heat_stage(out))
 
 
-def _places(stages: Sequence[str]) -> list[int]:
+def _places(stages: Sequence[str], heat: str) -> list[int]:
     """Its numbers in the order of the stages; what it has and we lack at the end, where it does nothing."""
-    named = {stages[0]: place for place, stages in STAGES.items() if stages} | {"dynatemp_high": 5}
+    named = {stages[0]: place for place, stages in STAGES.items() if stages and place != _HEAT} | {heat: _HEAT}
     found = list(dict.fromkeys(named[stage] for stage in stages if stage in named))
     return [*found, *(place for place in ORDER if place not in found)]
 

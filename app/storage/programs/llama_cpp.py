@@ -26,10 +26,6 @@ STAGES = {
 }  # fmt: skip
 """Its samplers, in its default order, and the settings that switch the same on here."""
 _ORDER = tuple(name for name in STAGES if name != "typical_p")
-_OFF: dict[str, Any] = {
-    "repetition_penalty": 1.0, "dry_multiplier": 0.0, "top_n_sigma": None, "top_k": 0, "typical_p": 1.0, "top_p": 1.0,
-    "min_p": None, "xtc_probability": 0.0,
-}  # fmt: skip
 
 
 def _read(data: Mapping[str, Any]) -> Reading:
@@ -44,7 +40,7 @@ def _read(data: Mapping[str, Any]) -> Reading:
         "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0, "xtc_threshold": threshold,
     }  # fmt: skip
     order = _order(found)
-    found.values |= {name: value for name, value in _OFF.items() if name not in order}
+    found.values |= {name: value for name, value in common.OFF.items() if name not in order}
     heat = found.number("temperature") if "temperature" in order else 1.0
     order = common.read_heat(found, heat, order)
     if common.read_mirostat(found):
@@ -72,10 +68,11 @@ def _order(found: Reading) -> list[str]:
     """Its samplers as settings here; those that a file leaves out are off."""
     asked = found.given("samplers")
     names = asked.split(";") if isinstance(asked, str) else asked if isinstance(asked, list) else list(_ORDER)
-    unknown = [str(name) for name in names if name not in STAGES]
+    known = [name for name in names if isinstance(name, str) and name in STAGES]
+    unknown = [str(name) for name in names if name not in known]
     if unknown:
         found.left.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
-    return [STAGES[name] for name in names if name in STAGES]
+    return [STAGES[name] for name in known]
 
 
 def _read_length(found: Reading) -> None:
@@ -97,7 +94,8 @@ def _write(out: Writing) -> None:
     common.write_dry(out, whole=-1)
     common.write_mirostat(out)
     out.data |= {"n_predict": out.take("max_new_tokens", -1), "stop": list(out.take("stop_strings", []))}
-    names = {stage: name for name, stage in STAGES.items() if name != "typical_p"} | {"dynatemp_high": "temperature"}
+    names = {stage: name for name, stage in STAGES.items() if name not in ("typical_p", "temperature")}
+    names[common.heat_stage(out)] = "temperature"
     order = [names[stage] for stage in out.take("stages", ()) if stage in names]
     out.data["samplers"] = list(dict.fromkeys(order))
 

@@ -24,8 +24,7 @@ class Column:
     """Pixels at 100 %."""
 
 
-def _share(value: float) -> str:
-    return f"{value * 100:.0f} %"
+_share = words.whole_percent
 
 
 def _count(value: float) -> str:

@@ -55,8 +55,16 @@ def refusal(kind: str, request: RunRequest) -> str:
 
 def words(kind: str, run: Run | None) -> str:
     """What the kind says of itself, and of the shown run what is worth knowing for it."""
-    acts = core.explain_grammar(run.sequence.tokens) if run is not None and kind == GRAMMAR else ""
+    acts = core.explain_grammar(_grammar_of(run)) if run is not None and kind == GRAMMAR else ""
     return sentences(tr(WORDS[kind]), acts)
+
+
+def _grammar_of(run: Run) -> core.GrammarFigures | None:
+    """What its grammar did to the text that is shown."""
+    if run.beams is None:
+        return core.grammar_figures(run.tokens)
+    node = run.beams.node_of(run.tokens[-1]) if run.tokens else 0
+    return core.beam_grammar_figures(run.beams.steps, node)
 
 
 def chips(

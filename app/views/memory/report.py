@@ -117,14 +117,20 @@ def reuse_line(run: Run) -> str:
 
 def formula_lines(model: CacheHistory, length: int) -> str:
     """The formula in words, then in numbers, then its result; empty where there is none."""
-    plan, size = model.plan, model.forecast.predicted(length)
-    if plan is None or size is None:
-        return ""
-    worked = [] if sizes.is_a_number(plan.size) else [f"= {sizes.in_numbers(plan.size, length)}"]
-    return "\n".join([sizes.in_names(plan.size), *worked, tr("= {bytes:,} bytes").format(bytes=round(size))])
+    worked = _worked(model, length)
+    return "\n".join([sizes.in_names(model.plan.size), *worked]) if model.plan is not None and worked else ""
 
 
 def formula_line(model: CacheHistory, length: int) -> str:
     """The formula in numbers and its result, on one line."""
-    lines = formula_lines(model, length).split("\n")[1:]
-    return tr("predicted {formula}").format(formula=" ".join(lines)) if lines else ""
+    worked = _worked(model, length)
+    return tr("predicted {formula}").format(formula=" ".join(worked)) if worked else ""
+
+
+def _worked(model: CacheHistory, length: int) -> list[str]:
+    """In numbers, unless it is one, and the result; nothing where there is none."""
+    plan, size = model.plan, model.forecast.predicted(length)
+    if plan is None or size is None:
+        return []
+    numbers = [] if sizes.is_a_number(plan.size) else [f"= {sizes.in_numbers(plan.size, length)}"]
+    return [*numbers, tr("= {bytes:,} bytes").format(bytes=round(size))]

@@ -50,7 +50,7 @@ def _encoded(model: CacheHistory, point: Point) -> str:
 def _windowed(plan: CachePlan, length: int, dynamic: int) -> str:
     window = plan.window or 0
     facts = {"dynamic": words.size(dynamic), "bytes": dynamic, "room": window - 1}
-    if plan.backend != "sink":
+    if not plan.sinks:
         return pick(
             tr("Only the latest {room:,} word pieces are remembered; to remember all would take {dynamic}."),
             tr("Windowed layers hold the latest {room:,} tokens only; everything kept would be {dynamic}."),

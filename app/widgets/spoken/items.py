@@ -15,6 +15,13 @@ from app.widgets.spoken.faces import NOTHING, PressFace, pointer
 from app.widgets.spoken.part import Part, Role
 
 
+def release(items: dict[int, Any]) -> None:
+    """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
+    for item in items.values():
+        QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
+    items.clear()
+
+
 class Owner(Protocol):
     """The interface of the widget that draws the parts."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QAccessible
@@ -11,8 +11,7 @@ from PySide6.QtGui import QAccessible
 Role = QAccessible.Role
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Something drawn that has a name of its own: a bar, a stage, a token, a round."""
 
     name: str
@@ -26,8 +25,7 @@ class Part:
     """What a click on it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """Where a slider or a meter stands."""
 
     now: float
@@ -40,8 +38,7 @@ class Value:
     """Takes another value; None: it can only be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A text that can be read word by word. Offsets are Python's (code points)."""
 
     text: str

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QAccessibleWidget, QWidget
 from shiboken6 import VoidPtr
 
 from app.widgets.spoken.faces import NOTHING, TextFace, ValueFace, pointer
-from app.widgets.spoken.items import PartItem
+from app.widgets.spoken.items import PartItem, release
 from app.widgets.spoken.part import Part, Passage, Role, Value
 
 Kind = QAccessible.InterfaceType
@@ -137,10 +137,7 @@ class SpokenInterface(QAccessibleWidget):
         return inherited if isinstance(inherited, VoidPtr) else NOTHING
 
     def _release(self) -> None:
-        """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
-        for item in self._items.values():
-            QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
-        self._items.clear()
+        release(self._items)
 
 
 def _make(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:

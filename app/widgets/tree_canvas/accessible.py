@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, QAccessibleObject
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.spoken import Spoken
+from app.widgets.spoken import Spoken, release
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.stage import Stage
 from resources.language import mark, tr
@@ -153,10 +153,8 @@ class TreeItems(QAccessibleObject):
         return self._items[node]
 
     def release(self) -> None:
-        """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
-        for item in self._items.values():
-            QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
-        self._items.clear()
+        """Take every item back from Qt."""
+        release(self._items)
 
     def place(self, node: int) -> QRect:
         """A node's rectangle on the screen; empty when it is not drawn."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from app.control.palette.entry import Entry, Reach, Source
-from app.storage.settings import SCHEMES
+from app.theme.palettes import SCHEMES
 from resources.language import mark, tr
 
 SIZES = (0.8, 1.0, 1.25, 1.5, 1.75, 2.0)

@@ -58,12 +58,6 @@ def pruned(run: Run) -> Value:
 
 
 @measure("count", may_lack=True)
-def best_node(run: Run) -> Value:
-    """The node at which the leading text of the search ends."""
-    return run.beams.leader(len(run.beams.steps)) if run.beams else None
-
-
-@measure("count", may_lack=True)
 def pruned_node(run: Run) -> Value:
     """The likeliest continuation that was given up."""
     lost = [one for one in _candidates(run) if one.fate == "pruned"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from app.widgets.plots import Axis, Dots, Figure, Line
-from core import labs
+from core import labs, words
 from resources.language import tr
 
 Points = tuple[tuple[float, float], ...]
@@ -21,20 +21,15 @@ def deviations(value: float) -> str:
     return tr("{value:+.2f} SD").format(value=value)
 
 
-def percent(value: float) -> str:
-    """`94 %`."""
-    return tr("{value:.0f} %").format(value=100 * value)
-
-
 def curve(
-    name: str, colour: str, points: Points, words: Callable[[float], str], total: int, dots: Points = ()
+    name: str, colour: str, points: Points, told: Callable[[float], str], total: int, dots: Points = ()
 ) -> Figure:
     """One line over the steps of a training, and single values beside it."""
     if not points and not dots:
         return Figure()
     lines = (Line(name, colour, points),) if points else ()
     more = (Dots(tr("held out"), "finished", dots),) if dots else ()
-    return Figure(Axis(tr("steps"), whole=True), Axis(words=words), lines=lines, dots=more, right=float(max(total, 1)))
+    return Figure(Axis(tr("steps"), whole=True), Axis(words=told), lines=lines, dots=more, right=float(max(total, 1)))
 
 
 def sft_figure(events: Sequence[object]) -> Figure:
@@ -54,7 +49,7 @@ def reward_figures(events: Sequence[object]) -> tuple[Figure, Figure]:
     learned = tuple((float(one.step), one.loss) for one in steps)
     right = tuple((float(one.step), one.accuracy) for one in checks)
     loss = curve(tr("loss"), "accent", learned, nats, total, tuple((float(one.step), one.loss) for one in checks))
-    return loss, curve(tr("right"), "finished", right, percent, total)
+    return loss, curve(tr("right"), "finished", right, words.whole_percent, total)
 
 
 def ppo_figures(events: Sequence[object]) -> tuple[Figure, Figure, Figure, Figure]:
@@ -63,9 +58,9 @@ def ppo_figures(events: Sequence[object]) -> tuple[Figure, Figure, Figure, Figur
     total = max((one.total for one in steps), default=0)
 
     def of(
-        name: str, colour: str, words: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
+        name: str, colour: str, told: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
     ) -> Figure:
-        return curve(name, colour, tuple((float(one.step), value(one)) for one in steps), words, total)
+        return curve(name, colour, tuple((float(one.step), value(one)) for one in steps), told, total)
 
     return (
         of(tr("reward"), "finished", deviations, lambda one: one.gain),
