@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from chat import BOS, EOS, turn
@@ -118,16 +118,24 @@ def ramble(rng: random.Random, held_out: bool) -> Document:
     return Document("ramble", ((BOS, 0.0), (write_ramble(rng, rng.randint(6, 24)), 1.0)))
 
 
+Mix = Mapping[Callable[[random.Random, bool], Document], int]
+"""How often each kind of document comes."""
 MIX = {plain: 34, several: 2, ramble: 10, reading: 42, telling: 10, greeting: 2}
 TASKS = {"translate": 64, "summarize": 27, "question": 9}
 FRENCH_TASKS = {"translate": 92, "summarize": 6, "question": 2}
 EVEN_TASKS = {"translate": 40, "summarize": 42, "question": 18}  # what the tokenizer learns from
-READING_MIX = {plain: 24, several: 1, ramble: 10, reading: 60, telling: 3, greeting: 2}
-QUIZ_MIX = {plain: 20, several: 1, ramble: 10, quizzing: 60, telling: 5, greeting: 2}
-SECOND_MIX = {plain: 60, several: 2, ramble: 12, reading: 14, telling: 10, greeting: 2}
+READING_Mix = Mapping[Callable[[random.Random, bool], Document], int]
+"""How often each kind of document comes."""
+MIX = {plain: 24, several: 1, ramble: 10, reading: 60, telling: 3, greeting: 2}
+QUIZ_Mix = Mapping[Callable[[random.Random, bool], Document], int]
+"""How often each kind of document comes."""
+MIX = {plain: 20, several: 1, ramble: 10, quizzing: 60, telling: 5, greeting: 2}
+SECOND_Mix = Mapping[Callable[[random.Random, bool], Document], int]
+"""How often each kind of document comes."""
+MIX = {plain: 60, several: 2, ramble: 12, reading: 14, telling: 10, greeting: 2}
 
 
-def document(seed: int, index: int, held_out: bool = False, mix: dict | None = None) -> Document:  # type: ignore[type-arg]
+def document(seed: int, index: int, held_out: bool = False, mix: Mix | None = None) -> Document:
     """Document number ``index`` of the corpus of this seed."""
     rng = random.Random(f"{seed} {'held out' if held_out else 'training'} {index}")
     chosen = mix or MIX

@@ -36,7 +36,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]  # no loss is given back
         """One update of every parameter that has a gradient."""
         for group in self.param_groups:
             alike: dict[torch.Size, list[Tensor]] = defaultdict(list)
