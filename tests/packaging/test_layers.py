@@ -1,7 +1,10 @@
 """The rooms stay apart: import contracts, and no torch before the first paint."""
 
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,9 +27,38 @@ def test_importing_the_window_loads_no_torch(root):
     assert loaded_by("app.window.main_window", root) == ["PySide6", "app"]
 
 
-def test_import_contracts_hold(root):
+def contracts_checked(folder, *arguments):
+    """What import-linter answers of the packages in this folder."""
     pytest.importorskip("importlinter")
     script = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    answer = subprocess.run([sys.executable, "-c", script, "--no-cache"], cwd=root, capture_output=True, text=True)
+    command = [sys.executable, "-c", script, "--no-cache", "--no-logo", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+def test_import_contracts_hold(root):
+    answer = contracts_checked(root)
     assert answer.returncode == 0, answer.stdout
     assert "0 broken" in answer.stdout
+
+
+def test_what_the_application_may_know_of_the_core_is_an_allow_list(root, tmp_path):
+    """A module that no contract names is out of bounds, and so is what lies within a face or is imported late."""
+    for package in ("app", "core", "resources"):
+        shutil.copytree(root / package, tmp_path / package, ignore=_no_sources)
+    shutil.copy(root / "pyproject.toml", tmp_path)
+    (tmp_path / "core/newcomer.py").write_text("")
+    (tmp_path / "app/sly.py").write_text(
+        "from core import events, newcomer\n"
+        "def late():\n    import core.strategies.greedy\n    from core.labs import processes\n"
+    )
+    answer = contracts_checked(tmp_path, "--contract", "app-uses-the-public-core")
+    assert answer.returncode == 1
+    assert re.findall(r"app\S* -> \S+", answer.stdout) == [
+        "app.sly -> core.labs.processes",
+        "app.sly -> core.newcomer",
+        "app.sly -> core.strategies.greedy",
+    ]
+
+
+def _no_sources(folder, names):
+    return [name for name in names if not name.endswith(".py") and not Path(folder, name).is_dir()]
