@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from core.inside.lens import LensRow, lens, lens_text
     from core.inside.neutral import neutral_token
     from core.inside.occlusion import Effect, Occluded, occlude, occlusion
+    from core.inside.units import Unit
     from core.loading import load
     from core.memory.estimate import Estimate, estimate
     from core.models.blueprint import blueprint
@@ -80,6 +81,7 @@ __all__ = [
     "Saying",
     "Sentence",
     "Takes",
+    "Unit",
     "WatermarkFound",
     "WeightsCost",
     "WhatIf",
@@ -190,6 +192,7 @@ _HOMES = {
     "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
     "Takes": "core.models.takes",
+    "Unit": "core.inside.units",
     "WeightsCost": "core.weights_cost",
     "WhatIf": "core.supposing",
     "WatermarkFound": "core.explain.watermarks",

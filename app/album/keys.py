@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.start.cli.values import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO, PICTURES
+from app.start.cli.values import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO
 from app.state.near import short, unknown
+from app.state.numbers import is_number, is_whole
 from app.storage import examples
 from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SMALLEST_SCALE
 from app.theme.palettes import SCHEMES
 from app.views import VIEWS
 from app.views.text.paint import COLOURINGS
+from app.widgets.pictures import SUFFIXES
 from core import caches, strategies
 from resources.language import LANGUAGES, tr
 
@@ -100,7 +102,7 @@ def _branch(table: object) -> tuple[int, str]:
 
 
 def _whole(value: object, least: int, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+    if not is_whole(value) or not least <= value <= most:
         raise ValueError(
             tr("It takes a whole number from {least:,} to {most:,}, not {value}.").format(
                 least=least, most=most, value=_shown(value)
@@ -115,7 +117,7 @@ def _count(value: object) -> int:
 
 
 def _number(value: object, least: float, most: float) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+    if not is_number(value) or not least <= value <= most:
         raise ValueError(
             tr("It takes a number from {least} to {most}, not {value}.").format(
                 least=least, most=most, value=_shown(value)
@@ -152,10 +154,10 @@ def _size(value: object) -> tuple[int, int]:
 
 def _picture(value: object, folder: Path) -> Path:
     path = folder / _text(value)
-    if path.suffix.lower() not in PICTURES:
+    if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
             tr("{value} is no kind of picture: end the name with {names}.").format(
-                value=_shown(value), names=" or ".join(PICTURES)
+                value=_shown(value), names=" or ".join(SUFFIXES)
             )
         )
     return path

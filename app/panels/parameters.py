@@ -12,6 +12,7 @@ import core
 from app.panels.held_setting import HeldSetting
 from app.panels.parameter_frame import ParameterFrame
 from app.panels.parameter_row import ParameterRow
+from app.state.numbers import is_number
 from app.theme.theme import Theme
 from app.widgets.discard import discard
 from core import strategies
@@ -70,7 +71,7 @@ class ParameterPanel(ParameterFrame):
 
     def set_model_defaults(self, own: Mapping[str, Any]) -> None:
         """The numbers a model's own generation_config sets become the defaults; unchanged settings follow them."""
-        self._model = {name: value for name, value in own.items() if _is_number(value)}
+        self._model = {name: value for name, value in own.items() if is_number(value)}
         for row in self._settings.values():
             unchanged = not row.is_changed
             row.set_default(self._default(row.parameter))
@@ -205,7 +206,3 @@ def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting], refused: Mapping[s
     for row in rows.values():
         if row.parameter.name in _DRAWING:
             row.set_unavailable(reason)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from app.state.requests import ErrorReport, LoadRequest
 from app.state.run import Run
 from resources.language import tr
 
+if TYPE_CHECKING:
+    from core import Unit
+
 Kind = Literal["layers", "influence", "attention", "page"]
-Unit = Literal["token", "word", "sentence"]
 
 
 class Wish(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from app.state.numbers import is_count, is_whole
 from app.state.requests import LoadRequest, RunRequest
 from core.errors import TokenscopeError
 from resources.language import mark, tr
@@ -75,13 +76,13 @@ def _flag(value: Any) -> bool:
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if not is_count(value):
         raise ValueError(tr("is no whole number from 0"))
     return value
 
 
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not is_whole(value):
         raise ValueError(tr("is no whole number"))
     return value
 
@@ -102,24 +103,20 @@ def _is_turn(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(name), str) for name in ("role", "content"))
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 def _prompt(value: Any) -> Any:
     """Text, the turns of a chat, or token ids."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and all(map(_is_turn, value)):
         return tuple({"role": turn["role"], "content": turn["content"]} for turn in value)
-    if isinstance(value, list | tuple) and all(map(_is_id, value)):
+    if isinstance(value, list | tuple) and all(map(is_count, value)):
         return tuple(value)
     raise ValueError(tr("is neither text nor a chat nor token ids"))
 
 
 def _beginning(value: Any) -> tuple[int | str, ...]:
     """Token ids and words, in order."""
-    if not isinstance(value, list | tuple) or not all(isinstance(part, str) or _is_id(part) for part in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(part, str) or is_count(part) for part in value):
         raise ValueError(tr("is neither words nor token ids"))
     return tuple(value)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import core
 from app.state.grammar_text import parse_grammar
+from app.state.numbers import is_number, is_whole
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def parse(parameter: Parameter, text: str) -> Any:
 
 def within(parameter: Parameter, value: Any) -> Any:
     """`value`, when it lies in the parameter's range. Raises ValueProblem."""
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return value
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueProblem(tr("{name} must be a finite number.").format(name=parameter.name))
@@ -143,10 +144,6 @@ def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], most: in
     return " · ".join(parts[:most]) + (f" · +{more}" if more > 0 else "")
 
 
-def _is_number(value: Any, kind: type | tuple[type, ...] = (int, float)) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
 def _is_text(value: Any) -> bool:
     """Text without halves of characters, which no tokenizer could read."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
@@ -156,17 +153,17 @@ def _is_listed(value: Any, depth: int = 0) -> bool:
     """Numbers and texts in lists, a few within each other."""
     if isinstance(value, list | tuple):
         return depth < _DEEPEST and all(_is_listed(item, depth + 1) for item in value)
-    return _is_text(value) or (_is_number(value) and -(2**63) <= value < 2**63)
+    return _is_text(value) or (is_number(value) and -(2**63) <= value < 2**63)
 
 
 def _is_choice(parameter: Parameter, value: Any) -> bool:
-    ids = isinstance(value, list) and bool(value) and all(_is_number(item, int) for item in value)
+    ids = isinstance(value, list) and bool(value) and all(map(is_whole, value))
     return ids or any(value == choice and type(value) is type(choice) for choice in parameter.choices)
 
 
 _SHAPES: Mapping[str, Callable[[Parameter, Any], bool]] = {
-    "int": lambda _parameter, value: _is_number(value, int),
-    "float": lambda _parameter, value: _is_number(value),
+    "int": lambda _parameter, value: is_whole(value),
+    "float": lambda _parameter, value: is_number(value),
     "bool": lambda _parameter, value: isinstance(value, bool),
     "choice": _is_choice,
     "text": lambda _parameter, value: _is_text(value),

@@ -7,6 +7,8 @@ import binascii
 from collections.abc import Callable, Collection
 from typing import Any
 
+from app.state.numbers import is_count, is_number
+
 Check = Callable[[Any], bool]
 LONGEST_TEXT = 2**22
 MOST_ENTRIES = 10_000
@@ -41,11 +43,6 @@ def is_names(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(map(is_name, value))
 
 
-def is_count(value: Any) -> bool:
-    """A whole number from 0."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 def is_bytes(value: Any) -> bool:
     """Bytes in base64, as text."""
     try:
@@ -71,7 +68,7 @@ def up_to(most: int) -> Check:
 
 def between(least: float, most: float) -> Check:
     """A number in that range."""
-    return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+    return lambda value: is_number(value) and least <= value <= most
 
 
 def counts(number: int, most: int) -> Check:

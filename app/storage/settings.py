@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
+from app.state.numbers import is_count
 from app.storage.checks import (
     between,
     counts,
     each_one_of,
     each_up_to,
     is_bytes,
-    is_count,
     is_flag,
     is_name,
     is_names,

@@ -19,8 +19,6 @@ LARGEST_AREA = 64_000_000
 """Pixels of a picture, 244 MiB of them."""
 LEAST_RATIO, LARGEST_RATIO = 0.5, 4.0
 PICTURE_SIZE = (1440, 900)
-PICTURES = (".png", ".svg")
-DEMOS = (".apng", ".gif", ".webm", ".png")
 DEMO_SPEED, SLOWEST_DEMO, FASTEST_DEMO = 2.0, 0.1, 25.0
 """Tokens a second."""
 EXPORTS = (".html", ".svg", ".png", ".csv", ".json")
@@ -57,7 +55,9 @@ def size(text: str) -> tuple[int, int]:
 
 def picture(text: str) -> Path:
     """A file that a picture is written to."""
-    return _ending(text, PICTURES, mark("picture"))
+    from app.widgets.pictures import SUFFIXES  # brings Qt, which nobody else waits for
+
+    return _ending(text, SUFFIXES, mark("picture"))
 
 
 def export(text: str) -> Path:
@@ -67,7 +67,9 @@ def export(text: str) -> Path:
 
 def demo(text: str) -> Path:
     """A film's file; .png is a folder of pictures."""
-    return _ending(text, DEMOS, mark("demo"))
+    from app.storage.film.kinds import ENDINGS
+
+    return _ending(text, ENDINGS, mark("demo"))
 
 
 def demo_speed(text: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.state import values
 from app.state.comparison.candidates import Candidate
+from app.state.numbers import is_number
 from app.state.requests import RunRequest, divided
 from app.state.values import ValueProblem
 from core import strategies
@@ -83,7 +84,7 @@ def usual_range(parameter: Parameter, value: object) -> tuple[float, float]:
     """Where a sweep begins and ends unless somebody says otherwise: what the slider spans, else half and twice."""
     low = parameter.soft_minimum if parameter.soft_minimum is not None else parameter.minimum
     high = parameter.soft_maximum if parameter.soft_maximum is not None else parameter.maximum
-    own = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 1.0
+    own = float(value) if is_number(value) else 1.0
     low = own / 2 if low is None else low
     high = own * 2 if high is None or not math.isfinite(high) else high
     if parameter.exclusive and low == parameter.minimum:

@@ -21,8 +21,7 @@ class ApngWriter(Changes):
     """How many frames there were, stands in the header: it is written there at the end."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path, self._file = path, path.open("w+b")
+        super().__init__(path)
         self._frames = self._number = 0
 
     def close(self) -> None:
@@ -32,11 +31,6 @@ class ApngWriter(Changes):
         self._file.seek(len(SIGNATURE) + _CHUNK + _HEADER)
         self._chunk(b"acTL", struct.pack(">II", self._frames, 0))
         self._file.close()
-
-    def drop(self) -> None:
-        """Nothing is left of it."""
-        self._file.close()
-        self._path.unlink(missing_ok=True)
 
     def write(self, image: Image, box: Box, milliseconds: int) -> None:
         """A frame's control, and its data: the first one's as every PNG has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -46,9 +47,12 @@ class FilmWriter(Protocol):
 
 
 class Changes(ABC):
-    """Only what differs from the frame before is written; a frame that differs in nothing prolongs that one."""
+    """A file into which only what differs from the frame before is written; a frame that differs in nothing prolongs
+    that one."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._path, self._file = path, path.open("wb")
         self._last: Image | None = None
         self._waiting: tuple[Image, Box, int] | None = None
         """What of a frame is to be written, where, and for how many milliseconds so far."""
@@ -71,6 +75,11 @@ class Changes(ABC):
         if self._waiting is not None:
             self.write(*self._waiting)
             self._waiting = None
+
+    def drop(self) -> None:
+        """Nothing is left of it."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)
 
     @abstractmethod
     def write(self, image: Image, box: Box, milliseconds: int) -> None:

@@ -15,8 +15,7 @@ class GifWriter(Changes):
     """A table of colours for every frame."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path, self._file = path, path.open("wb")
+        super().__init__(path)
         self._has_begun = False
 
     def close(self) -> None:
@@ -24,11 +23,6 @@ class GifWriter(Changes):
         self.flush()
         self._file.write(b";")
         self._file.close()
-
-    def drop(self) -> None:
-        """Nothing is left of it."""
-        self._file.close()
-        self._path.unlink(missing_ok=True)
 
     def write(self, image: Image, box: Box, milliseconds: int) -> None:
         """A frame with its own colours, behind the head where it is the first."""

@@ -32,6 +32,7 @@ KINDS = {
     PNGS: Kind(mark("A picture for every step (PNG)"), PngsWriter),
 }
 """By the ending of the file; pictures for every step go into a folder of that name without its ending."""
+ENDINGS = tuple(f".{kind}" for kind in KINDS)
 
 
 class Film:
@@ -41,9 +42,7 @@ class Film:
         """Raises FilmError for an ending that stands for no film, or where its folder is there already; OSError."""
         kind = KINDS.get(path.suffix.lower().removeprefix("."))
         if kind is None:
-            raise FilmError(
-                tr("End the name of a film with {endings}.").format(endings=", ".join(f".{k}" for k in KINDS))
-            )
+            raise FilmError(tr("End the name of a film with {endings}.").format(endings=", ".join(ENDINGS)))
         self.path = path.with_suffix("") if kind is KINDS[PNGS] else path
         if kind is KINDS[PNGS] and self.path.exists():
             raise FilmError(tr("{folder} is there already. Choose another name.").format(folder=self.path))

@@ -9,8 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.compare.plots import Titled
-from app.widgets.plots import Figure, PlotPanel
+from app.widgets.plots import Figure, PlotPanel, Titled
 
 _BESIDE_FROM = 560
 """Pixels of width from which two stand side by side."""

@@ -12,10 +12,11 @@ from app.views.base import ViewSignals
 from app.views.compare.charts import Charts
 from app.views.compare.columns import OF_CACHES, OF_TEXTS
 from app.views.compare.kinds import CACHES
-from app.views.compare.plots import Titled, of_caches, of_strategies, of_sweep
+from app.views.compare.plots import of_caches, of_strategies, of_sweep
 from app.views.compare.results import ResultTable
 from app.views.compare.texts import TextCards, side_by_side
 from app.views.compare.way_back import WayBack
+from app.widgets.plots import Titled
 
 
 class Outcome(QObject):

@@ -12,7 +12,7 @@ from app.state.comparison.sweep import Sweep
 from app.state.run import Run
 from app.views.compare.columns import DISTINCT_2, ENTROPY, LENGTH, REPEATED, SPEED, Column
 from app.views.text.wording import tokens_told
-from app.widgets.plots import Axis, Bars, Dots, Figure, Line
+from app.widgets.plots import Axis, Bars, Dots, Figure, Line, Titled
 from core import words
 from core.events import Metrics
 from resources.language import tr
@@ -22,7 +22,6 @@ BINS = 10
 SWEPT = (REPEATED, DISTINCT_2, ENTROPY, LENGTH, SPEED)
 """Figures that are drawn over a swept setting, behind the surprise."""
 _COLOURS = ("accent", "refused", "finished", "best", "kept", "danger")
-Titled = tuple[str, Figure]
 
 
 def of_caches(comparison: Comparison) -> list[Titled]:

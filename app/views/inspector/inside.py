@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
-from app.state.inside import Kind, LayerAttention, LayerView, Unit, Weight, Wish
+from app.state.inside import Kind, LayerAttention, LayerView, Weight, Wish
 from app.theme.theme import Theme, theme_for
 from app.views.inspector import inside_rows as told
 from app.views.inspector.section import Section
@@ -23,6 +23,7 @@ from core import words
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
+    from core import Unit
     from core.events import TokenChosen
 
 _TITLES: dict[Kind, str] = {

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.views.inspector.margins import page_margins
 from app.views.reports import NodeReport
 from app.widgets.empty_offer import EmptyOffer
 from app.widgets.text_block import TextBlock
@@ -44,8 +45,7 @@ class EmptyPage(QFrame):
 
     def leave_room(self, taken: int) -> None:
         """Have the right margin narrower by so many pixels, which a scroll bar has taken."""
-        margin = self._theme.px(16)
-        self._column.setContentsMargins(margin, self._theme.px(14), margin - min(margin, taken), margin)
+        self._column.setContentsMargins(page_margins(self._theme, taken))
 
     def tell(self, waiting: bool) -> None:
         """None has come yet (`waiting`), or nothing was run."""

@@ -12,6 +12,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.inspector import rows
 from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.funnel_part import FunnelPart
+from app.views.inspector.margins import page_margins
 from app.views.inspector.section import Section, tell_alternatives, tell_layers, tell_second
 from app.views.shared.terms import explain
 from app.views.text.wording import is_elsewhere, token_text
@@ -95,8 +96,7 @@ class TokenPage(QFrame):
 
     def leave_room(self, taken: int) -> None:
         """Have the right margin narrower by so many pixels, which a scroll bar has taken."""
-        margin = self._theme.px(16)
-        self._column.setContentsMargins(margin, self._theme.px(14), margin - min(margin, taken), margin)
+        self._column.setContentsMargins(page_margins(self._theme, taken))
 
     def tell(self, run: Run, token: TokenChosen, supposed: Supposed | None) -> None:
         """Speak of a token of the run: its step as it was, or as it is `supposed` to be."""

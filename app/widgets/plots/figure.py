@@ -197,6 +197,10 @@ class Figure:
         return found + [(line.name, line.colour, height) for line, height in told if height is not None]
 
 
+Titled = tuple[str, Figure]
+"""A plot under its title."""
+
+
 def along(points: Sequence[tuple[float, float]], x: float) -> float | None:
     """Height at `x` on the straight lines through `points`; None before the first and behind the last."""
     if not points or not points[0][0] <= x <= points[-1][0]:

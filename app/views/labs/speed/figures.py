@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.widgets.plots import Axis, Bars, Dots, Figure, Line
+from app.widgets.plots import Axis, Bars, Dots, Figure, Line, Titled
 from core import words
 from core.labs import speed
 from resources.language import sentences, tr
 
-Titled = tuple[str, Figure]
 _SIGHT = 1.5
 """A limit further away than so many times the quickest row would leave the bars no room; it is told in words."""
 _WITH_MEMORY: tuple[speed.Way, ...] = ("weights", "parallel", "offload")

@@ -1,0 +1,13 @@
+"""The room around a page of the inspector."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QMargins
+
+from app.theme.theme import Theme
+
+
+def page_margins(theme: Theme, taken: int) -> QMargins:
+    """Around a page; the right one is narrower by the pixels that a scroll bar has `taken`."""
+    margin = theme.px(16)
+    return QMargins(margin, theme.px(14), margin - min(margin, taken), margin)
