@@ -134,4 +134,6 @@ class Library(QObject):
         if without:
             told = tr("{program} takes these otherwise, or not at all: {names}. All else was written.")
             title = tr("Some settings are not the same there")
-            self._messages.show_notice(told.format(program=program, names=", ".join(without)), title)
+            told = told.format(program=program, names=", ".join(without))
+            notes = programs.notes(programs.PROGRAMS[program], preset.values)
+            self._messages.show_notice(" ".join([told, *notes]), title)

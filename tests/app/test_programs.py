@@ -50,7 +50,7 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
 )
 def test_heat_and_mirostat_come_back(name: str, values: dict[str, float], tmp_path: Path) -> None:
     data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
-    assert left == ()
+    assert left == (("mirostat_tau",) if "mirostat_tau" in values else ()), "there the cut moves otherwise"
     read = preset(tmp_path, data)
     assert {key: read.values[key] for key in values} == pytest.approx(values)
 
@@ -80,11 +80,11 @@ def test_what_a_server_tells_of_itself_is_read(tmp_path: Path) -> None:
 
 
 def test_everything_without_a_counterpart_is_named(tmp_path: Path) -> None:
-    llama = {"n_predict": 5, "presence_penalty": 0.5, "mirostat": 1, "repeat_penalty": 1.1, "repeat_last_n": 64,
+    llama = {"n_predict": 5, "presence_penalty": 0.5, "mirostat": 3, "repeat_penalty": 1.1, "repeat_last_n": 64,
              "samplers": ["top_k", "infill"], "cache_prompt": True, "dry_sequence_breakers": ["."],
              "seed": 7}  # fmt: skip
     said = without(preset(tmp_path, llama))
-    for name in ("presence_penalty", "mirostat 1", "repeat_last_n", "infill", "cache_prompt", "breakers", "seed"):
+    for name in ("presence_penalty", "mirostat 3", "repeat_last_n", "infill", "cache_prompt", "breakers", "seed"):
         assert name in said
     kobold = {"rep_pen": 1.0, "tfs": 0.9, "top_a": 0.2, "smoothing_factor": 0.3, "sampler_order": [6, 9], "memory": "x"}
     said = without(preset(tmp_path, kobold))
@@ -149,13 +149,57 @@ def test_an_order_of_two_stages_leaves_the_others_on(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_what_a_program_takes_otherwise_is_named(name: str) -> None:
     program = programs.PROGRAMS[name]
-    assert programs.written(program, "sampling", {"mirostat_tau": 2.0, "top_k": 40, "dry_multiplier": 0.8})[1] == (
-        "top_k",
-    )
     assert programs.written(program, "sampling", {"temperature": 1.5, "top_k": 40, "top_p": 1.0})[1] == ()
     odd = {"xtc_probability": 0.5, "top_k": 40, "stages": ["xtc_probability", "top_k"]}
     assert programs.written(program, "sampling", odd)[1] == (("stages",) if name == "KoboldCpp" else ())
     assert programs.written(program, "sampling", {"top_k": 40, "stages": ["nonsense"]})[1] == ()
+
+
+BESIDE = {"temperature": 0.7, "dynatemp_range": 0.2, "top_k": 5, "top_p": 0.5, "min_p": 0.1, "xtc_probability": 0.5,
+          "dry_multiplier": 0.8, "dry_allowed_length": 3}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", [1, 2])
+def test_mirostat_leaves_of_llama_cpp_a_fixed_temperature_alone(mode: int, tmp_path: Path) -> None:
+    """common_sampler_init: with mirostat its chain is temp and mirostat, whatever `samplers` and the rest say."""
+    file = {**BESIDE, "repeat_penalty": 1.3, "typical_p": 0.5, "top_n_sigma": 1.0, "mirostat": mode, "mirostat_tau": 3,
+            "samplers": ["dry", "top_k"], "presence_penalty": 1}  # fmt: skip
+    read = preset(tmp_path, file)
+    off = {"top_k": 0, "top_p": 1.0, "xtc_probability": 0.0, "dry_multiplier": 0.0, "repetition_penalty": 1.0,
+           "typical_p": 1.0, "temperature": 0.7, "mirostat_tau": 3}  # fmt: skip
+    assert {name: read.values[name] for name in off} == off
+    assert not {"min_p", "top_n_sigma", "dynatemp_high"} & read.values.keys()
+    assert read.values["stages"] == ["temperature", "mirostat_tau"]
+    assert "llama.cpp leaves out penalties, DRY, XTC" in without(read)
+    assert "among the tokens kept" in without(read)
+    assert ("mirostat 1" in without(read)) == (mode == 1)
+    assert "presence_penalty" not in without(read), "it does nothing there either"
+
+
+def test_mirostat_leaves_of_koboldcpp_dry_the_penalty_and_a_fixed_temperature(tmp_path: Path) -> None:
+    """SampleLogits: DRY first, then the penalty, the temperature and mirostat, whatever `sampler_order` says."""
+    file = {**BESIDE, "rep_pen": 1.3, "rep_pen_range": 10**6, "typical": 0.5, "nsigma": 1.0, "tfs": 0.5, "mirostat": 2,
+            "sampler_order": [5, 0, 6]}  # fmt: skip
+    read = preset(tmp_path, file)
+    kept = {"top_k": 0, "top_p": 1.0, "xtc_probability": 0.0, "typical_p": 1.0, "dry_multiplier": 0.8,
+            "dry_allowed_length": 3, "repetition_penalty": 1.3, "temperature": 0.7}  # fmt: skip
+    assert {name: read.values[name] for name in kept} == kept
+    assert not {"min_p", "top_n_sigma", "dynatemp_high"} & read.values.keys()
+    order = [name for name in read.values["stages"] if name not in ("top_n_sigma", "xtc_probability")]
+    assert order == ["dry_multiplier", "repetition_penalty", "temperature", "mirostat_tau"]
+    assert "KoboldCpp leaves out XTC" in without(read)
+
+
+@pytest.mark.parametrize("name", programs.PROGRAMS)
+def test_what_mirostat_leaves_out_is_named_when_it_is_written(name: str) -> None:
+    values = {"mirostat_tau": 2.0, "top_k": 40, "dry_multiplier": 0.8, "dry_base": 2.0, "repetition_penalty": 1.2,
+              "dynatemp_low": 0.5, "dynatemp_high": 1.5, "xtc_threshold": 0.3}  # fmt: skip
+    _, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    own = {"stages"} if name == "KoboldCpp" else {"dry_multiplier", "dry_base", "repetition_penalty"}
+    assert set(left) == {"mirostat_tau", "top_k", "dynatemp_high"} | own, "KoboldCpp has DRY first"
+    said = " ".join(programs.notes(programs.PROGRAMS[name], values))
+    assert f"{name} leaves out" in said
+    assert programs.notes(programs.PROGRAMS[name], {"top_k": 40}) == ()
 
 
 @pytest.mark.parametrize("value", [5, [[1]], [{}], {"a": 1}, 10**400, [None], "top_k;;x", True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,9 @@ OFF: dict[str, Any] = {
     "min_p": None, "xtc_probability": 0.0,
 }  # fmt: skip
 """Stages that both programs have, and the value by which each does nothing."""
+STAGE_OF = {"dry_base": "dry_multiplier", "dry_allowed_length": "dry_multiplier", "dry_range": "dry_multiplier",
+            "xtc_threshold": "xtc_probability"}  # fmt: skip
+"""The stage that a further setting belongs to: where that is off, the setting means nothing."""
 
 
 @dataclass(slots=True)
@@ -107,6 +110,8 @@ class Program:
     write: Callable[[Writing], None]
     source: str
     """Where its names and defaults are documented."""
+    beside_mirostat: str
+    """What it leaves out where mirostat is on, a marked sentence."""
 
 
 def read_heat(found: Reading, heat: float, order: Sequence[str]) -> list[str]:
@@ -167,22 +172,37 @@ def write_dry(out: Writing, whole: int) -> None:
     }  # fmt: skip
 
 
-def read_mirostat(found: Reading) -> bool:
-    """Mirostat 2, which takes the place of all cuts in both programs; whether it is on."""
+def read_mirostat(found: Reading, ignored: Collection[str], instead: Mapping[str, Any], told: str) -> bool:
+    """Mirostat, and whether it is on. The program then ignores some of what the file says: that is off from here on.
+
+    `instead` says so in the program's own words, and `told`, a marked sentence, to the reader.
+    """
     mode = found.whole("mirostat")
     tau, eta = found.number("mirostat_tau"), found.number("mirostat_eta")
-    if mode == 1:
-        found.left.append(tr("mirostat 1 has no counterpart here, only mirostat 2."))
-    if mode != 2:
+    if mode not in (1, 2):
+        found.left += [tr("{name} has no counterpart here.").format(name=f"mirostat {mode}")] if mode else []
         return False
-    cuts = {name: value for name, value in OFF.items() if name not in ("repetition_penalty", "dry_multiplier")}
-    found.values |= {"mirostat_tau": tau, "mirostat_eta": eta, **cuts}
+    found.data = {**{name: value for name, value in found.data.items() if name not in ignored}, **instead}
+    found.values |= {"mirostat_tau": tau, "mirostat_eta": eta}
+    found.left += [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
+    found.left += mirostat_notes(told)
     return True
 
 
+def mirostat_notes(told: str) -> tuple[str, str]:
+    """What a program leaves out beside mirostat (`told`, a marked sentence), and how its cut moves otherwise than ours:
+    both take the drawn token's share of what the cut has left, Basu et al. (2021) its probability before the cut."""
+    moved = tr(
+        "After every token its limit moves by that token's surprise among the tokens kept; here, by its surprise "
+        "before the cut."
+    )
+    return tr(told), moved
+
+
 def write_mirostat(out: Writing) -> None:
-    """Mirostat 2 where it is on."""
+    """Mirostat 2 where it is on; neither program moves its cut as it moves here."""
     tau, eta = out.take("mirostat_tau", None), out.take("mirostat_eta", 0.1)
+    out.left += [] if tau is None else ["mirostat_tau"]
     out.data |= {"mirostat": 0 if tau is None else 2, "mirostat_tau": 5.0 if tau is None else tau, "mirostat_eta": eta}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.storage.programs import common
-from app.storage.programs.common import Program, Writing
+from app.storage.programs.common import Program, Writing, mirostat_notes
 from app.storage.programs.kobold import PROGRAM as KOBOLD
 from app.storage.programs.llama_cpp import PROGRAM as LLAMA
 from core import strategies
@@ -60,6 +60,11 @@ def written(program: Program, strategy: str, values: Mapping[str, Any]) -> tuple
     return out.data, tuple(dict.fromkeys((*named, *out.left, *_read_otherwise(program, out))))
 
 
+def notes(program: Program, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Sentences on what the program makes of settings here, beside the names of those that it takes otherwise."""
+    return mirostat_notes(program.beside_mirostat) if values.get("mirostat_tau") is not None else ()
+
+
 def _order(names: Sequence[str] | None) -> list[str]:
     """All stages in the order in which they act here; the usual one where what is named cannot be one."""
     from core import stage_order  # one file each: more than opening a window needs
@@ -71,14 +76,16 @@ def _order(names: Sequence[str] | None) -> list[str]:
 
 
 def _read_otherwise(program: Program, out: Writing) -> Iterator[str]:
-    """Settings that mean something else to the program once they are written: it leaves the cuts to mirostat where that
-    is on, and has stages whose place is fixed."""
+    """Settings that mean something else to the program once they are written: it leaves out others where mirostat is
+    on, and has stages whose place is fixed."""
     back = program.read(out.data).values
+    on = {name for name, off in common.OFF.items() if out.values.get(name) not in (None, off)}
+    idle = {"stages", "do_sample", *(name for name, stage in common.STAGE_OF.items() if stage not in on)}
     for name, value in out.values.items():
-        if name not in ("stages", "do_sample") and name in back and value is not None:
-            if not _alike(value, back[name]):
+        if name not in idle and name in {*back, "dynatemp_high"} and value is not None:
+            if not _alike(value, back.get(name)):
                 yield name
-    acting = {name for name in back if name in common.OFF and out.values.get(name) not in (None, common.OFF[name])}
+    acting = on & back.keys()
     acting |= {name for name in _HEAT if back.get(name) not in (None, 1.0)}
     orders = (out.values["stages"], _order(back["stages"]))
     here, there = ([name for name in order if name in acting] for order in orders)

@@ -11,7 +11,7 @@ from typing import Any
 
 from app.storage.programs import common
 from app.storage.programs.common import WHOLE_TEXT, Program, Reading, Writing
-from resources.language import tr
+from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.75, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 100, "top_p": 0.92, "min_p": 0.0,
@@ -33,10 +33,22 @@ _OTHERS: tuple[tuple[str, object], ...] = (
     ("banned_tokens", []), ("ban_eos_token", False), ("sampler_seed", -1), ("guidance_scale", 1),
 )  # fmt: skip
 """What has no counterpart here, and the value that switches it off."""
+_BESIDE_MIROSTAT = mark(
+    "With mirostat, KoboldCpp leaves out XTC, all other cuts and a moving temperature, whatever is set; DRY and the "
+    "penalty stay."
+)
+_IGNORED = frozenset({
+    "top_k", "top_p", "min_p", "typical", "nsigma", "tfs", "top_a", "xtc_probability", "xtc_threshold",
+    "dynatemp_range", "dynatemp_exponent", "sampler_order",
+})  # fmt: skip
+"""What it does not look at where mirostat is on: `SampleLogits` then goes from DRY to the penalty, the fixed
+temperature and mirostat."""
 
 
 def _read(data: Mapping[str, Any]) -> Reading:
     found = Reading(data, DEFAULTS)
+    instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _HEAT]}
+    mirostat = common.read_mirostat(found, _IGNORED, instead, _BESIDE_MIROSTAT)
     common.read_penalty(found, "rep_pen", "rep_pen_range")
     common.read_dry(found)
     found.values |= {
@@ -46,9 +58,7 @@ def _read(data: Mapping[str, Any]) -> Reading:
         "xtc_probability": found.number("xtc_probability"), "xtc_threshold": found.number("xtc_threshold"),
     }  # fmt: skip
     order = common.read_heat(found, found.number("temperature"), list(_order(found)))
-    if common.read_mirostat(found):
-        order = [*order, "mirostat_tau"]
-    common.kept_order(found, order)
+    common.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
     if (tokens := found.whole("max_length")) > 0:
         found.values["max_new_tokens"] = tokens
     if stops := found.texts("stop_sequence"):
@@ -101,4 +111,5 @@ PROGRAM = Program(
     read=_read,
     write=_write,
     source="https://github.com/LostRuins/koboldcpp/blob/concedo/koboldcpp.py",
+    beside_mirostat=_BESIDE_MIROSTAT,
 )  # fmt: skip

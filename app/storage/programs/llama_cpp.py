@@ -10,7 +10,7 @@ from typing import Any
 
 from app.storage.programs import common
 from app.storage.programs.common import Program, Reading, Writing
-from resources.language import tr
+from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.8, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
@@ -26,10 +26,21 @@ STAGES = {
 }  # fmt: skip
 """Its samplers, in its default order, and the settings that switch the same on here."""
 _ORDER = tuple(name for name in STAGES if name != "typical_p")
+_BESIDE_MIROSTAT = mark(
+    "With mirostat, llama.cpp leaves out penalties, DRY, XTC, all cuts and a moving temperature, whatever is set."
+)
+_IGNORED = frozenset({
+    "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty", "dry_multiplier", "dry_base",
+    "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "top_n_sigma", "top_k", "typical_p", "top_p",
+    "min_p", "xtc_probability", "xtc_threshold", "dynatemp_range", "dynatemp_exponent", "samplers", "min_keep",
+})  # fmt: skip
+"""What it does not look at where mirostat, 1 or 2, is on: its chain is then a fixed temperature and mirostat alone
+(`common_sampler_init` of common/sampling.cpp)."""
 
 
 def _read(data: Mapping[str, Any]) -> Reading:
     found = Reading(_settings(data), DEFAULTS)
+    mirostat = common.read_mirostat(found, _IGNORED, {"samplers": ["temperature"]}, _BESIDE_MIROSTAT)
     common.read_penalty(found, "repeat_penalty", "repeat_last_n")
     common.read_dry(found)
     threshold = found.number("xtc_threshold")
@@ -43,9 +54,7 @@ def _read(data: Mapping[str, Any]) -> Reading:
     found.values |= {name: value for name, value in common.OFF.items() if name not in order}
     heat = found.number("temperature") if "temperature" in order else 1.0
     order = common.read_heat(found, heat, order)
-    if common.read_mirostat(found):
-        order = [*order, "mirostat_tau"]
-    common.kept_order(found, order)
+    common.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
     _read_length(found)
     for name, usual in (("presence_penalty", 0), ("frequency_penalty", 0), ("grammar", ""), ("logit_bias", []),
                         ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):  # fmt: skip
@@ -108,4 +117,5 @@ PROGRAM = Program(
     read=_read,
     write=_write,
     source="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
+    beside_mirostat=_BESIDE_MIROSTAT,
 )  # fmt: skip
