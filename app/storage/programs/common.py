@@ -180,7 +180,7 @@ def read_mirostat(found: Reading, ignored: Collection[str], instead: Mapping[str
     mode = found.whole("mirostat")
     tau, eta = found.number("mirostat_tau"), found.number("mirostat_eta")
     if mode not in (1, 2):
-        found.left += [tr("{name} has no counterpart here.").format(name=f"mirostat {mode}")] if mode else []
+        found.left += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
         return False
     found.data = {**{name: value for name, value in found.data.items() if name not in ignored}, **instead}
     found.values |= {"mirostat_tau": tau, "mirostat_eta": eta}
