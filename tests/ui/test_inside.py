@@ -64,11 +64,10 @@ def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> No
     assert view.area.look.influence is None
     assert view.area.look.colouring == "probability"
     assert part.bars.isHidden()
-    part.other.setCurrentIndex(1)
-    part.other.activated.emit(1)
-    assert engine.looks[-1] is request or engine.looks[-1].wish.other is not None
-    assert part.wish.other == part.other.itemData(1)
-    assert part.wish.instead is None
+    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+        part.other.setCurrentIndex(1)
+        part.other.activated.emit(1)
+    assert engine.looks[-1].wish == part.wish == Wish("influence", "word", part.other.itemData(1))
     part.other.setCurrentIndex(0)
     row = part.instead.findData(",")
     part.instead.setCurrentIndex(row)
