@@ -1,5 +1,7 @@
 """What every test gets: no network, no screen, no settings of the user's; the core's tests need no Qt."""
 
+from __future__ import annotations
+
 import atexit
 import gc
 import importlib.util
@@ -8,12 +10,17 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from tests import fonts
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
 
 gc.disable()  # while tests are collected: of what is imported nothing is garbage, and looking takes a fifth of the time
 hypothesis.settings.register_profile("unhurried", deadline=None)  # a machine may be busy with other things
@@ -56,6 +63,8 @@ def _isolate() -> None:
 _isolate()
 THREADS = int(os.environ["OMP_NUM_THREADS"].partition(",")[0])
 """What torch computes with at the beginning of each test."""
+PATIENCE_MS = 60_000
+"""What a test waits for at the most unless it says otherwise."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -133,6 +142,14 @@ def config_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "config"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def qtbot(qtbot: QtBot) -> QtBot:
+    """pytest-qt's, with more patience than its 5 seconds: a machine may be busy with other things."""
+    for name in ("waitSignal", "waitSignals", "waitUntil", "waitExposed", "waitActive", "waitCallback"):
+        setattr(qtbot, name, partial(getattr(qtbot, name), timeout=PATIENCE_MS))
+    return qtbot
 
 
 @pytest.fixture(autouse=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.session.session import Session
@@ -12,9 +9,6 @@ from app.state.inside import Influence, LayerAttention, Looked, LookRequest, Wei
 from app.state.run import Run
 from app.views.inspector.inside import InsidePart
 from app.views.inspector.panel import Inspector
-
-if TYPE_CHECKING:
-    from app.panels.lens_page import LensPage
 
 
 class InsideController(QObject):
@@ -105,24 +99,12 @@ class InsideController(QObject):
 
         self.drop()
         request = look_at(run, 0, Wish("page"))
-        page = LensPage(texts_of(run)[request.step :], self._part.window())
+        page = LensPage(request, texts_of(run)[request.step :], self._part.window())
         page.finished.connect(request.cancel.set)
         page.stopWanted.connect(request.cancel.set)
-        self._session.looked.connect(partial(_tell_page, page, request))
+        self._session.looked.connect(page.hear)
         page.open()
         self._session.look(request)
-
-
-def _tell_page(page: LensPage, request: LookRequest, looked: Looked) -> None:
-    """What came of a page's question; nothing once the page is closed."""
-    if looked.request is not request or not page.isVisible():
-        return
-    if looked.error is not None:
-        page.show_reason(f"{looked.error.cause} {looked.error.remedy}".strip())
-        return
-    page.add([one for one in looked.found if not isinstance(one, (Weight, LayerAttention))])
-    if looked.has_ended:
-        page.end()
 
 
 def texts_of(run: Run) -> list[str]:

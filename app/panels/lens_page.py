@@ -9,7 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QLabel, QPushButton, QTableView, QVBoxLayout, QWidget
 
-from app.state.inside import LayerView, decided_at
+from app.state.inside import LayerAttention, LayerView, Looked, LookRequest, Weight, decided_at
 from app.theme.theme import theme_for
 from app.views.text.wording import token_text
 from app.widgets.dialog import ReadDialog
@@ -91,12 +91,14 @@ class LensTable(QAbstractTableModel):
 
 
 class LensPage(ReadDialog):
-    """`stopWanted`: no more tokens are to be looked at; what is there stays. + and − make it larger and smaller."""
+    """Shows what comes of a request. `stopWanted`: no more tokens are to be looked at; what is there stays. + and −
+    make it larger and smaller."""
 
     stopWanted = Signal()
 
-    def __init__(self, texts: Sequence[str], parent: QWidget | None = None) -> None:
+    def __init__(self, request: LookRequest, texts: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._request = request
         self.setObjectName("lensPage")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(tr("All tokens, layer by layer"))
@@ -137,6 +139,18 @@ class LensPage(ReadDialog):
         column.addWidget(self.head)
         column.addWidget(self.grid, 1)
         column.addLayout(foot)
+
+    @Slot(object)
+    def hear(self, looked: Looked) -> None:
+        """What came of a look; only of its own, and nothing once it is closed."""
+        if looked.request is not self._request or not self.isVisible():
+            return
+        if looked.error is not None:
+            self.show_reason(f"{looked.error.cause} {looked.error.remedy}".strip())
+            return
+        self.add([one for one in looked.found if not isinstance(one, (Weight, LayerAttention))])
+        if looked.has_ended:
+            self.end()
 
     def add(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
         """More tokens have been looked at."""

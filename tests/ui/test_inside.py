@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import shiboken6
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.panels.lens_page import LensPage
 from app.state.doubt import MEASURES, most_doubtful, why_no_doubt
-from app.state.inside import LayerView, Weight, Wish, decided_at, look_at
+from app.state.inside import LayerView, Looked, Weight, Wish, decided_at, look_at
 from app.views.inspector.inside import InsidePart
 from app.views.inspector.inside_rows import influence_told
 from app.views.tokens.view import TokenView
@@ -211,3 +212,5 @@ def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> 
     assert not page.stop.isVisible()
     page.close()
     assert engine.looks[-1].cancel.is_set()
+    qtbot.waitUntil(lambda: not shiboken6.isValid(page))
+    window.session.looked.emit(Looked(engine.looks[-1], has_ended=True))  # was under way while the page went
