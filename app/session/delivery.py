@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
@@ -10,6 +11,9 @@ from app.session.mailbox import Job
 from app.session.pace import Pace
 from app.state.requests import RunRequest
 from app.state.run import Run
+
+if TYPE_CHECKING:
+    from core.events import Event
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,11 +45,12 @@ class Delivery(QObject):
         self._underway = underway
         self._pace.begin()
 
-    def end(self) -> None:
-        """Deliver what is left; nothing comes any more."""
+    def end(self) -> list[Event]:
+        """What is left, in the run already: it is told together with the run's end. Nothing comes any more."""
         self._timer.stop()
-        self.deliver()
+        events = self._take()
         self._underway = None
+        return events
 
     @Slot(int, object)
     def on_prepared(self, number: int, request: RunRequest) -> None:
@@ -70,11 +75,16 @@ class Delivery(QObject):
     @Slot()
     def deliver(self) -> None:
         """Hand over everything that has come."""
+        events = self._take()
+        if events and self._underway is not None and not self._underway.is_silent:
+            self.arrived.emit(self._underway.run, events)
+
+    def _take(self) -> list[Event]:
+        """Everything that has come, in the run from now on."""
         if self._underway is None:
-            return
-        run, events = self._underway.run, self._underway.job.mailbox.take()
+            return []
+        events = self._underway.job.mailbox.take()
         if events:
             self._pace.delivered()
-            run.apply(events)
-            if not self._underway.is_silent:
-                self.arrived.emit(run, events)
+            self._underway.run.apply(events)
+        return events

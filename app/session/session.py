@@ -213,11 +213,12 @@ class Session(ShownRun):
         underway = self._underway
         if underway is None or answer.number != underway.job.number:
             return
-        self._delivery.end()
+        run, events = underway.run, self._delivery.end()
+        run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
+        if events and not underway.is_silent:
+            self.eventsArrived.emit(run, events)
         self._underway = None
         self._collector.set_busy(False)
-        run = underway.run
-        run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
         if underway.is_silent:
             self.measured.emit(run)
             self.measuringProgressed.emit(self._measuring.ended())

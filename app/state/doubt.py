@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -91,10 +92,8 @@ MEASURES: dict[str, Measure] = {
 def most_doubtful(tokens: Sequence[TokenChosen], most: int = MOST) -> list[int]:
     """Places of the steps of most entropy, the most doubtful first; of two alike the earlier. None where it is not
     told."""
-    return sorted(
-        (n for n, token in enumerate(tokens) if not math.isnan(token.entropy)),
-        key=lambda place: (-tokens[place].entropy, place),
-    )[:most]
+    told = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
+    return [place for _, place in heapq.nsmallest(most, told)]
 
 
 def doubtful(run: Run | None) -> list[int]:

@@ -124,7 +124,7 @@ class View(QFrame, OnStage, Measuring):
         """Show another run from its beginning; None for an empty page."""
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
-        """The run has grown; with no events it has ended."""
+        """The run has grown, has ended (it has an outcome), or both."""
 
     def cursor_moved(self, run: Run) -> None:
         """Draw up to the cursor."""

@@ -27,8 +27,8 @@ class InSight(QObject):
         self._view = view
         self._run: Run | None = None
         self._kept: list[Event] = []
-        self._is_new = self._has_ended = False
-        """Whether the view has still to learn that this is another run, and that no more events come."""
+        self._is_new, self._knows_end = False, True
+        """Whether the view has still to learn that this is another run, and whether it knows how that ended."""
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._rest.timeout.connect(self.hand_over)
         session.runStarted.connect(self.on_started)
@@ -61,25 +61,26 @@ class InSight(QObject):
     def hand_over(self) -> None:
         """What came while the view was out of sight: before anything else is said of that run."""
         self._rest.stop()
-        run, kept, is_new, has_ended = self._run, self._kept, self._is_new, self._has_ended
-        self._kept, self._is_new, self._has_ended = [], False, False
-        if run is not None and is_new:
+        run, kept, is_new = self._run, self._kept, self._is_new
+        self._kept, self._is_new = [], False
+        if run is None:
+            return
+        if is_new:
             self._view.show_run(run)
-        if run is not None and kept:
+        if kept or (run.outcome is not None and not self._knows_end):
+            self._knows_end = run.outcome is not None
             self._view.events_arrived(run, kept)
-        if run is not None and has_ended:
-            self._view.events_arrived(run, ())
 
     def end(self, run: Run | None) -> None:
-        """No more events come."""
-        self._run, self._has_ended = run, True
+        """No more events come; a view that has learnt so with the last of them is told nothing."""
+        self._run = run
         if not self._hand_over_if_seen():
             self._rest.start()
 
     def _begin(self, run: Run) -> None:
         """Another run is shown, from its beginning."""
         self._rest.stop()
-        self._run, self._kept, self._is_new, self._has_ended = run, [], True, False
+        self._run, self._kept, self._is_new, self._knows_end = run, [], True, run.outcome is not None
 
     def _hand_over_if_seen(self) -> bool:
         is_seen = self._view.isVisibleTo(self._view.window())

@@ -193,7 +193,7 @@ def test_dola_shows_its_layers_and_the_one_it_chose(inspector: Inspector) -> Non
     assert not inspector.page.layers.isVisible()
 
 
-def test_before_a_run_it_says_what_it_is_for(inspector: Inspector) -> None:
+def test_before_a_run_it_says_what_it_is_for(qtbot: QtBot, inspector: Inspector) -> None:
     inspector.show_run(None)
     assert "click a token" in said(inspector)
     assert not inspector.page.card.isVisible()
@@ -201,7 +201,7 @@ def test_before_a_run_it_says_what_it_is_for(inspector: Inspector) -> None:
     assert "Waiting" in said(inspector)
     ended = make_run([], finished=True)
     inspector.events_arrived(ended, [])
-    assert "No token yet" in said(inspector)
+    qtbot.waitUntil(lambda: "No token yet" in said(inspector))
 
 
 def test_while_text_streams_it_is_told_anew_only_now_and_then(inspector: Inspector, qtbot: QtBot) -> None:

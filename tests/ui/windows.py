@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import build_window
@@ -56,7 +57,8 @@ def find(window: MainWindow, kind: type[T], name: str) -> T:
 
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
-    """Run what is set, to its end."""
+    """Run what is set, to its end and what the inspector says of it."""
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.parts.runs.run()
+    QApplication.processEvents()
     return signal.args[0]

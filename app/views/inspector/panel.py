@@ -53,7 +53,7 @@ class Inspector(View):
         self._supposed: Supposed | None = None
         self.area = Pages(self)
         self._ring = FocusRing(self.area)
-        self._timer = QTimer(self, singleShot=True, interval=FOLLOW_MS)
+        self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._tell)
         self.area.made.connect(self._follow)
         self.area.empty.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
@@ -116,7 +116,7 @@ class Inspector(View):
         self._run = run
         self.show_report(None)
         if self._told is not None and self.subject is None and is_waiting(run):
-            self._timer.start()  # a run that is soon there would have the page come and go
+            self._timer.start(FOLLOW_MS)  # a run that is soon there would have the page come and go
         else:
             self._tell()
 
@@ -124,10 +124,9 @@ class Inspector(View):
         """Follow the newest token, not faster than the eye."""
         self._run = run
         if run.finished is not None:
-            self._timer.stop()
-            self._tell()
+            self._timer.start(0)  # the text and its end come first
         elif run.selected is None and not self._timer.isActive():
-            self._timer.start()
+            self._timer.start(FOLLOW_MS)
 
     def cursor_moved(self, run: Run) -> None:
         """Follow the cursor at once: a replay is read, and stands elsewhere a moment later."""
