@@ -372,6 +372,7 @@ def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_di
     view = history(window)
     click(view, 1)
     assert shown(window).outcome is None
+    qtbot.waitUntil(lambda: bool(shown(window).tokens))  # of a run that has said nothing there is nothing to keep
     with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS):
         window.session.stop()
     assert window.parts.steps.can_go_back
