@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
+from app.state.endings import LIMITS, TextState
 
 if TYPE_CHECKING:
     from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
@@ -24,8 +25,7 @@ class Row(NamedTuple):
     score: float
     length: int
     group: int
-    state: str
-    """running, finished, cut (by a limit) or stopped."""
+    state: TextState
 
 
 class BeamTree:
@@ -137,7 +137,7 @@ class BeamTree:
 
     def _row(self, candidate: BeamCandidate) -> Row:
         length = self._nodes[candidate.node][1] + 1
-        state = "running" if candidate.fate == "kept" else _ending(candidate)
+        state: TextState = "running" if candidate.fate == "kept" else _ending(candidate)
         return Row(candidate.node, self.text(candidate.node), candidate.normalized, length, candidate.group, state)
 
     def _ranked(self, hypothesis: Hypothesis) -> Row:
@@ -196,11 +196,11 @@ def _kept_per_group(step: BeamStep) -> int:
     return max(counts.values(), default=0)
 
 
-def _ending(candidate: BeamCandidate) -> str:
+def _ending(candidate: BeamCandidate) -> TextState:
     """How a hypothesis ended that no longer runs."""
     if candidate.fate == "early_stopped":
         return "stopped"
-    return "cut" if candidate.ended in ("length", "context", "time") else "finished"
+    return "cut" if candidate.ended in LIMITS else "finished"
 
 
 def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: int) -> TokenChosen:

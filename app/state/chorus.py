@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from app.state.endings import LIMITS, TextState
 from app.state.requests import RunRequest
 from app.state.run import Run
 from app.state.texts import Sequence as Text
@@ -59,8 +60,7 @@ class Sample:
     length: int
     surprise: float | None
     """Mean of −log p a token, in nats, by the model alone; None before the first token."""
-    state: str
-    """running, finished, cut (by a limit) or stopped."""
+    state: TextState
 
 
 class Chorus:
@@ -172,10 +172,10 @@ def _sample(run: Run, chorus: Chorus, text: Text) -> Sample:
     )  # fmt: skip
 
 
-def _state(text: Text) -> str:
+def _state(text: Text) -> TextState:
     if text.finished is None:
         return "running"
-    if text.finished.reason in ("length", "context", "time"):
+    if text.finished.reason in LIMITS:
         return "cut"
     return "stopped" if text.finished.reason == "stopped" else "finished"
 

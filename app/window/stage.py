@@ -19,8 +19,8 @@ from app.window.panel_layout import PanelLayout
 
 if TYPE_CHECKING:
     from app.control.stage.demo import DemoRecorder
-    from app.control.stage.desk import Desk
     from app.control.stage.presenter import Presenter
+    from app.control.stage.presenter_page import PresenterPageController
 
 
 class Stage(QObject):
@@ -46,7 +46,7 @@ class Stage(QObject):
         self._window, self._centre, self._around, self._session = window, centre, around, session
         self._appearance, self._layout, self._messages = appearance, layout, messages
         self._presenter: Presenter | None = None
-        self._desk: Desk | None = None
+        self._presenter_page: PresenterPageController | None = None
         self._recorder: DemoRecorder | None = None
         self.steering = Steering(self)
         self._keys: list[QShortcut] = []
@@ -101,8 +101,8 @@ class Stage(QObject):
         self._window.removeEventFilter(self)
         self._appearance.stage(None)  # first: what was in sight is put back in its own measure
         self.presenter.end()
-        if self._desk is not None:
-            self._desk.close()
+        if self._presenter_page is not None:
+            self._presenter_page.close()
         for part in self._around:
             part.show()
         self._layout.stand_back(False)
@@ -116,20 +116,20 @@ class Stage(QObject):
         return True
 
     @property
-    def desk(self) -> Desk:
+    def presenter_page(self) -> PresenterPageController:
         """The presenter's page; made now if nobody has wanted it yet."""
-        if self._desk is None:
-            from app.control.stage.desk import Desk
+        if self._presenter_page is None:
+            from app.control.stage.presenter_page import PresenterPageController
 
-            self._desk = Desk(
+            self._presenter_page = PresenterPageController(
                 self.presenter, self.steering, self._session, self._centre, self._window, self._appearance.usual
             )
-            self._desk.leaveWanted.connect(self.leave)
+            self._presenter_page.leaveWanted.connect(self.leave)
             for key, slot in (self._table(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
                 if key != "Space":  # presses what has the focus there
-                    QShortcut(QKeySequence(key), self._desk.page).activated.connect(slot)
+                    QShortcut(QKeySequence(key), self._presenter_page.page).activated.connect(slot)
             self._appearance.changed.connect(self._dress_desk)
-        return self._desk
+        return self._presenter_page
 
     @Slot()
     def record_demo(self) -> None:
@@ -148,11 +148,11 @@ class Stage(QObject):
     @Slot()
     def open_page(self) -> None:
         """The presenter's page, on the first screen."""
-        self.desk.open()
+        self.presenter_page.open()
 
     @Slot()
     def _dress_desk(self) -> None:
-        self.desk.set_theme(self._appearance.usual)
+        self.presenter_page.set_theme(self._appearance.usual)
 
     def _fill_screen(self) -> bool:
         """Full screen, on the hall's where there is one: True then. A window that is larger than its screen stays as it

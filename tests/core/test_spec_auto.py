@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import core
-from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.cost import VerifyCost
 from core.decoding.speculation.plan import Gate
 from core.decoding.speculation.round_events import Stopwatch
@@ -22,30 +22,30 @@ DEAR = VerifyCost((1, 32), (1.0, 1.01))
 """Of a target whose pass takes as long for thirty tokens as for one."""
 
 
-def _gate(schedule: Economy) -> Gate:
+def _gate(schedule: AutoLength) -> Gate:
     assert schedule.gate is not None
     return schedule.gate
 
 
-def _economy(memory: dict[str, Any] | None = None) -> Economy:
-    return Economy(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test")
+def _schedule(memory: dict[str, Any] | None = None) -> AutoLength:
+    return AutoLength(VerifyCost((1, 32), (1.0, 1.9)), memory if memory is not None else {}, "test")
 
 
 def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
     memory: dict[str, Any] = {}
-    schedule, lengths = _economy(memory), []
+    schedule, lengths = _schedule(memory), []
     for _ in range(400):
         length = schedule.length()
         lengths.append(length)
         schedule.learn(outcome(0, length, 0.1)) if length else schedule.learn_plain(1.0, 0.0)
     assert sum(1 for length in lengths if length) < 28
     assert sum(1 for length in lengths[-200:] if length) <= 4
-    later = _economy(memory)
+    later = _schedule(memory)
     assert sum(1 for _ in range(8) if later.length()) <= 1
 
 
 def test_auto_drafts_on_while_drafts_are_accepted() -> None:
-    schedule = _economy()
+    schedule = _schedule()
     for _ in range(20):
         length = schedule.length()
         assert length > 0
@@ -61,7 +61,7 @@ def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
     cost = VerifyCost((1, 32), (1.0, 1.05))
     lengths = {}
     for on_disk in (False, True):
-        schedule = Economy(cost, {}, "test", on_disk=on_disk)
+        schedule = AutoLength(cost, {}, "test", on_disk=on_disk)
         for _ in range(10):
             schedule.learn(outcome(8, 8, 0.97))
         lengths[on_disk] = (schedule.length(), _gate(schedule).goes_on((0.9,), 40))
@@ -78,7 +78,7 @@ def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
 
 def test_auto_learns_what_a_probability_is_worth() -> None:
     """A drafter that is always sure and always wrong is not believed for long."""
-    schedule = _economy()
+    schedule = _schedule()
     assert _gate(schedule).accept(0, 0.95) > 0.9
     for _ in range(10):
         schedule.learn(outcome(0, 2, 0.95))
@@ -86,18 +86,18 @@ def test_auto_learns_what_a_probability_is_worth() -> None:
 
 
 def test_auto_widens_where_the_drafter_doubts() -> None:
-    schedule = _economy()
+    schedule = _schedule()
     assert _gate(schedule).width(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
     assert _gate(schedule).width(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
 
 
-def _after_a_vain_run(memory: dict[str, Any]) -> Economy:
+def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
     """The schedule of the next run."""
-    vain = _economy(memory)
+    vain = _schedule(memory)
     for _ in range(300):
         length = vain.length()
         vain.learn(outcome(0, length, 0.1)) if length else vain.learn_plain(1.0, 0.0)
-    return _economy(memory)
+    return _schedule(memory)
 
 
 def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> None:
@@ -115,15 +115,15 @@ def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
     """The prompt is read in its first round, and caches are cold: a hundred times the price."""
     memory: dict[str, Any] = {}
     for _ in range(4):
-        schedule = _economy(memory)
+        schedule = _schedule(memory)
         schedule.learn(outcome(3, 4, first=100.0, extra=100.0))
         assert schedule.length() == 16
     for _ in range(3):
         schedule.learn(outcome(0, 4, first=100.0, extra=100.0))
     assert schedule.length() == 4, "later rounds say it"
-    later = _economy(memory)
+    later = _schedule(memory)
     for _ in range(9):
-        later = _economy(memory)
+        later = _schedule(memory)
         later.learn(outcome(4, 4))
     assert later.length() == 16, "and a first one may say that it has become less"
 
@@ -131,7 +131,7 @@ def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
 def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
     lengths = []
     for plain in (0.0, 1.0):
-        schedule = _economy()
+        schedule = _schedule()
         schedule.learn_plain(1.0, plain)
         for _ in range(6):
             schedule.learn(outcome(1, 2, extra=2.0))
@@ -141,7 +141,7 @@ def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
 
 def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
     """A window that rides along costs its rows whether or not it has a guess; the guesses it has are right."""
-    schedule, silent = _economy(), Outcome(merge(0, [Branch()]), Verdict([], -1, True), 0, 0.0, 3.0)
+    schedule, silent = _schedule(), Outcome(merge(0, [Branch()]), Verdict([], -1, True), 0, 0.0, 3.0)
     for round_ in range(12):
         schedule.learn(outcome(3, 3) if round_ % 4 == 0 else silent)
     assert schedule.length() == 4
@@ -154,11 +154,11 @@ def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
 
 
 def test_drafts_branch_where_a_pass_is_dear() -> None:
-    dear, cheap = Economy(DEAR, {}, "test"), Economy(VerifyCost((1, 8), (1.0, 2.2)), {}, "test")
+    dear, cheap = AutoLength(DEAR, {}, "test"), AutoLength(VerifyCost((1, 8), (1.0, 2.2)), {}, "test")
     assert (_gate(dear).spreads(), _gate(cheap).spreads()) == (True, False)
     memory: dict[str, Any] = {}
     _after_a_vain_run(memory)
-    trial = Economy(DEAR, memory, "test")
+    trial = AutoLength(DEAR, memory, "test")
     assert _gate(trial).spreads()
     assert trial.length() == 4
     assert not _gate(trial).spreads(), "a trial is of a chain"

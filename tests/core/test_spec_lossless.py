@@ -11,7 +11,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.cost import VerifyCost
 from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.plan import Plan
@@ -63,16 +63,16 @@ def _copied(generator: torch.Generator) -> DraftTree:
 
 def _gated(generator: torch.Generator) -> DraftTree:
     """Rounds whose widths and depth follow from the drafter's doubts."""
-    economy = Economy(VerifyCost((1, 8), (1.0, 1.2)), {}, "test")
-    return _drawn(FIRST, gate=economy.gate, leaves=True)(generator)
+    schedule = AutoLength(VerifyCost((1, 8), (1.0, 1.2)), {}, "test")
+    return _drawn(FIRST, gate=schedule.gate, leaves=True)(generator)
 
 
 def _branching(generator: torch.Generator) -> DraftTree:
     """Where a pass is dear: several draws at a time, and drafts behind each."""
-    economy = Economy(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_share=0.01)
-    assert economy.gate is not None
-    assert economy.gate.spreads()
-    return _drawn(FIRST, gate=economy.gate, leaves=True)(generator)
+    schedule = AutoLength(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_share=0.01)
+    assert schedule.gate is not None
+    assert schedule.gate.spreads()
+    return _drawn(FIRST, gate=schedule.gate, leaves=True)(generator)
 
 
 def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[Path]:

@@ -11,7 +11,7 @@ import torch
 import core
 from core.decoding.speculation import factory
 from core.decoding.speculation.asking import Chooser, Together
-from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.cost import VerifyCost
 from core.decoding.speculation.drafters.lookup import Lookup
 from core.decoding.speculation.plan import Plan
@@ -51,7 +51,7 @@ def _in_vain(schedule: Schedule, length: int) -> None:
     schedule.learn(Outcome(tree, Verdict([], 0, False), length, length / 8, 1.0))
 
 
-def _asked_each_step(schedule: Economy, steps: int) -> list[int]:
+def _asked_each_step(schedule: AutoLength, steps: int) -> list[int]:
     lengths: list[int] = []
     for _ in range(steps):
         lengths.append(schedule.length())
@@ -59,7 +59,7 @@ def _asked_each_step(schedule: Economy, steps: int) -> list[int]:
     return lengths
 
 
-def _asked_between_pauses(schedule: Economy, steps: int) -> list[int]:
+def _asked_between_pauses(schedule: AutoLength, steps: int) -> list[int]:
     asking, lengths = Together(1, schedule), list[int]()
     while len(lengths) < steps:
         rest = asking.rest()
@@ -72,7 +72,7 @@ def _asked_between_pauses(schedule: Economy, steps: int) -> list[int]:
 
 
 def test_pauses_taken_at_once_fall_as_those_taken_step_by_step() -> None:
-    one, other = Economy(COST, {}, "test"), Economy(COST, {}, "test")
+    one, other = AutoLength(COST, {}, "test"), AutoLength(COST, {}, "test")
     lengths = _asked_each_step(one, 400)
     assert 0 in lengths
     assert _asked_between_pauses(other, 400) == lengths

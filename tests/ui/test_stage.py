@@ -314,11 +314,11 @@ def test_a_tour_is_walked_through_and_its_notes_are_on_the_page(qtbot: QtBot, wi
     assert not caption.isVisible()
     stage.open_page()
     assert player.step is not None
-    assert stage.desk.page.notes.text() == player.step.notes
+    assert stage.presenter_page.page.notes.text() == player.step.notes
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         press(window, Qt.Key.Key_PageDown)
     assert player.place == 1
-    assert stage.desk.page.notes.text() == player.step.notes
+    assert stage.presenter_page.page.notes.text() == player.step.notes
     settle(window)
     assert "\n".join(faults(window)) == ""
     player.leave()

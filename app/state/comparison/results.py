@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from app.state.comparison.candidates import Candidate
 from app.state.comparison.difference import Span, first_difference, word_diff
 from app.state.comparison.figures import RunFigures, figures_of
 from app.state.comparison.sweep import Sweep
-from app.state.requests import RunRequest
+from app.state.requests import Kind, RunRequest
 from app.state.run import Run
+
+EntryState = Literal["waiting", "running", "done", "failed", "stopped"]
+_ENDED: dict[Kind, EntryState] = {"completed": "done", "stopped": "stopped", "failed": "failed"}
 
 
 @dataclass
@@ -18,8 +22,7 @@ class Entry:
     """A candidate in a comparison that was begun."""
 
     candidate: Candidate
-    state: str = "waiting"
-    """waiting, running, done, failed or stopped."""
+    state: EntryState = "waiting"
     run: Run | None = None
     _figures: RunFigures | None = None
 
@@ -90,7 +93,7 @@ class Comparison:
         if entry is None or not _is_same(entry.candidate.request, run.request):
             return False
         kind = run.outcome.kind if run.outcome is not None else "failed"
-        entry.run, entry.state = run, {"completed": "done", "stopped": "stopped"}.get(kind, "failed")
+        entry.run, entry.state = run, _ENDED[kind]
         self._next()
         return True
 

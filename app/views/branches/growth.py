@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from app.state.family import Member
 from app.views.reports import NodeReport
 from app.views.text.wording import tokens_told
-from app.widgets.tree_canvas.model import TreeNode
+from app.widgets.tree_canvas.model import NodeState, TreeNode
 from core import cut_short
 from resources.language import tr
 
@@ -20,7 +20,7 @@ def nodes_of(members: Sequence[Member], shown: str) -> list[TreeNode]:
 
 
 def _node(member: Member, numbers: Mapping[str, int], roots: Sequence[Member], is_shown: bool) -> TreeNode:
-    state = "root" if member in roots else "unreached" if member.is_scored else "kept"
+    state: NodeState = "root" if member in roots else "unreached" if member.is_scored else "kept"
     return TreeNode(
         numbers[member.id], numbers.get(member.parent), _label(member), note=_short_note(member),
         weight=0.3, state="best" if is_shown else state,

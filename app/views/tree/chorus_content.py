@@ -16,7 +16,7 @@ from app.views.tree.chorus_report import report_on, report_on_start, tip
 from app.views.tree.content import TreeContent
 from app.views.tree.growth import root_label, share_text
 from app.views.tree.samples import SampleTable
-from app.widgets.tree_canvas.model import TreeNode
+from app.widgets.tree_canvas.model import NodeState, TreeNode
 from app.widgets.tree_canvas.stage import Stage
 from resources.language import mark, tr
 
@@ -80,7 +80,7 @@ class ChorusContent(TreeContent):
 
     def draw_whole(self, sample: int) -> None:
         """Draw that text to its end, where only it goes on too, and no longer the one before."""
-        lone = {
+        lone: dict[int, NodeState] = {
             node.id: "lone" if number == self._whole else _state(node)
             for number in (self._whole, sample)
             if number is not None
@@ -149,7 +149,7 @@ def _drawn(node: Node, chorus: Chorus) -> TreeNode:
     )  # fmt: skip
 
 
-def _state(node: Node) -> str:
+def _state(node: Node) -> NodeState:
     return "finished" if node.special else "kept"
 
 

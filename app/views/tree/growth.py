@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from app.state.beam_tree import BeamTree
 from app.state.run import Run
 from app.views.text.wording import token_text
-from app.widgets.tree_canvas.model import TreeNode
+from app.widgets.tree_canvas.model import NodeState, TreeNode
 from app.widgets.tree_canvas.stage import Stage
 from core import words
 from core.events import BeamCandidate, BeamFate
 from resources.language import tr
 
 ROOT = 0
-_STATES: dict[BeamFate, str] = {
+_STATES: dict[BeamFate, NodeState] = {
     "kept": "kept",
     "pruned": "pruned",
     "finished": "finished",

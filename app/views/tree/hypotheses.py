@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
 from app.state.beam_tree import Row
+from app.state.endings import TextState
 from app.theme.theme import Theme, theme_for
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.tree_canvas.style import STAR
@@ -19,14 +20,14 @@ from resources.language import mark, tr
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
 _TITLES = (mark("Text"), mark("Score"), mark("Length"), mark("Group"), mark("State"))
 _WIDTHS = {SCORE: 74, LENGTH: 58, GROUP: 54, STATE: 88}
-STATES = {
+STATES: dict[TextState, str] = {
     "running": mark("▸ running"),
     "finished": mark("● ended"),
     "cut": mark("◐ at limit"),
     "stopped": mark("○ stopped"),
 }
 """How a state is written; the sign tells it without its colour."""
-_COLOURS = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
+_COLOURS: dict[TextState, str] = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
 CONTEXT = 24
 """Characters before the place where the texts part that the table still shows."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
@@ -17,7 +17,8 @@ CHIP, STAMP, PAD, GAP = 24, 11, 8, 5
 """Pixels at 100 %: height of a chip, side of its stamp, room at its ends, between two chips."""
 PRESSED_FROM = 2.2
 """How much larger a stamp comes down."""
-COLOURS = {
+Fate = Literal["accepted", "refused", "unreached", "bonus", "correction"]
+COLOURS: dict[Fate, str] = {
     "accepted": "kept",
     "refused": "refused",
     "unreached": "pruned",
@@ -30,8 +31,7 @@ class Chip(NamedTuple):
     """One token of the draft, or the model's own behind it."""
 
     label: str
-    fate: str
-    """accepted, refused, unreached; bonus, correction."""
+    fate: Fate
 
 
 class Stamps(Animated):

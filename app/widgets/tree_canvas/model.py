@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-STATES = (
-    "root", "kept", "pruned", "best", "finished", "refused", "unreached", "accepted", "bonus", "correction",
-    "lone",
-)  # fmt: skip
-FAINT_STATES = frozenset({"pruned", "refused", "unreached", "lone"})
+NodeState = Literal[
+    "root", "kept", "pruned", "best", "finished", "refused", "unreached", "accepted", "bonus", "correction", "lone"
+]
+"""What has become of a node: drawn, and read out."""
+STATES: tuple[NodeState, ...] = get_args(NodeState)
+FAINT_STATES: frozenset[NodeState] = frozenset({"pruned", "refused", "unreached", "lone"})
 """States of nodes that matter less, most of them because they lead nowhere: hidden or dimmed on demand."""
 
 
@@ -26,7 +28,7 @@ class TreeNode:
     """Second line, smaller."""
     weight: float = 1.0
     """0 to 1: how thick its edge is."""
-    state: str = "kept"
+    state: NodeState = "kept"
     badge: str = ""
     """A word or two below the node."""
     lane: int | None = 0

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.tree_canvas.geometry import Camera, Metrics
-from app.widgets.tree_canvas.model import TreeNode
+from app.widgets.tree_canvas.model import NodeState, TreeNode
 from app.widgets.tree_canvas.painter import TreePainter
 from app.widgets.tree_canvas.places import Places
 from app.widgets.tree_canvas.scene import Scene
@@ -73,7 +73,7 @@ class Stage(QObject):
         self.rearranged.emit()
         self.changed.emit(True)
 
-    def set_states(self, states: Mapping[int, str]) -> None:
+    def set_states(self, states: Mapping[int, NodeState]) -> None:
         """Other states for nodes by number; what is hidden by its state comes or goes."""
         nodes = self.scene.model.nodes
         for node, state in states.items():

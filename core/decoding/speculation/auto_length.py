@@ -28,7 +28,7 @@ _OVERHEAD = 0.05
 """Of a target pass, what a round costs besides its passes, where times are reckoned."""
 
 
-class Economy:
+class AutoLength:
     """The `auto` schedule."""
 
     def __init__(

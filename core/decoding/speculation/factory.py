@@ -11,7 +11,7 @@ from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.asking import Asking, Chooser, Together
-from core.decoding.speculation.auto_length import Economy
+from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.cost import USUAL_COST, VerifyCost, verify_cost
 from core.decoding.speculation.drafters.base import Drafter
 from core.decoding.speculation.drafters.built import small_passes
@@ -188,7 +188,7 @@ def _schedule(
     if name == "constant":
         return Constant(first)
     if name == "auto":
-        return Economy(cost, memory, f"experience/{key}", draft_share, run.model.shelf is not None)
+        return AutoLength(cost, memory, f"experience/{key}", draft_share, run.model.shelf is not None)
     # Lengths decide which die falls on which token: with dice, what earlier runs learnt would change a seed's text.
     recalls = name == "heuristic" and not (run.request.steady or shape.samples)
     return Heuristic(first, memory if recalls else None, f"draft_length/{key}")

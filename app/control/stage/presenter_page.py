@@ -17,7 +17,7 @@ from resources.language import tr, trn
 _SECOND = 1000
 
 
-class Desk(QObject):
+class PresenterPageController(QObject):
     """One page for as long as something is presented; `leaveWanted` when it is to end."""
 
     leaveWanted = Signal()
