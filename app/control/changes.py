@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.requests import RequestBuilder
 from app.panels.status_line import StatusLine
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class ChangeWatch(QObject):
-    """Compares what is set with the last run's request, once for every turn of the event loop in which it changed."""
+    """Compares what is set with the last run's request, once for every turn of the event loop in which it changed.
+    `grammarSet(grammar)`: new runs are held to another one, None for none."""
+
+    grammarSet = Signal(object)
 
     def __init__(
         self, session: Session, requests: RequestBuilder, status: StatusLine, make_supposer: Callable[[], Supposer]
@@ -25,6 +28,7 @@ class ChangeWatch(QObject):
         super().__init__(status)
         self._session, self._requests, self._status = session, requests, status
         self._make_supposer = make_supposer
+        self._grammar: object = None
         self._supposer: Supposer | None = None
         """What if: made when something is set otherwise while a step is selected."""
         self._timer = QTimer(self)
@@ -49,6 +53,9 @@ class ChangeWatch(QObject):
 
     @Slot()
     def _look(self) -> None:
+        if (grammar := self._requests.grammar) != self._grammar:
+            self._grammar = grammar
+            self.grammarSet.emit(grammar)
         changes = self.changes
         self._status.show_changes(changes)
         run = self._session.run

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.requests import Chosen
 from app.control.runs import RunController
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
-from app.state.branching import Instead, why_not_branch
+from app.state.branching import Instead, forbidden_in, why_not_branch
 from app.state.filling import BRANCH, CHAT, strategies_for
 from app.state.run import Run
-
-if TYPE_CHECKING:
-    from core.events import TokenChosen
 
 
 class Filling(QObject):
@@ -53,13 +48,18 @@ class Filling(QObject):
 
     def _branch(self, run: Run) -> None:
         """At the place where the likeliest token was the least sure, with another one."""
-        places = [(token.alternatives[0].raw_probability, place, token) for place, token in _doubtful(run)]
+        places = _doubtful(run, self._runs.grammar)
         if places:
-            _, place, token = min(places, key=lambda found: found[:2])
-            other = next(item for item in token.alternatives if item.id != token.id)
-            self._runs.branch(Instead(place, other.id))
+            _, place, other = min(places)
+            self._runs.branch(Instead(place, other))
 
 
-def _doubtful(run: Run) -> list[tuple[int, TokenChosen]]:
-    """Tokens of the shown text that had an alternative, with their places."""
-    return [(place, token) for place, token in enumerate(run.tokens) if len(token.alternatives) > 1]
+def _doubtful(run: Run, grammar: object) -> list[tuple[float, int, int]]:
+    """(share of the likeliest, place, likeliest other token) for every token of the shown text that had another which a
+    run held to `grammar` can begin with."""
+    found = []
+    for place, token in enumerate(run.tokens):
+        out = {token.id, *forbidden_in(run, token, grammar)}
+        if others := [item.id for item in token.alternatives if item.id not in out]:
+            found.append((token.alternatives[0].raw_probability, place, others[0]))
+    return found

@@ -12,6 +12,7 @@ from app.control.loading import LoadController
 from app.control.media import MediaController
 from app.control.model_choice import ModelChoice
 from app.panels.seed import SeedBox
+from app.state.branching import GRAMMAR
 from app.state.requests import Prompt, RunRequest, divided
 from app.storage.settings import Compute
 from resources.language import tr
@@ -73,6 +74,11 @@ class RequestBuilder:
             when_full=self._chat.conversation.when_full,
             load=self._loading.request(),
         )
+
+    @property
+    def grammar(self) -> object:
+        """What a new run's text would be held to; None for nothing."""
+        return self._chosen.strategy.parameters.values().get(GRAMMAR)
 
     def as_set(self) -> RunRequest:
         """The same with the seed as it stands there, for looking at."""

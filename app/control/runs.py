@@ -58,6 +58,11 @@ class RunController(QObject):
         if run is not None and not why_not_branch(run) and self._is_ready(has_prompt=True):
             self.start(branch_of(run, instead, self._requests.request()))
 
+    @property
+    def grammar(self) -> object:
+        """What a new run's text would be held to; None for nothing."""
+        return self._requests.grammar
+
     @Slot()
     def stop(self) -> None:
         """Stop the run; what it has written stays."""

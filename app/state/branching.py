@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from app.state.requests import RunRequest
 from app.state.run import Run
 from core import words
 from resources.language import tr
 
+if TYPE_CHECKING:
+    from core.events import Stage, TokenChosen
+
+GRAMMAR = "grammar"
+"""The setting, and the stage, that holds a text to a form."""
 WATERMARKS = ("watermark_bias", "synthid_length")
 """Settings that switch a watermark on."""
 
@@ -40,6 +46,27 @@ def why_not_branch(run: Run | None) -> str:
     if run.request.scored and not run.request.beginning and not _begins_with_a_mark(run):
         return tr("A scored text without a prompt before it cannot be branched from: score a run instead.")
     return ""
+
+
+def forbidden_in(run: Run, token: TokenChosen, grammar: object) -> frozenset[int]:
+    """The ids of its alternatives that no branch under `grammar` can begin with: the run was held to the same one, and
+    that forbade them. Of another grammar nobody knows before it is tried."""
+    if grammar is None or run.request.settings.get(GRAMMAR) != grammar:
+        return frozenset()
+    forbids = next((pair for pair in pairwise(token.funnel) if pair[1].name == GRAMMAR), None)
+    return _taken_out(token, *forbids) if forbids is not None else frozenset()
+
+
+def _taken_out(token: TokenChosen, before: Stage, behind: Stage) -> frozenset[int]:
+    """What stood before the grammar and not behind it: a ban lets what it keeps move up only. Where no other stage took
+    anything out, all that came to nothing."""
+    kept = {one for one, _ in behind.top}
+    alone = all(one.survivors == other.survivors for one, other in pairwise(token.funnel) if other is not behind)
+    gone = {one for one, _ in before.top} - kept
+    return frozenset(
+        item.id for item in token.alternatives
+        if item.probability == 0 and (item.id in gone or (alone and item.id not in kept))
+    )  # fmt: skip
 
 
 def branch_of(run: Run, instead: Instead | Onward, settings: RunRequest) -> RunRequest:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
-from app.views.told import Measuring, OnStage
+from app.views.told import Measuring, OnStage, Set
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
@@ -77,7 +77,7 @@ class ViewSignals(QObject):
     """What a chat does once it no longer fits: a policy of `app.state.conversation`."""
 
 
-class View(QFrame, OnStage, Measuring):
+class View(QFrame, OnStage, Measuring, Set):
     """A view of the run. What is not overridden is of no interest to it; what it wants, it says by `signals`."""
 
     report: NodeReport | None = None

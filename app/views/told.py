@@ -1,4 +1,5 @@
-"""What a view may be told, by subject: on a stage, and while runs go on beside the shown one. By default: no matter."""
+"""What a view may be told, by subject: on a stage, while runs go on beside the shown one, of what is set. By default:
+no matter."""
 
 from __future__ import annotations
 
@@ -45,3 +46,14 @@ class Measuring:
 
     def measured(self, run: Run) -> None:
         """One of the runs beside the shown one has ended."""
+
+
+class Set:
+    """A view of what a new run would be."""
+
+    grammar: object = None
+    """What its text would be held to; None for nothing."""
+
+    def grammar_set(self, grammar: object) -> None:
+        """A new run would be held to another grammar from now on."""
+        self.grammar = grammar

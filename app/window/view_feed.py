@@ -43,6 +43,7 @@ class ViewFeed(QObject):
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
         self._models: ModelChoice | None = None
         self._shelf: MediaShelf | None = None
+        self._grammar: object = None
         self._in_sight: dict[View, InSight] = {}
         for view in self._views():
             self.connect_view(view)
@@ -107,6 +108,13 @@ class ViewFeed(QObject):
         for view in self._views():
             view.influence_changed(influence)
 
+    @Slot(object)
+    def on_grammar(self, grammar: object) -> None:
+        """Every view offers what a run that is held to it can begin with."""
+        self._grammar = grammar
+        for view in self._views():
+            view.grammar_set(grammar)
+
     def _views(self) -> Iterator[View]:
         yield from self._centre.made
         yield self._inspector
@@ -138,6 +146,7 @@ class ViewFeed(QObject):
         session.measuringChanged.connect(view.measuring_changed)
         session.measuringProgressed.connect(view.measuring_progressed)
         session.modelReady.connect(view.model_ready)
+        view.grammar_set(self._grammar)
         if session.model is not None:
             view.model_ready(session.model)
         if self._models is not None:

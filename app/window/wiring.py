@@ -92,6 +92,7 @@ def _connect_setup(parts: Parts) -> None:
         (parts.fit.paceTold, parts.weights.tell_pace),
         (parts.weights.measureWanted, parts.scoring.measure_weights),
         (setup.changed, parts.changes.look),
+        (parts.changes.grammarSet, parts.view_feed.on_grammar),
         (parts.dialogs.changed, parts.changes.look),
         (parts.fit.reckoned, chosen.model.reckon),
         (parts.prefixes.textWanted, setup.write_prompt),

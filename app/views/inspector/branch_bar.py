@@ -27,6 +27,7 @@ class BranchBar(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._others: Sequence[Alternative] = ()
+        self._forbidden = frozenset[int]()
         self._place = 0
         self.button = QPushButton(self)
         self.button.setObjectName("branchButton")
@@ -50,10 +51,12 @@ class BranchBar(QWidget):
         self._column.setContentsMargins(0, theme.px(8), 0, 0)
         self._tell()
 
-    def offer(self, token: TokenChosen, reason: str) -> None:
-        """Speak of another token; `reason`: why nothing can stand in its place, empty where something can."""
+    def offer(self, token: TokenChosen, reason: str, forbidden: frozenset[int] = frozenset()) -> None:
+        """Speak of another token; `reason`: why nothing can stand in its place, empty where something can; `forbidden`:
+        ids that the grammar forbids in its place."""
         self._others = [item for item in token.alternatives if item.id != token.id]
-        self._place = 0
+        self._forbidden = forbidden
+        self._place = next((place for place, item in enumerate(self._others) if item.id not in forbidden), 0)
         self.field.clear()
         self.setEnabled(not reason)
         self.setToolTip(reason)
@@ -61,10 +64,16 @@ class BranchBar(QWidget):
 
     @property
     def choice(self) -> int | str | None:
-        """The words that are typed, else the id of the marked alternative."""
+        """The words that are typed, else the id of the marked alternative; None for one that cannot stand there."""
         if self.field.text().strip():
             return self.field.text()
-        return self._others[self._place].id if self._others else None
+        marked = self._marked
+        return None if marked is None or marked.id in self._forbidden else marked.id
+
+    @property
+    def _marked(self) -> Alternative | None:
+        """The alternative that was picked, where no words are typed."""
+        return self._others[self._place] if self._others and not self.field.text().strip() else None
 
     @Slot(int)
     def pick(self, token: int) -> None:
@@ -92,20 +101,25 @@ class BranchBar(QWidget):
     @Slot()
     def _tell(self) -> None:
         """What the button does, and which row is marked."""
-        choice, typed = self.choice, isinstance(self.choice, str)
-        self.button.setEnabled(choice is not None)
+        marked, is_possible = self._marked, self.choice is not None
+        self.button.setEnabled(is_possible)
         self.button.setText(self._title())
-        self.button.setAccessibleName(
-            tr("Continue with {name} instead").format(name=self._name()) if choice is not None else tr("Continue")
-        )
-        self.button.setToolTip(tr("A new run: the text up to here, this, and then what is set now"))
-        self.picked.emit(choice if isinstance(choice, int) and not typed else -1)
+        self.button.setAccessibleName(self._spoken())
+        told = tr("A new run: the text up to here, this, and then what is set now")
+        self.button.setToolTip(told if is_possible or marked is None else self._spoken())
+        self.picked.emit(marked.id if marked is not None else -1)
+
+    def _spoken(self) -> str:
+        """What the button does, or why it does nothing, in full."""
+        if self.choice is not None:
+            return tr("Continue with {name} instead").format(name=self._name())
+        return tr("{name}: the grammar forbids it").format(name=self._name()) if self._others else tr("Continue")
 
     def _name(self) -> str:
-        choice = self.choice
-        if isinstance(choice, str):
-            return words.quote(choice)
-        return words.quote(self._others[self._place].text) if self._others else ""
+        marked = self._marked
+        if marked is not None:
+            return words.quote(marked.text)
+        return words.quote(self.field.text()) if self.field.text().strip() else ""
 
     def _title(self) -> str:
         """As long as the button is wide."""
@@ -113,13 +127,11 @@ class BranchBar(QWidget):
         if not name:
             return tr("Continue with other words")
         room = self.button.width() - 4 * metrics.averageCharWidth()
-        for title in (
-            tr("Continue with {name} instead").format(name=name),
-            tr("Continue with {name}").format(name=name),
-        ):
-            if metrics.horizontalAdvance(title) <= room:
-                return title
-        return metrics.elidedText(tr("With {name}").format(name=name), Qt.TextElideMode.ElideRight, max(room, 40))
+        titles = [self._spoken()]
+        if self.choice is not None:
+            titles += [tr("Continue with {name}").format(name=name), tr("With {name}").format(name=name)]
+        fitting = (title for title in titles if metrics.horizontalAdvance(title) <= room)
+        return next(fitting, metrics.elidedText(titles[-1], Qt.TextElideMode.ElideRight, max(room, 40)))
 
     @Slot()
     def _go(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.branching import Instead, Onward
+from app.state.branching import Instead, Onward, forbidden_in
 from app.state.doubt import doubtful, why_no_doubt
 from app.state.filling import AS_SET
 from app.state.run import Run
@@ -106,6 +106,12 @@ class Inspector(View):
             self._supposed, self._told = supposed, None
             self._tell()
 
+    def grammar_set(self, grammar: object) -> None:
+        """Offer what a run that is held to it can go on with."""
+        super().grammar_set(grammar)
+        self._told = None
+        self._tell()
+
     def words_changed(self) -> None:
         """Say it all again."""
         self._told = None
@@ -165,7 +171,7 @@ class Inspector(View):
             self._told = token
             if self._supposed is not None and not self._supposed.speaks_of(token):
                 self._supposed = None
-            page.tell(run, token, self._supposed)
+            page.tell(run, token, self._supposed, forbidden_in(run, token, self.grammar))
 
     @Slot()
     def next_doubt(self) -> None:

@@ -98,8 +98,11 @@ class TokenPage(QFrame):
         """Have the right margin narrower by so many pixels, which a scroll bar has taken."""
         self._column.setContentsMargins(page_margins(self._theme, taken))
 
-    def tell(self, run: Run, token: TokenChosen, supposed: Supposed | None) -> None:
-        """Speak of a token of the run: its step as it was, or as it is `supposed` to be."""
+    def tell(
+        self, run: Run, token: TokenChosen, supposed: Supposed | None, forbidden: frozenset[int] = frozenset()
+    ) -> None:
+        """Speak of a token of the run: its step as it was, or as it is `supposed` to be; `forbidden`: ids that the
+        grammar allows no branch to go on with."""
         self.title.set_text(token_text(token.piece))
         self.facts.set_text(rows.facts(token, run.started.vocabulary if run.started else 0))
         self.sentence.set_text(rows.emphasized(explain_token(token)))
@@ -107,7 +110,7 @@ class TokenPage(QFrame):
         found = supposed.found if supposed is not None else None
         shown = found.after if found is not None else token
         tell_alternatives(self.candidates, self.bars, shown)
-        self.branch.offer(token, why_not_branch(run))
+        self.branch.offer(token, why_not_branch(run), forbidden)
         tell_second(self.second, self.second_bars, run, token)
         tell_layers(self.layers, self.layer_bars, token)
         self._tell_inside(token)

@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QMenu
 
-from app.state.branching import Instead
+from app.state.branching import Instead, forbidden_in
 from app.state.run import Run
 from app.views.base import ViewSignals
 from core import words
@@ -16,12 +16,20 @@ MOST = 8
 """Alternatives in the menu."""
 
 
-def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals) -> None:
-    """Alternatives of that token of the shown text, and the way to words of one's own."""
+def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, grammar: object = None) -> None:
+    """Alternatives of that token of the shown text, and the way to words of one's own; `grammar`: what a new run would
+    be held to."""
     chosen = run.tokens[token]
+    forbidden = forbidden_in(run, chosen, grammar)
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
     menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece)))
     for item in others:
+        if item.id in forbidden:
+            title = tr("{text}: the grammar forbids it\t{share}").format(
+                text=words.quote(item.text), share=words.brief_percent(item.raw_probability)
+            )
+            menu.addAction(_plain(title)).setEnabled(False)
+            continue
         title = tr("Continue with {text} instead\t{share}").format(
             text=words.quote(item.text), share=words.brief_percent(item.raw_probability)
         )

@@ -105,13 +105,14 @@ class Keys(QObject):
             prompt = column.text.copy(0, column.text.prompt_end)
             QGuiApplication.clipboard().setText(prompt + run.text)
 
-    def menu(self, parent: QWidget, token: int | None = None) -> QMenu:
-        """The view's menu, for a token or none; it deletes itself when it closes."""
+    def menu(self, parent: QWidget, token: int | None = None, grammar: object = None) -> QMenu:
+        """The view's menu, for a token or none; it deletes itself when it closes. `grammar`: what a new run would be
+        held to."""
         menu = QMenu(parent)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         run = self._area.run
         if run is not None and token is not None and not why_not_branch(run):
-            add_branches(menu, run, token, self._signals)
+            add_branches(menu, run, token, self._signals, grammar)
         has_text = self._area.page.has_text
         is_written = run is not None and bool(run.text)
         entries = (

@@ -155,8 +155,9 @@ class TokenView(View):
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
             self.menu_of_picked().popup(below_picked(self.area))
         else:
-            self.keys.menu(self, token).popup(event.globalPos())
+            self.keys.menu(self, token, self.grammar).popup(event.globalPos())
 
     def menu_of_picked(self) -> QMenu:
         """That of the selected token."""
-        return self.keys.menu(self, self.area.run.selected if self.area.run is not None else None)
+        selected = self.area.run.selected if self.area.run is not None else None
+        return self.keys.menu(self, selected, self.grammar)

@@ -1,0 +1,154 @@
+"""Going on with another token where a grammar holds the text: what it forbids is not offered, and says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app import build_window
+from app.state.branching import forbidden_in
+from app.state.run import Run
+from app.views.tokens.view import TokenView
+from app.window.main_window import MainWindow
+from core.events import Alternative, Stage, TokenChosen
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.scripted import make_run, token
+from tests.ui.windows import find
+
+GRAMMAR = {"choice": ["yes", "no"]}
+SHARES = {" maybe": 0.4, "yes": 0.3, " so": 0.15, "no": 0.1}
+ALLOWED = ("yes", "no")
+
+
+def alternative(place: int, text: str) -> Alternative:
+    raw, final = SHARES[text], SHARES[text] * 2.5 if text in ALLOWED else 0.0
+    return Alternative(place, text, raw, final, math.log(raw), math.log(final) if final else -math.inf, place + 1)
+
+
+def held(step: int = 0) -> TokenChosen:
+    """A step at which the grammar left “yes” and “no”."""
+    top = [(place, SHARES[text]) for place, text in enumerate(SHARES)]
+    funnel = (
+        Stage("raw", "model", 2048, 1.0, 1.0, tuple(top), kind="model"),
+        Stage("grammar", "grammar", 2, 0.4, 0.4, tuple(item for item in top if item[0] in (1, 3)), kind="ban"),
+    )
+    others = tuple(alternative(place, text) for place, text in enumerate(SHARES))
+    return token(step, "yes", 0.3, 2, id=1, alternatives=others, funnel=funnel, method="greedy")
+
+
+def held_run() -> Run:
+    run = make_run([held(), held(1)], finished=True)
+    run.request = replace(run.request, strategy="greedy", options={"grammar": GRAMMAR})
+    return run
+
+
+@pytest.fixture(scope="module")
+def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
+    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
+    window.show()
+    yield window
+    window.close()
+    window.deleteLater()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
+    """With such a run, its first token selected, and the same grammar set."""
+    shared.parts.centre.show_view("tokens")
+    shared.parts.controller.choose(strategy="greedy")
+    hold(qtbot, shared, GRAMMAR)
+    shared.session.show(held_run())
+    shared.session.select_token(0)
+    qtbot.wait(1)
+    return shared
+
+
+def hold(qtbot: QtBot, window: MainWindow, grammar: object) -> None:
+    window.parts.controller.set_more_values({"grammar": grammar})
+    qtbot.wait(30)
+
+
+def button(window: MainWindow) -> QPushButton:
+    return find(window, QPushButton, "branchButton")
+
+
+def menu_of(window: MainWindow) -> QMenu:
+    menu = find(window, TokenView, "tokenView").menu_of_picked()
+    assert menu is not None
+    return menu
+
+
+def test_what_the_grammar_forbade_is_known() -> None:
+    run, step = held_run(), held()
+    assert forbidden_in(run, step, GRAMMAR) == {0, 2}
+    assert forbidden_in(run, step, None) == frozenset(), "nothing holds the branch"
+    assert forbidden_in(run, step, {"choice": ["maybe"]}) == frozenset(), "nobody knows before it is tried"
+    run.request = replace(run.request, options={})
+    assert forbidden_in(run, step, GRAMMAR) == frozenset()
+    raw, grammar = step.funnel
+    moved = replace(grammar, top=())
+    assert forbidden_in(held_run(), replace(step, funnel=(raw, moved)), GRAMMAR) == {0, 2}, "what has a share stays"
+    cut = Stage("top_k", "top-k 3", 3, 0.9, 0.9, raw.top[1:], kind="cut")
+    assert forbidden_in(held_run(), replace(step, funnel=(raw, cut, grammar)), GRAMMAR) == {2}, "top-k took the first"
+
+
+def test_the_likeliest_that_is_allowed_stands_ready(window: MainWindow) -> None:
+    assert button(window).isEnabled()
+    assert "“no”" in button(window).text()
+
+
+def test_a_forbidden_one_that_is_picked_says_why(qtbot: QtBot, window: MainWindow) -> None:
+    bars = window.parts.inspector.page.bars
+    bars.rowPicked.emit(0)
+    assert not button(window).isEnabled()
+    assert button(window).toolTip() == "“maybe”: the grammar forbids it"
+    assert button(window).accessibleName() == "“maybe”: the grammar forbids it"
+    field = find(window, QLineEdit, "branchField")
+    before = window.session.run
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert window.session.run is before
+    qtbot.keyClicks(field, "no")
+    assert button(window).isEnabled(), "words of one's own may be tried"
+    field.clear()
+
+
+def test_up_and_down_pass_every_one_of_them(qtbot: QtBot, window: MainWindow) -> None:
+    field = find(window, QLineEdit, "branchField")
+    seen = set()
+    for _ in range(3):
+        qtbot.keyClick(field, Qt.Key.Key_Down)
+        seen.add((button(window).accessibleName(), button(window).isEnabled()))
+    assert {is_possible for _, is_possible in seen} == {True, False}
+    assert len(seen) == 3
+
+
+def test_the_menu_offers_what_is_allowed_and_names_the_rest(window: MainWindow) -> None:
+    menu = menu_of(window)
+    titles = {action.text().split("\t")[0]: action.isEnabled() for action in menu.actions()}
+    menu.close()
+    assert titles["Continue with “no” instead"]
+    assert titles["“maybe”: the grammar forbids it"] is False
+    assert not any("maybe" in title and title.startswith("Continue") for title in titles)
+
+
+def test_without_the_grammar_all_can_be_gone_on_with(qtbot: QtBot, window: MainWindow) -> None:
+    hold(qtbot, window, None)
+    assert "maybe" in button(window).text()
+    menu = menu_of(window)
+    assert any("maybe" in action.text() and action.isEnabled() for action in menu.actions())
+    menu.close()
+
+
+def test_the_button_of_the_empty_view_branches_with_one_that_is_allowed(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(window.parts.runs, "start", asked.append)
+    window.parts.filling.fill("branch")
+    assert asked[0].beginning[-1] == 3
