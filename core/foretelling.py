@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from core.errors import TokenscopeError
 from core.models.blueprint import Blueprint
+from core.models.model import check_model
 from core.models.offload.shelf import LayerOnDisk, Shelf
 from core.request import Request
 from core.running import run
@@ -90,6 +91,7 @@ def foretell(model: LoadedModel) -> Foretold | None:
     Some of its layers are read as a run would read them, in steps of a real run; a blueprint has its products timed on
     one layer instead, which is less sure. Raises CorruptWeightsError where a file has gone.
     """
+    check_model(model)
     shelf = model.shelf
     if shelf is None:
         return None

@@ -31,10 +31,11 @@ def check_fields(request: Request) -> None:
         raise CacheError(tr("The cache is {cache}.").format(cache=shortened(request.cache)), tr("Give its name."))
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
-    _check_paths(request.media)
+    check_paths(request.media)
 
 
-def _check_paths(media: object) -> None:
+def check_paths(media: object) -> None:
+    """Raises ParameterError."""
     several: Sequence[object] = media if isinstance(media, Sequence) and not isinstance(media, str | bytes) else ("",)
     if not all(isinstance(path, str | Path) and str(path) for path in several):
         raise ParameterError(

@@ -7,9 +7,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from core.arguments import check_cancel, check_drafters, check_kind
 from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
-from core.decoding.kept import KeptScores
+from core.decoding.kept import KeptScores, check_scores
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
@@ -22,6 +23,7 @@ from core.remote.model import RemoteModel
 from core.request import Request, check_request
 from core.settings import resolve
 from core.streamers import Streamer, feed
+from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,9 @@ def stream(
     Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
     """
     check_request(request)
+    _check_beside(cancel, streamer, prefixes, scores)
     if drafters is not None:
+        check_drafters(drafters)
         request = replace(request, drafters=tuple(drafters))
     if isinstance(model, RemoteModel):
         events = elsewhere.stream(model, request, cancel)
@@ -92,6 +96,16 @@ def run(
         metrics=last.metrics,
         reason=last.reason,
     )
+
+
+def _check_beside(cancel: object, streamer: object, prefixes: object, scores: object) -> None:
+    """Raises ParameterError naming the argument."""
+    check_cancel(cancel)
+    if streamer is not None:
+        check_kind("streamer", streamer, Streamer, tr("Give an object with transformers' put and end, or None."))
+    if prefixes is not None:
+        check_kind("prefixes", prefixes, PrefixStore, tr("Give a core.PrefixStore, or None."))
+    check_scores(scores)
 
 
 def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:

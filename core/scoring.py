@@ -13,6 +13,7 @@ from itertools import repeat
 import torch
 
 from core import caches
+from core.arguments import check_cancel
 from core.decoding.given import Given, read_given
 from core.decoding.marking import Search
 from core.decoding.observe import Reading, read_step
@@ -29,7 +30,7 @@ from core.models.text import TextStream
 from core.parameter import Settings
 from core.remote import scoring as elsewhere
 from core.remote.model import RemoteModel
-from core.request_fields import check_top_n
+from core.request_fields import check_top_n, settings_by_name
 from resources.language import tr
 
 
@@ -68,6 +69,8 @@ def score_stream(
     in its funnel (`StageDetail.sign`).
     Raises what `score` does, and ComparisonError where two models mean something else by a token.
     """
+    check_cancel(cancel)
+    watermark = settings_by_name("watermark", watermark) if watermark is not None else {}
     if isinstance(model, RemoteModel):
         if second is not None or watermark:
             raise ComparisonError(
@@ -76,8 +79,10 @@ def score_stream(
             )
         return elsewhere.score_stream(model, text_or_ids, top_n, given, cancel)
     check_model(model)
+    if second is not None:
+        check_model(second)
     return guarded(model, partial(
-        _score, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark or {}
+        _score, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark
     ))  # fmt: skip
 
 

@@ -69,8 +69,10 @@ def _given_config(request: Request) -> GenerationConfig:
 
 
 def make_config(settings: Settings) -> GenerationConfig:
-    """A GenerationConfig of plain values, unchecked: `resolve` checks them, with words for people."""
+    """A GenerationConfig of plain values, unchecked: `resolve` checks them, with words for people.
+    Raises ParameterError for what is no settings by name."""
     config = _new_config()
+    settings = settings_by_name("settings", settings)
     for name, value in settings.items():
         setattr(config, name, value)
     return config

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
 from core.events import Event, Finished, RunStarted, TokenChosen
 
 
+@runtime_checkable
 class Streamer(Protocol):
     """transformers' protocol."""
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import torch
 
+from core.arguments import check_cancel
 from core.decoding.prompt import encode
 from core.errors import PromptError
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.models.writer import source_for_trial
 from resources.language import tr
 
@@ -45,6 +46,8 @@ def weights_cost(
     The last one, with `done` = `total`, is of the whole text, which is cut at the model's context. Ends early when
     `cancel` is set. Raises PromptError for a text of fewer than two tokens.
     """
+    check_model(plain)
+    check_cancel(cancel)
     ids = torch.tensor([encode(model, text, unbounded=True)[: model.context]])
     total = ids.shape[1] - 1
     if total < 1:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from core import caches, processors
+from core.arguments import check_drafters, check_kind
 from core.code import core_form, generate_form
 from core.code.plain import Plain, plain_of
 from core.code.source import Source, source_of, writes_otherwise
@@ -86,10 +87,22 @@ def _sources(
     dtype: str,
 ) -> tuple[Source, list[Source]]:
     check_request(request)
+    check_drafters(drafters)
+    check_kind("dtype", dtype, str, tr("Give one as core.load takes it."))
+    for place in (model, *drafters):
+        _check_source(place)
     first = next((entry.name for entry in catalog.bundled()), "model")
     floats = "auto" if dtype in PACKED else dtype
     drafts = [source_of(draft, device, floats) for draft in drafters or request.drafters]
     return source_of(model or first, device, dtype), drafts
+
+
+def _check_source(model: object) -> None:
+    """Raises ParameterError for what names no model, and is none."""
+    if not isinstance(model, str | Path):
+        from core.models.model import check_model  # brings torch, which any model has loaded
+
+        check_model(model)
 
 
 def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[Source]) -> Counterpart:

@@ -6,7 +6,8 @@ request names another: penalties and bans first, then, when sampling, the filter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -114,17 +115,22 @@ def _heading(processor: Processor, value: object) -> Heading:
 
 
 def _make(processor: Processor, value: object, context: Context) -> Transform:
-    try:
+    with refusing(processor.name):
         return processor.make(value, context)
+
+
+@contextmanager
+def refusing(setting: str) -> Iterator[None]:
+    """What fails meanwhile, told as a fault of that setting. Raises ParameterError."""
+    try:
+        yield
     except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:
         if is_out_of_memory(error):
             raise
         raise ParameterError(
-            tr("The setting {setting} cannot be used: {error}.").format(
-                setting=processor.name, error=str(error).rstrip(".")
-            ),
+            tr("The setting {setting} cannot be used: {error}.").format(setting=setting, error=str(error).rstrip(".")),
             tr("Correct it or switch it off."),
-            processor.name,
+            setting,
         ) from error
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from core.arguments import check_bytes, check_kind
 from core.events import LayerChoice
+from resources.language import tr
 
 BUDGET = 64 * 2**20
 """Bytes that are held at most: 4,096 steps of a vocabulary of 4,096, 105 of one of 152,000."""
@@ -40,6 +42,8 @@ class KeptScores:
     for it while the run goes on."""
 
     def __init__(self, budget: int = BUDGET) -> None:
+        """Raises ParameterError for what is no count of bytes."""
+        check_bytes("budget", budget)
         self._budget = budget
         self._start: list[int] = []
         self._steps: dict[int, tuple[Entering, torch.Tensor]] = {}
@@ -73,3 +77,9 @@ class KeptScores:
 def alone(row: torch.Tensor) -> torch.Tensor:
     """The scores [1, V] without what else lies in the same piece of memory, which would be held with them."""
     return row.clone() if row.untyped_storage().nbytes() > row.nbytes else row
+
+
+def check_scores(value: object) -> None:
+    """Raises ParameterError for what holds no scores; None is nothing to hold them in."""
+    if value is not None:
+        check_kind("scores", value, KeptScores, tr("Give a core.KeptScores, or None."))

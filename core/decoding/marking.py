@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from core.decoding.funnel import refusing
 from core.events import Stage, StageDetail
-from core.parameter import Settings
+from core.parameter import Settings, check
 from core.processors import synthid_length, watermark_bias
 from core.watermarks import Reading, Signs
 
@@ -20,13 +21,16 @@ class Search:
     """A text read for all watermarks whose settings are on."""
 
     def __init__(self, model: LoadedModel, options: Settings) -> None:
+        """Raises ParameterError for settings that no watermark can have."""
+        _check(options)
         self._kinds: list[tuple[Stage, Reading]] = []
         if bias := options.get(watermark_bias.PROCESSOR.name):
-            self._add(
-                watermark_bias.PROCESSOR, float(bias), watermark_bias.signs(options, model.vocabulary, model.device)
-            )
+            found = watermark_bias.signs(options, model.vocabulary, model.device)
+            self._add(watermark_bias.PROCESSOR, float(bias), found)
         if length := options.get(synthid_length.PROCESSOR.name):
-            self._add(synthid_length.PROCESSOR, int(length), synthid_length.signs(int(length), options, model.device))
+            with refusing(synthid_length.PROCESSOR.name):
+                signs = synthid_length.signs(int(length), options, model.device)
+            self._add(synthid_length.PROCESSOR, int(length), signs)
 
     def _add(self, processor: Processor, value: float, signs: Signs) -> None:
         label, phrase = (words.format(v=f"{value:g}") for words in (processor.label, processor.phrase))
@@ -41,3 +45,11 @@ class Search:
             for stage, reading in self._kinds
         )
         return (*funnel, *told)
+
+
+def _check(options: Settings) -> None:
+    """Raises ParameterError naming the setting."""
+    for processor in (watermark_bias.PROCESSOR, synthid_length.PROCESSOR):
+        for parameter in (processor.parameter, *processor.beside):
+            if parameter is not None and options.get(parameter.name) is not None:
+                check(parameter, options[parameter.name])

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from core.decoding.chat import filled
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
 from core.events import PromptToken
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.models.reasons import reason, whole
 from core.models.templates.render import render_chat
 from core.models.text import Pieces
@@ -27,6 +27,7 @@ def encode(model: LoadedModel, prompt: object, unbounded: bool = False) -> list[
 
     Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
     """
+    check_model(model)
     ids = _ids(model, prompt) or _begin(model)
     if not unbounded and model.context is not None and len(ids) > model.context:
         raise PromptTooLongError(len(ids), model.context)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import torch
 
+from core.arguments import check_cancel
 from core.guard import guarded
 from core.inside.layers import Layers
 from core.inside.question import Question, ask
@@ -69,6 +70,7 @@ def lens_text(
 
     `source`: default all that stand before `first`. `cancel` ends it. Raises what `lens` does.
     """
+    check_cancel(cancel)
     if not media:
         ask(model, ids, first, source)
     question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source, media)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from core.arguments import check_cancel
 from core.errors import InsideError
 from core.guard import guarded
 from core.inside.question import Question, ask, check_token
@@ -79,6 +80,7 @@ def occlusion(
     cancel: threading.Event | None = None,
 ) -> Iterator[Occluded]:
     """The same, batch by batch as it is found. Raises what `occlude` does."""
+    check_cancel(cancel)
     if media:
         raise InsideError(
             tr("Parts are left out of texts alone, and this one was written about a sound or a picture."),

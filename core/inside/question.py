@@ -18,6 +18,7 @@ from core.decoding.prompt import check_known
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.models.model import LoadedModel, check_model
 from core.parameter import shortened
+from core.request_fields import check_paths
 from core.token_values import is_id
 from resources.language import mark, tr
 
@@ -67,6 +68,7 @@ def ask(
     if not known:
         raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE))
     place = _checked_step(step, len(known))
+    check_paths(media)
     if files := check_media(model.name, model.takes, media):
         return Question(tuple(known), place, 0, (), perceived_with(model, known, files))
     encoded = _checked_source(model, source, place)

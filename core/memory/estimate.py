@@ -9,6 +9,7 @@ import torch
 from transformers import GenerationConfig
 
 from core import caches
+from core.arguments import check_bytes, check_drafters
 from core.arithmetic import worked_out
 from core.caches.base import CacheBackend
 from core.caches.description import Situation
@@ -134,7 +135,9 @@ def estimate(
     """
     check_model(model)
     check_request(request)
+    check_bytes("held", held)
     if drafters is not None:
+        check_drafters(drafters)
         request = replace(request, drafters=tuple(drafters))
     return _Reckoning(model, request, _free(model) + held).result()
 

@@ -23,7 +23,7 @@ def choose_device(wish: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
     try:
         device = torch.device(wish)
-    except (RuntimeError, TypeError):  # torch's own, of a name or of what is none
+    except (RuntimeError, TypeError, ValueError):  # torch's own, of a name or of what is none
         raise DeviceError(
             tr("“{wish}” is not a device.").format(wish=wish), tr("Use auto, cpu, cuda, cuda:1 … or mps.")
         ) from None
@@ -43,7 +43,7 @@ def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> t
 
     Raises ParameterError.
     """
-    if wish in DTYPES:
+    if wish in tuple(DTYPES):  # anything may be asked for, what cannot be hashed too
         return DTYPES[wish]
     if wish != "auto":
         raise ParameterError(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from core.arguments import check_cancel
 from core.native.library import is_switched_on, library
 from core.native.place import FLAGS, MAIN, compiler, folder, place
 from resources.language import tr
@@ -38,10 +39,12 @@ class Quickened:
 
 
 def quicken(cancel: threading.Event | None = None) -> Quickened:
-    """Build the quick step for this machine, unless it is there; runs use it from the next one on. Raises nothing.
+    """Build the quick step for this machine, unless it is there; runs use it from the next one on.
 
     It is looked for under the user's cache, so every later start has it. `cancel` ends the compiler.
+    Raises ParameterError for a `cancel` that is none, nothing else.
     """
+    check_cancel(cancel)
     standing, path, found = quick_standing(), place(), compiler()
     if standing.state != "missing" or path is None or found is None:
         return standing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from core import processors
+from core.arguments import check_several
 from core.errors import ParameterError
 from core.processors.base import Processor
 from resources.language import tr
@@ -22,6 +23,8 @@ def ordered(names: Sequence[str] | None = None) -> list[Processor]:
     cannot be.
     """
     usual = list(processors.registry.values())
+    if names is not None:
+        check_several(OPTION, names, tr("Give a list of the names of stages."))
     named = [_known(name) for name in names or ()]
     if twice := next((one for place, one in enumerate(named) if one in named[:place]), None):
         raise _refused(tr("The order names the stage “{name}” twice.").format(name=twice.name), tr("Name it once."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from core.arguments import check_cancel
 from core.remote.address import Address, is_address, parse
 from core.remote.keys import find_key, forget_key, has_keyring, has_keyring_package, keep_key
 from core.remote.kinds import KINDS, Kind
@@ -27,6 +28,7 @@ def probe(address: Address, cancel: threading.Event | None = None) -> Found:
     """Ask an engine what it is (`kind`) and which `models` it has. Raises EngineError."""
     from core.remote import probing  # brings http and ssl
 
+    check_cancel(cancel)
     return probing.probe(address, cancel)
 
 
@@ -41,6 +43,7 @@ def stream(model: RemoteModel, request: Request, cancel: threading.Event | None 
     """As `core.stream`, without torch. Raises what that raises."""
     from core.remote import running
 
+    check_cancel(cancel)
     return running.stream(model, request, cancel)
 
 
@@ -50,4 +53,5 @@ def score_stream(
     """As `core.score_stream`, without torch. Raises what that raises."""
     from core.remote import scoring
 
+    check_cancel(cancel)
     return scoring.score_stream(model, text, top_n, cancel=cancel)

@@ -10,9 +10,11 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
+from core.arguments import check_events, check_path
 from core.errors import TraceError
 from core.events import Event, ModelIdentity, RunStarted
 from core.request import Request, check_request
+from core.request_fields import settings_by_name
 from core.trace.blocks import END, EVENTS, HEADER, BlockFile
 from core.trace.ending import Ending, Failure, failure_of, write_ending
 from core.trace.header import write_header
@@ -39,7 +41,11 @@ def record(
     disk that fills up does not stop the run: TraceError is raised at its end. Raises TraceError at once where the file
     cannot be made, and ParameterError for what is no request.
     """
+    check_path("path", path)
     check_request(request)
+    check_events(events)
+    if extra is not None:
+        settings_by_name("extra", extra)
     return _recorded(Recorder(path, request, extra), events)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from core.arguments import check_bytes
 from core.parameter import Settings
 from resources.language import tr
 
@@ -58,6 +59,10 @@ class PrefixStore:
     budget: int = DEFAULT_BUDGET
     prefixes: list[Prefix] = field(default_factory=list)
     """Least recently used first."""
+
+    def __post_init__(self) -> None:
+        """Raises ParameterError for a budget that is no count of bytes."""
+        check_bytes("budget", self.budget)
 
     @property
     def bytes(self) -> int:

@@ -24,7 +24,7 @@ from core.decoding.forward.anatomy import Anatomy, Unfamiliar, anatomy_of
 from core.decoding.forward.choosing import LeanPass, forget_lean, lean_pass
 from core.decoding.forward.lean import LARGEST, agrees, size_of
 from core.decoding.forward.quick_parts import QuickParts
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, check_model
 from core.models.packed.four_rows import FourRows, in_four_rows
 from core.models.packed.layers import PackedLinear
 from core.models.packed.rows import Rows, in_rows
@@ -275,6 +275,7 @@ def _lean_once_moved(model: LoadedModel, cache: object, found: Library) -> LeanP
 @torch.inference_mode()
 def has_quick_step(model: LoadedModel) -> bool:
     """Whether its steps are taken in machine code; tries it where nobody has, which takes a few passes."""
+    check_model(model)
     return quick_step(model, DynamicCache()) is not None
 
 

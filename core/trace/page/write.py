@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from core.arguments import check_events, check_kind, check_path
 from core.errors import FileNotWrittenError
 from core.events import Event
 from core.trace.page.collect import collect
@@ -18,6 +19,7 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     `events` are what `core.stream` or `core.replay` yields, a run that broke off included. `title` heads the page; the
     beginning of the prompt does where it is empty. Raises FileNotWrittenError where the file cannot be written.
     """
+    check_path("path", path)
     text, target = page_text(events, title=title), Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -33,4 +35,6 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
 
 def page_text(events: Iterable[Event], *, title: str = "") -> str:
     """The page itself, as text in UTF-8."""
+    check_events(events)
+    check_kind("title", title, str, tr("Give a text, or an empty one."))
     return document(collect(events, title))

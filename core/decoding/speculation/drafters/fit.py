@@ -43,6 +43,10 @@ def _why_not_read(model: LoadedModel) -> str | None:
 
 def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
     """Why `draft` cannot draft for `target`; None when it fits, or when its guesses can go through the text."""
+    from core.models.model import check_model  # brings torch, which any model has loaded
+
+    check_model(target)
+    check_model(draft)
     if reason := why_not_target(draft):
         return reason
     if draft.is_encoder_decoder != target.is_encoder_decoder:

@@ -1,0 +1,132 @@
+"""What is no setting: an argument of a public function that is of a wrong kind is named in an error of core.errors."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from core.errors import TokenscopeError, UnforeseenError
+
+ODD: list[Any] = [
+    5, -1, 2.5, float("nan"), "x", "", b"x", True, [1], ["a"], [None], {}, {"a": 1}, {1: 2}, None, object, object(), (),
+    10**30, print, threading.Event,
+]  # fmt: skip
+IDS = [5, 6, 7, 8, 9]
+
+
+Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def storyteller() -> core.LoadedModel:
+    return core.load("storyteller", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Calls:
+    """Every function with arguments of the right kind."""
+    model, folder = storyteller, tmp_path_factory.mktemp("files")
+    request = core.Request("Once upon a time", GenerationConfig(max_new_tokens=2))
+    kept = core.KeptScores()
+    result = core.run(model, request, scores=kept)
+    beside = {"cancel": None, "streamer": None, "prefixes": None, "drafters": None, "scores": None}
+    inside = {"model": model, "ids": IDS, "source": None, "media": ()}
+    parts = {**inside, "step": 4, "other": None, "unit": "token", "instead": None, "cancel": None}
+    form = {"request": request, "model": "storyteller", "drafters": (), "device": "auto", "dtype": "auto"}
+    text = {"model": model, "text_or_ids": "Hello there", "top_n": 3, "given": None}
+    return {
+        "stream": (core.stream, {"model": model, "request": request, **beside}),
+        "run": (core.run, {"model": model, "request": request, **beside}),
+        "score": (core.score, text),
+        "score_stream": (core.score_stream, {**text, "second": None, "cancel": None, "watermark": None}),
+        "lens": (core.lens, {**inside, "step": 4}),
+        "lens_text": (core.lens_text, {**inside, "first": 3, "cancel": None}),
+        "occlude": (core.occlude, parts),
+        "occlusion": (core.occlusion, parts),
+        "attention": (core.attention, {**inside, "step": 4}),
+        "what_if": (core.what_if, {"model": model, "request": request, "ids": result.sequences[0], "step": 1,
+                                   "changes": {"repetition_penalty": 1.2}, "sequence": 0, "scores": kept}),
+        "encode": (core.encode, {"model": model, "prompt": "Hi"}),
+        "weights_cost": (core.weights_cost, {"model": model, "plain": model, "text": "Hello there", "cancel": None}),
+        "estimate": (core.estimate, {"model": model, "request": request, "held": 0, "drafters": None}),
+        "effective_settings": (core.effective_settings, {"model": model, "request": request}),
+        "blueprint": (core.blueprint, {"name": "storyteller", "device": "auto", "dtype": "auto", "weights": "auto",
+                                       "memory_limit": None}),
+        "foretell": (core.foretell, {"model": model}),
+        "has_quick_step": (core.has_quick_step, {"model": model}),
+        "why_not_draft": (core.why_not_draft, {"target": model, "draft": model}),
+        "as_code": (core.as_code, {**form, "flavour": "core"}),
+        "why_not_generate": (core.why_not_generate, form),
+        "make_config": (core.make_config, {"settings": {}}),
+        "stage_order": (core.stage_order, {"names": ["top_p"]}),
+        "why_missing": (core.why_missing, {"extra": "grammar"}),
+        "record": (core.record, {"path": folder / "run", "events": result.events, "request": request, "extra": None}),
+        "page": (core.page, {"events": result.events, "path": folder / "page.html", "title": ""}),
+        "page_text": (core.page_text, {"events": result.events, "title": ""}),
+        "KeptScores": (core.KeptScores, {"budget": 1}),
+        "PrefixStore": (core.PrefixStore, {"budget": 1}),
+        "quicken": (lambda cancel: None if cancel is None else core.quicken(cancel), {"cancel": None}),
+    }  # fmt: skip
+
+
+NAMES = (
+    "stream", "run", "score", "score_stream", "lens", "lens_text", "occlude", "occlusion", "attention", "what_if",
+    "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "foretell", "has_quick_step",
+    "why_not_draft", "as_code", "why_not_generate", "make_config", "stage_order", "why_missing", "record", "page",
+    "page_text", "KeptScores", "PrefixStore", "quicken",
+)  # fmt: skip
+
+
+def used_up(found: object) -> object:
+    return list(found) if isinstance(found, Iterator) else found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_argument_of_another_kind_is_named(
+    calls: Calls, name: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """It is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
+    monkeypatch.chdir(tmp_path)  # some of them are paths
+    function, right = calls[name]
+    used_up(function(**right))
+    for argument in right:
+        for odd in ODD:
+            try:
+                used_up(function(**{**right, argument: odd}))
+            except UnforeseenError as error:
+                pytest.fail(f"{argument}={odd!r}: {error}")
+            except TokenscopeError:
+                continue
+
+
+def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
+    with pytest.raises(core.errors.ParameterError, match=r"cancel is True\. Give a threading\.Event, or None\."):
+        core.run(storyteller, core.Request("Hi"), cancel=True)  # type: ignore[arg-type]
+    with pytest.raises(core.errors.ParameterError, match=r"scores is 64\. Give a core\.KeptScores, or None\."):
+        core.run(storyteller, core.Request("Hi"), scores=64)  # type: ignore[arg-type]
+
+
+def test_an_event_of_other_processes_cancels(storyteller: core.LoadedModel) -> None:
+    event = multiprocessing.Event()
+    event.set()
+    request = core.Request("Hi", GenerationConfig(max_new_tokens=3))
+    assert core.run(storyteller, request, cancel=event).reason == "stopped"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "watermark",
+    [{"watermark_bias": "x"}, {"watermark_bias": 2.0, "watermark_ratio": "a"}, {"synthid_length": -3},
+     {"watermark_bias": 2.0, "watermark_scheme": "odd"}, {"synthid_length": 5, "synthid_keys": "a"}],
+)  # fmt: skip
+def test_a_watermark_that_cannot_be_is_named(storyteller: core.LoadedModel, watermark: dict[str, object]) -> None:
+    with pytest.raises(core.errors.ParameterError) as told:
+        list(core.score_stream(storyteller, "Hello there", watermark=watermark))
+    assert told.value.parameter in watermark
