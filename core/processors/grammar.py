@@ -78,7 +78,11 @@ def _check_room(value: Mapping[str, object], context: Context, forced: bool) -> 
     room = context.max_length - context.start - forced
     least = least_tokens(value, context.model.token_bytes or (), room)
     if least is None:
-        raise refused(tr("no text ever ends by this schema: each holds another one of its own kind."))
+        raise refused(
+            tr("no text ever ends by these rules: each holds another one of its own kind.")
+            if "lark" in value
+            else tr("no text ever ends by this schema: each holds another one of its own kind.")
+        )
     if least > room:
         raise ParameterError(
             tr(

@@ -1,0 +1,203 @@
+"""What the shortest text of a Lark grammar holds, read off its rules and terminals as llguidance reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from core.grammar.least import NEVER, NOTHING, Least, at_once, either, in_a_row
+from core.grammar.schema_length import Measure, shortest_of_schema
+from core.grammar.width import shortest_match
+
+_NAME = r"[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*"
+_HEAD = re.compile(rf"^[ \t]*[!?]*({_NAME})(?:\.-?\d+)?[ \t]*(\[[^\]\n]*\])?[ \t]*:(?!:)", re.MULTILINE)
+_STATEMENT = re.compile(rf"{_HEAD.pattern}|^[ \t]*%(?!json|regex|lark)", re.MULTILINE)
+_IGNORED = re.compile(r"%(?:ignore|import|declare|llguidance)\b")
+"""Statements that make no text shorter: what is imported counts as nothing."""
+_SPACE = re.compile(r"(?:\s|//[^\n]*|#[^\n]*)*")
+_TOKEN = re.compile(
+    rf"""(?P<text>"(?:\\.|[^"\\\n])*")(?P<fold>i?)|(?P<regex>/(?!/)(?:\\.|[^/\\])+/)(?P<flags>[a-z]*)"""
+    rf"""|(?P<special><[^>\n]+>)|(?P<other>@{_NAME})|(?P<name>{_NAME})|(?P<inner>%(?:json|regex))"""
+    r"""|(?P<sign>->|\.\.|\{\d*(?:,\d*)?\}|\d+|[()\[\]|&?*+~])"""
+)  # fmt: skip
+_OPTIONAL = {"?", "*"}
+
+
+def shortest_of_lark(grammar: str, of_bytes: Measure, of_any: Callable[[int], Least]) -> Least:
+    """A lower bound for every text of a grammar; NEVER where each of them would have to hold itself. Nothing, for the
+    whole, where the grammar says something that is not read here.
+
+    The measures are those of `shortest_of_schema`.
+    """
+    try:
+        rules = {name: _Reader(tokens, of_bytes, of_any) for name, tokens in _rules(grammar)}
+        return _settled(rules)
+    except (ValueError, IndexError, RecursionError):
+        return NOTHING
+
+
+def _settled(rules: dict[str, _Reader]) -> Least:
+    """What `start` holds, once no rule is found to be shorter than it was held to be; at first, that none has a text.
+    The shortest text of a rule goes through no rule twice: there are as many rounds as rules at most."""
+    known = dict.fromkeys(rules, NEVER)
+    for _ in range(len(rules) + 1):
+        before = dict(known)
+        for name in reversed(rules):  # most grammars say first what they put together from what they say later
+            known[name] = rules[name].read(known)
+        if known == before:
+            return known["start"] if "start" in known else NOTHING
+    return NOTHING
+
+
+class _Token(NamedTuple):
+    kind: str
+    value: str
+    mark: str = ""
+    """Flags of a regex, `i` of a text."""
+    schema: object = None
+    """What stands behind %json."""
+
+
+def _rules(grammar: str) -> Iterator[tuple[str, list[_Token]]]:
+    """(name, tokens of what it stands for). Raises ValueError for what is not read here."""
+    starts = [found.start() for found in _STATEMENT.finditer(grammar)]
+    if _SPACE.fullmatch(grammar, 0, starts[0] if starts else len(grammar)) is None:
+        raise ValueError(grammar)
+    seen = set[str]()
+    for start, end in zip(starts, [*starts[1:], len(grammar)], strict=True):
+        statement = grammar[start:end]
+        if (head := _HEAD.match(statement)) is None:
+            if _IGNORED.match(statement.strip()) is None:
+                raise ValueError(statement)
+            continue
+        if head[1] in seen:
+            raise ValueError(head[1])
+        seen.add(head[1])
+        # Attributes may end a text early (max_tokens, stop), or leave a part of it out (suffix).
+        yield head[1], [] if head[2] else list(_tokens(statement[head.end() :]))
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """What stands in a rule. Raises ValueError for anything else."""
+    place = _end_of_space(text, 0)
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            raise ValueError(text[place:])
+        kind, place = str(found.lastgroup), found.end()
+        kind = {"fold": "text", "flags": "regex"}.get(kind, kind)
+        schema = None
+        if kind == "inner":
+            schema, place = json.JSONDecoder().raw_decode(text, _end_of_space(text, place))
+        yield _Token(kind, found[kind], found["fold"] or found["flags"] or "", schema)
+        place = _end_of_space(text, place)
+
+
+def _end_of_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return found.end() if found is not None else place
+
+
+class _Reader:
+    """Goes through what a rule stands for, from left to right; again with every round."""
+
+    def __init__(self, tokens: list[_Token], of_bytes: Measure, of_any: Callable[[int], Least]) -> None:
+        self._tokens, self._of_bytes, self._of_any = tokens, of_bytes, of_any
+        self._known: dict[str, Least] = {}
+        self._place = 0
+
+    def read(self, known: dict[str, Least]) -> Least:
+        """By what is known of all rules so far. Raises ValueError."""
+        self._known, self._place = known, 0
+        found = self._alternatives()
+        if self._place < len(self._tokens):
+            raise ValueError(self._tokens[self._place])
+        return found
+
+    def _next(self) -> str:
+        """The sign that comes next; empty where none does."""
+        token = self._tokens[self._place] if self._place < len(self._tokens) else None
+        return token.value if token is not None and token.kind == "sign" else ""
+
+    def _alternatives(self) -> Least:
+        ways = [self._conditions()]
+        while self._next() == "|":
+            self._place += 1
+            ways.append(self._conditions())
+        return either(ways)
+
+    def _conditions(self) -> Least:
+        """What `&` joins is met at once."""
+        all_of = [self._row()]
+        while self._next() == "&":
+            self._place += 1
+            all_of.append(self._row())
+        return at_once(all_of)
+
+    def _row(self) -> Least:
+        parts = []
+        while self._place < len(self._tokens) and self._next() not in ("|", "&", ")", "]", "->"):
+            part = self._item()
+            parts.append(part.times(self._times()))
+        if self._next() == "->":
+            self._place += 2  # a name for this way
+        return in_a_row(parts)
+
+    def _item(self) -> Least:
+        token = self._tokens[self._place]
+        self._place += 1
+        if token.kind != "sign":
+            return self._word(token)
+        if token.value == "~":  # what is not so: nothing is known of it
+            self._item()
+            return NOTHING
+        if token.value not in ("(", "["):
+            raise ValueError(token)
+        inside = self._alternatives()
+        if self._next() != {"(": ")", "[": "]"}[token.value]:
+            raise ValueError(token)
+        self._place += 1
+        return inside if token.value == "(" else NOTHING
+
+    def _word(self, token: _Token) -> Least:
+        if token.kind == "name":
+            return self._known.get(token.value, NOTHING)
+        if token.kind == "text":
+            return self._text(json.loads(token.value), bool(token.mark))
+        if token.kind == "regex":
+            return self._of_any(0 if "x" in token.mark else shortest_match(token.value[1:-1]))
+        if token.value == "%json" and "x-guidance" not in json.dumps(token.schema):
+            return shortest_of_schema(token.schema, self._of_bytes, self._of_any)
+        return NOTHING
+
+    def _text(self, text: str, folds: bool) -> Least:
+        """Letters as they are, or in either case; or one of a range of them."""
+        if self._next() == "..":
+            self._place += 2
+            return self._of_any(1)
+        if not text:
+            return NOTHING
+        return self._of_any(len(text)) if folds else self._of_bytes(text.encode())
+
+    def _times(self) -> int:
+        """How often what has just been read stands there at least."""
+        times = 1
+        while (sign := self._next()) and (sign in "?*+~" or sign[0] == "{"):
+            self._place += 1
+            if sign[0] == "{":
+                times *= int(sign[1:-1].partition(",")[0] or 0)
+            elif sign == "~":
+                times *= self._counted()
+            elif sign in _OPTIONAL:
+                times = 0
+        return times
+
+    def _counted(self) -> int:
+        """Behind `~`: a number, or a range of them."""
+        least = int(self._next())
+        self._place += 1
+        if self._next() == "..":
+            self._place += 2
+        return least
