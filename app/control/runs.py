@@ -23,10 +23,12 @@ class RunController(QObject):
         messages.retryWanted.connect(self.retry)
 
     @Slot()
-    def run(self) -> None:
-        """Run what is set; a run under way is stopped first."""
-        if self._is_ready():
-            self.start(self._requests.request())
+    def run(self) -> bool:
+        """Run what is set; a run under way is stopped first. False where it cannot be run, which is told."""
+        if not self._is_ready():
+            return False
+        self.start(self._requests.request())
+        return True
 
     @Slot(int)
     def chorus(self, count: int) -> None:

@@ -208,7 +208,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     requests = RequestBuilder(chosen, chat, media, loading, settings.compute)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
-    tours = _tours(panels, body, session, chosen, setup, requests, runs)
+    tours = _tours(panels, body, session, chosen, setup, runs)
     return Controllers(
         **vars(_keeping(panels, lasting, messages)),
         **vars(taking := _taking(panels, session, setup, messages)),
@@ -299,20 +299,20 @@ def _tours(
     session: Session,
     chosen: Chosen,
     setup: SetupController,
-    requests: RequestBuilder,
     runs: RunController,
 ) -> Tours:
     """The way to the tours, whose panel stands at the foot of the window once there is one."""
 
     def make() -> TourPlayer:
-        from app.control.tours.acting import Acting
         from app.control.tours.face import TourFace
+        from app.control.tours.places import TourPlaces
         from app.control.tours.player import TourPlayer
+        from app.control.tours.settings import TourSettings
         from app.control.tours.targets import Targets
 
-        acting = Acting(setup, chosen, panels.setup, panels.centre, requests, runs, session)
+        settings = TourSettings(setup, chosen, panels.setup.prompt, runs)
         targets = Targets(body, panels.centre, panels.setup, panels.inspector)
-        return TourPlayer(acting, TourFace(body, body.dock, targets), session)
+        return TourPlayer(settings, TourPlaces(session, panels.centre), TourFace(body, body.dock, targets), session)
 
     return Tours(make, panels.centre)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.tours.acting import Acting
 from app.control.tours.face import TourFace
+from app.control.tours.places import TourPlaces
+from app.control.tours.settings import TourSettings
 from app.session.session import Session
 from app.state.requests import Outcome
 from app.state.run import Run
@@ -26,9 +27,9 @@ class TourPlayer(QObject):
     stuck = Signal(str)
     """A run of the tour could not be made: what is said in its step's place."""
 
-    def __init__(self, acting: Acting, face: TourFace, session: Session) -> None:
+    def __init__(self, settings: TourSettings, places: TourPlaces, face: TourFace, session: Session) -> None:
         super().__init__(face)
-        self._acting, self.face, self._session = acting, face, session
+        self._settings, self._places, self.face, self._session = settings, places, face, session
         self.tour: Tour | None = None
         """The one that is played; None while none is."""
         self.place = 0
@@ -108,7 +109,8 @@ class TourPlayer(QObject):
         self.place, self.told = place, None
         name = self.tour.run_of(place)
         if name and name != self._set:
-            self._acting.set(self.tour.runs[name])
+            self._settings.set(self.tour.runs[name])
+            self._places.show_view(self.tour.runs[name].view)
             self._set = name
         if name and name not in self._runs:
             self._begin(name)
@@ -118,7 +120,7 @@ class TourPlayer(QObject):
     def _begin(self, name: str) -> None:
         self._begun = name
         self._say(tr("The text is being written …"), is_busy=True)
-        if not self._acting.run():
+        if not self._settings.run():
             self._begun = ""
             self._stick(tr("This cannot be run as it is set: the message above says why."))
 
@@ -126,9 +128,9 @@ class TourPlayer(QObject):
         step = self.step
         assert step is not None
         if run is not None:
-            self._acting.show_run(run)
+            self._places.show_run(run)
         self.told = tell(step, self._runs)
-        self._acting.show_place(step, self.told)
+        self._places.show_place(step, self.told)
         self.face.targets.bring_into_sight(step.points)
         self._say(self.told.text)
         self.face.point_at(step.points)

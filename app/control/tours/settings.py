@@ -1,0 +1,32 @@
+"""What a tour sets and runs, by the controllers that a person's hands would go through."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.control.requests import Chosen
+from app.control.runs import RunController
+from app.control.setup import SetupController
+from app.panels.prompt import PromptPanel
+from app.state.tours import Setting
+
+
+class TourSettings(QObject):
+    """Sets everything that a run begins from, and begins it."""
+
+    def __init__(self, controller: SetupController, chosen: Chosen, prompt: PromptPanel, runs: RunController) -> None:
+        super().__init__(prompt)
+        self._controller, self._chosen, self._prompt, self._runs = controller, chosen, prompt, runs
+
+    def set(self, setting: Setting) -> None:
+        """Everything that the run begins from, as far as it is here."""
+        self._controller.choose(setting.model, setting.strategy, setting.cache, setting.drafts)
+        self._controller.set_values(setting.parameters)
+        self._chosen.cache.parameters.set_values(setting.cache_parameters)
+        self._chosen.seed.spin.setValue(setting.seed)
+        self._chosen.seed.lock.setChecked(True)
+        self._prompt.set_prompt(setting.prompt)
+
+    def run(self) -> bool:
+        """Begin the run that is set; False where it cannot be: the window then says why."""
+        return self._runs.run()
