@@ -18,6 +18,19 @@ def loaded_by(module: str, root) -> list[str]:
     return answer.stdout.split()
 
 
+TOP_LEVEL = {"app", "core", "docs", "packaging", "resources", "tests", "LICENSE", "README.md", "pyproject.toml"}
+
+
+def test_the_top_level_is_the_projects_own(root):
+    """It was fixed once; whatever a tool or a test wrote beside it was added by mistake."""
+    git = shutil.which("git")
+    if git is None or not (root / ".git").exists():
+        pytest.skip("no git, or no checkout of it")
+    listed = subprocess.run([git, "-C", str(root), "ls-files"], capture_output=True, text=True, check=True).stdout
+    tops = {name.partition("/")[0] for name in listed.splitlines()}
+    assert {name for name in tops if not name.startswith(".")} == TOP_LEVEL
+
+
 def test_importing_the_core_loads_neither_torch_nor_qt(root):
     assert loaded_by("core", root) == []
 
