@@ -23,11 +23,11 @@ TOP_LEVEL = {"app", "core", "docs", "packaging", "resources", "tests", "LICENSE"
 
 def test_the_top_level_is_the_projects_own(root):
     """It was fixed once; whatever a tool or a test wrote beside it was added by mistake."""
-    git = shutil.which("git")
-    if git is None or not (root / ".git").exists():
-        pytest.skip("no git, or no checkout of it")
-    listed = subprocess.run([git, "-C", str(root), "ls-files"], capture_output=True, text=True, check=True).stdout
-    tops = {name.partition("/")[0] for name in listed.splitlines()}
+    git = shutil.which("git") or "false"
+    listed = subprocess.run([git, "-C", str(root), "ls-files"], capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git, or no checkout that it reads")
+    tops = {name.partition("/")[0] for name in listed.stdout.splitlines()}
     assert {name for name in tops if not name.startswith(".")} == TOP_LEVEL
 
 
