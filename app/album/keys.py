@@ -40,7 +40,7 @@ def readers(folder: Path) -> Mapping[str, Reader]:
         "prompt": _text,
         "chat": _truth,
         "seed": lambda value: _whole(value, 0, LARGEST_SEED),
-        "trace": lambda value: folder / _text(value),
+        "trace": lambda value: _file(value, folder),
         "run": _truth,
         "instead": _branches,
         "view": lambda value: _one_of("view", value, views),
@@ -152,8 +152,16 @@ def _size(value: object) -> tuple[int, int]:
     return width, height
 
 
+def _file(value: object, folder: Path) -> Path:
+    """Begins at the script's folder."""
+    name = _text(value)
+    if "\0" in name:
+        raise ValueError(tr("It takes the name of a file, not {value}.").format(value=_shown(value)))
+    return folder / name
+
+
 def _picture(value: object, folder: Path) -> Path:
-    path = folder / _text(value)
+    path = _file(value, folder)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
             tr("{value} is no kind of picture: end the name with {names}.").format(

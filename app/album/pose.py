@@ -53,12 +53,14 @@ def _point(view: View, run: Run, picture: Picture) -> None:
         case SpeculationView():
             if picture.round is not None:
                 view.show_round(_within("round", picture.round, view.place.count) - 1)
-            if picture.node is not None and view.place.entry is not None:
-                nodes = ((node.node, node.piece) for node in view.place.entry.nodes)
+            if picture.node is not None:
+                drafted = view.place.entry.nodes if view.place.entry is not None else ()
+                nodes = ((node.node, node.piece) for node in drafted)
                 view.canvas.selection.pick(_node(picture.node, nodes))
         case TreeView():
-            if picture.node is not None and run.beams is not None:
-                nodes = ((c.node, c.piece) for step in run.beams.steps for c in step.candidates)
+            if picture.node is not None:
+                steps = run.beams.steps if run.beams is not None else ()
+                nodes = ((c.node, c.piece) for step in steps for c in step.candidates)
                 view.canvas.selection.pick(_node(picture.node, nodes))
             if picture.fit:
                 view.canvas.travel.fit()
@@ -82,6 +84,8 @@ async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
     if not isinstance(view, CompareView) or not picture.comparison:
         return
     _choose(view, picture)
+    if not view.setup.comparison().entries:
+        raise _problem("comparison", view.setup.refusal or tr("Nothing is chosen that could be compared."))
     view.compare_or_stop()
     while view.is_comparing:
         await next_value(window.session.measuringChanged)
@@ -110,8 +114,12 @@ def _named(view: View, head: str, tail: str, name: str, key: str) -> QAbstractBu
     if found is None:
         names = [button.objectName() for button in view.findChildren(QAbstractButton)]
         offered = [n[len(head) : len(n) - len(tail)] for n in names if n.startswith(head) and n.endswith(tail) and n]
-        raise AlbumProblem(f"key “{key}”: {unknown('choice', name, offered)}")
+        raise _problem(key, unknown("choice", name, offered) if offered else tr("There is nothing to choose there."))
     return found
+
+
+def _problem(key: str, why: str) -> AlbumProblem:
+    return AlbumProblem(tr("key “{key}”: {why}").format(key=key, why=why))
 
 
 def _within(key: str, number: int, most: int) -> int:

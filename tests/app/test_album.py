@@ -95,6 +95,8 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
         (FIRST + 'view = "branches"', ["key “view”", "comes with a branch"]),
         (FIRST + 'instead = [{ token = 4 }]', ["key “instead”", "a token and words"]),
         (FIRST + 'instead = [{ token = 0, words = "a" }]', ["key “instead”", "from 1"]),
+        ('[[picture]]\nout = "a\\u0000.png"', ["picture 1", "key “out”", "the name of a file"]),
+        ('[[picture]]\nout = "a.png"\ntrace = "\\u0000"', ["key “trace”", "the name of a file"]),
         ('[[picture]]\nout = "a.gif"', ["picture 1 (a.gif)", "key “out”", ".png or .svg"]),
         ('[[picture]]\nout = "a.png"\n[[picture]]\nout = "a.png"', ["picture 2", "picture 1 is written to a.png too"]),
     ],

@@ -38,7 +38,8 @@ class CompareSetup(QWidget):
         self.entries: Sequence[ModelEntry] = ()
         self._runs: list[Run] = []
         self._kind, self._base = "", RunRequest("")
-        self._refusal = ""
+        self.refusal = ""
+        """Why the shown run cannot be compared so; empty where it can."""
         """Why the shown run cannot be compared so."""
         self.choices, self.sweep = Choices(self), SweepForm(self)
         self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
@@ -92,8 +93,8 @@ class CompareSetup(QWidget):
         """Let the reader choose how `base` is to be compared."""
         self._kind, self._base = kind, base.request
         info = self.info if self.info is not None and self.info.name == base.request.model else None
-        self._refusal = refusal(kind, base.request)
-        can = not self._refusal
+        self.refusal = refusal(kind, base.request)
+        can = not self.refusal
         offered = chips(kind, base.request, info, self.entries, self._runs) if can else []
         self.choices.show_candidates(offered, kind in LED)
         self.choices.setVisible(can and kind not in (SEEDS, SWEEP))
@@ -101,13 +102,13 @@ class CompareSetup(QWidget):
         self.sweep.setVisible(can and kind == SWEEP)
         if can and kind == SWEEP:
             self.sweep.offer(base.request)
-        self._reasons.setText(self._refusal or _why_not(self.refused))
+        self._reasons.setText(self.refusal or _why_not(self.refused))
         self._reasons.setVisible(bool(self._reasons.text()))
 
     @property
     def chosen(self) -> Sequence[Candidate]:
         """What is to be compared, in order."""
-        if self._refusal:
+        if self.refusal:
             return []
         if self._kind == SEEDS:
             return choose.of_seeds(self._base, self.seeds.value())
