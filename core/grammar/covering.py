@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
+
+from core.grammar.least import Letters
 
 
 class Covering:
@@ -13,6 +16,7 @@ class Covering:
         self._whole = {token for token in tokens if token}
         self.longest = max(map(len, self._whole), default=1)
         """Bytes of the longest token."""
+        self._rows: dict[frozenset[int], int] = {}
 
     @cached_property
     def _beginnings(self) -> set[bytes]:
@@ -29,6 +33,16 @@ class Covering:
     def of_any(self, count: int) -> int:
         """Over so many bytes, whatever they are."""
         return -(-count // self.longest)
+
+    def of_letters(self, count: int, letters: Letters) -> int:
+        """Over so many bytes of these alone: no token covers more of them than the longest row of them in any."""
+        if not letters:
+            return self.of_any(count)
+        if letters not in self._rows:
+            row = re.compile(b"[%s]+" % b"".join(b"\\x%02x" % one for one in sorted(letters)))
+            found = (part for token in self._whole for part in row.findall(token))
+            self._rows[letters] = max(map(len, found), default=1)
+        return -(-count // self._rows[letters])
 
     def over(self, part: bytes) -> int:
         """Over `part` of a text; the first may begin before it, and the last may end behind it."""

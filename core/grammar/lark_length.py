@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from core.grammar.least import NEVER, NOTHING, Least, at_once, either, in_a_row
-from core.grammar.schema_length import Measure, shortest_of_schema
-from core.grammar.width import shortest_match
+from core.grammar.least import LENGTHS, NEVER, NOTHING, Least, Measures, at_once, either, in_a_row
+from core.grammar.schema_length import shortest_of_schema
+from core.grammar.width import least_match
 
 _NAME = r"[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*"
 _HEAD = re.compile(rf"^[ \t]*[!?]*({_NAME})(?:\.-?\d+)?[ \t]*(\[[^\]\n]*\])?[ \t]*:(?!:)", re.MULTILINE)
@@ -25,14 +25,11 @@ _TOKEN = re.compile(
 _OPTIONAL = {"?", "*"}
 
 
-def shortest_of_lark(grammar: str, of_bytes: Measure, of_any: Callable[[int], Least]) -> Least:
+def shortest_of_lark(grammar: str, measures: Measures) -> Least:
     """A lower bound for every text of a grammar; NEVER where each of them would have to hold itself. Nothing, for the
-    whole, where the grammar says something that is not read here.
-
-    The measures are those of `shortest_of_schema`.
-    """
+    whole, where the grammar says something that is not read here."""
     try:
-        rules = {name: _Reader(tokens, of_bytes, of_any) for name, tokens in _rules(grammar)}
+        rules = {name: _Reader(tokens, measures, "%ignore" not in grammar) for name, tokens in _rules(grammar)}
         return _settled(rules)
     except (ValueError, IndexError, RecursionError):
         return NOTHING
@@ -103,8 +100,9 @@ def _end_of_space(text: str, place: int) -> int:
 class _Reader:
     """Goes through what a rule stands for, from left to right; again with every round."""
 
-    def __init__(self, tokens: list[_Token], of_bytes: Measure, of_any: Callable[[int], Least]) -> None:
-        self._tokens, self._of_bytes, self._of_any = tokens, of_bytes, of_any
+    def __init__(self, tokens: list[_Token], measures: Measures, is_dense: bool) -> None:
+        """`is_dense`: whether nothing is left out between the parts of a text (%ignore)."""
+        self._tokens, self._measures, self._is_dense = tokens, measures, is_dense
         self._known: dict[str, Least] = {}
         self._place = 0
 
@@ -139,11 +137,18 @@ class _Reader:
     def _row(self) -> Least:
         parts = []
         while self._place < len(self._tokens) and self._next() not in ("|", "&", ")", "]", "->"):
-            part = self._item()
-            parts.append(part.times(self._times()))
+            parts.append(self._part())
         if self._next() == "->":
             self._place += 2  # a name for this way
         return in_a_row(parts)
+
+    def _part(self) -> Least:
+        """Something, as often as it stands there; of one letter, where nothing may come between, a row of it."""
+        token, part, times = self._tokens[self._place], self._item(), self._times()
+        if token.kind == "text" and not token.mark and part.bytes == 1 and times > 1 and self._is_dense:
+            letter = json.loads(token.value).encode()
+            return self._measures.of_letters(times, frozenset(letter) if len(letter) == 1 else None)
+        return part.times(times)
 
     def _item(self) -> Least:
         token = self._tokens[self._place]
@@ -167,19 +172,24 @@ class _Reader:
         if token.kind == "text":
             return self._text(json.loads(token.value), bool(token.mark))
         if token.kind == "regex":
-            return self._of_any(0 if "x" in token.mark else shortest_match(token.value[1:-1]))
+            return self._match(token)
         if token.value == "%json" and "x-guidance" not in json.dumps(token.schema):
-            return shortest_of_schema(token.schema, self._of_bytes, self._of_any)
+            return shortest_of_schema(token.schema, self._measures)
         return NOTHING
+
+    def _match(self, token: _Token) -> Least:
+        """Of a regular expression; flags may have letters mean others (i), or nothing (x)."""
+        found = least_match(token.value[1:-1], LENGTHS if token.mark else self._measures)
+        return NOTHING if "x" in token.mark else self._measures.of_any(int(found.bytes)) if token.mark else found
 
     def _text(self, text: str, folds: bool) -> Least:
         """Letters as they are, or in either case; or one of a range of them."""
         if self._next() == "..":
             self._place += 2
-            return self._of_any(1)
+            return self._measures.of_any(1)
         if not text:
             return NOTHING
-        return self._of_any(len(text)) if folds else self._of_bytes(text.encode())
+        return self._measures.of_any(len(text)) if folds else self._measures.of_bytes(text.encode())
 
     def _times(self) -> int:
         """How often what has just been read stands there at least."""

@@ -3,8 +3,12 @@ conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
+
+Letters = frozenset[int] | None
+"""Every byte that a part of a text may be made of; None: any."""
 
 
 class Least(NamedTuple):
@@ -49,3 +53,21 @@ def at_once(conditions: Iterable[Least]) -> Least:
     for one in conditions:
         whole = Least(max(whole.bytes, one.bytes), max(whole.seams, one.seams))
     return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What parts of a text hold."""
+
+    of_bytes: Callable[[bytes], Least]
+    """Of bytes that stand there as they are."""
+    of_letters: Callable[[int, Letters], Least]
+    """Of so many bytes, none of them another than these."""
+
+    def of_any(self, count: int) -> Least:
+        """Of so many bytes of any kind."""
+        return self.of_letters(count, None)
+
+
+LENGTHS = Measures(lambda part: Least(len(part)), lambda count, _: Least(count))
+"""Bytes alone."""

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from core.grammar.least import NEVER, NOTHING, Least, at_once, either, in_a_row
-from core.grammar.width import shortest_match
+from core.grammar.least import NEVER, NOTHING, Least, Letters, Measures, at_once, either, in_a_row
+from core.grammar.width import least_match
 
-Measure = Callable[[bytes], Least]
-"""Of bytes that stand in the text as they are."""
 _ROUNDS = 64
 """How often what refers to itself is reckoned anew."""
-_FORMATS = {"date": 10, "date-time": 20, "uuid": 36}
+_DATE = frozenset(b"0123456789-")
+_FORMATS = {
+    "date": (10, _DATE),
+    "date-time": (20, _DATE | frozenset(b"Tt:.+Zz ")),
+    "uuid": (36, frozenset(b"0123456789abcdefABCDEF-")),
+}
+"""Fewest letters of each, and which they may be."""
 _PLAIN = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
 """Letters that a JSON text writes in one way only."""
+_PLAIN_BYTES = frozenset(map(ord, _PLAIN))
 
 
-def shortest_of_schema(schema: object, of_bytes: Measure, of_any: Callable[[int], Least]) -> Least:
-    """A lower bound for every text of a schema; NEVER where each of them would have to hold itself.
-
-    `of_bytes` measures what stands there as it is, `of_any` so many bytes of any kind.
-    """
-    reader = _Reader(schema, of_bytes, of_any)
+def shortest_of_schema(schema: object, measures: Measures) -> Least:
+    """A lower bound for every text of a schema; NEVER where each of them would have to hold itself."""
+    reader = _Reader(schema, measures)
     for _ in range(_ROUNDS):
         before = dict(reader.references)
         found = reader.read(schema)
@@ -36,8 +38,9 @@ def shortest_of_schema(schema: object, of_bytes: Measure, of_any: Callable[[int]
 class _Reader:
     """Reads a schema's parts; what a reference stands for is what is known of it so far, at first that no text is."""
 
-    def __init__(self, root: object, of_bytes: Measure, of_any: Callable[[int], Least]) -> None:
-        self._root, self._of_bytes, self._of_any = root, of_bytes, of_any
+    def __init__(self, root: object, measures: Measures) -> None:
+        self._root, self._of_bytes, self._of_any = root, measures.of_bytes, measures.of_any
+        self._measures, self._inside = measures, Measures(self._written, self._spelled)
         self.references: dict[str, Least] = {}
 
     def read(self, schema: object) -> Least:
@@ -73,10 +76,20 @@ class _Reader:
         return self._of_any(len(str(least)))
 
     def _string(self, schema: Mapping[str, object]) -> Least:
-        pattern = schema.get("pattern")
-        width = shortest_match(pattern) if isinstance(pattern, str) else 0
-        count = max(_count(schema.get("minLength")), width, _FORMATS.get(str(schema.get("format")), 0))
-        return self._between(b'"', [self._of_any(count)], b'"')
+        pattern, form = schema.get("pattern"), _FORMATS.get(str(schema.get("format")))
+        conditions = [self._of_any(_count(schema.get("minLength")))]
+        if isinstance(pattern, str):
+            conditions.append(least_match(pattern, self._inside))
+        if form is not None:
+            conditions.append(self._inside.of_letters(*form))
+        return self._between(b'"', [at_once(conditions)], b'"')
+
+    def _written(self, part: bytes) -> Least:
+        """Letters of a string, as JSON writes them."""
+        return self._of_bytes(part) if set(part) <= _PLAIN_BYTES else self._of_any(len(part))
+
+    def _spelled(self, count: int, letters: Letters) -> Least:
+        return self._measures.of_letters(count, letters if letters is not None and letters <= _PLAIN_BYTES else None)
 
     def _array(self, schema: Mapping[str, object]) -> Least:
         count, first = _count(schema.get("minItems")), schema.get("prefixItems")
@@ -90,7 +103,10 @@ class _Reader:
         names = dict.fromkeys(name for name in listed if isinstance(name, str))
         parts = [in_a_row((self._value(name), self._of_bytes(b":"), self._part(_of(known, name)))) for name in names]
         count = max(_count(schema.get("minProperties")), len(names))
-        others = self._of_any(len('"":1')).times(count - len(names))
+        more = count - len(names)
+        others = (
+            self._of_any(len('"":1')).times(more).beside(self._of_any(1).times(max(0, more - 1)))
+        )  # one name is empty
         return self._between(b"{", [*parts, others, self._commas(count)], b"}")
 
     def _part(self, schema: object) -> Least:

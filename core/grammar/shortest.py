@@ -9,10 +9,10 @@ from typing import Any
 
 from core.grammar.covering import Covering
 from core.grammar.lark_length import shortest_of_lark
-from core.grammar.least import Least
-from core.grammar.schema_length import Measure, shortest_of_schema
+from core.grammar.least import LENGTHS, Least, Measures
+from core.grammar.schema_length import shortest_of_schema
 from core.grammar.setting import kind_of, schema_of
-from core.grammar.width import shortest_match
+from core.grammar.width import least_match
 
 
 def least_tokens(value: Mapping[str, Any], vocabulary: Sequence[bytes | None], limit: int) -> int | None:
@@ -31,23 +31,20 @@ def least_tokens(value: Mapping[str, Any], vocabulary: Sequence[bytes | None], l
     if kind == "lark":
         return _of_parts(partial(shortest_of_lark, value[kind]), vocabulary, limit)
     if kind == "regex":
-        width = shortest_match(value[kind])
-        return 0 if width <= limit else Covering(vocabulary).of_any(width)
+        return _of_parts(partial(least_match, value[kind]), vocabulary, limit)
     return _of_parts(partial(shortest_of_schema, schema_of(value[kind])), vocabulary, limit)
 
 
-def _of_parts(
-    shortest: Callable[[Measure, Callable[[int], Least]], Least], vocabulary: Sequence[bytes | None], limit: int
-) -> int | None:
+def _of_parts(shortest: Callable[[Measures], Least], vocabulary: Sequence[bytes | None], limit: int) -> int | None:
     """The bytes alone come first: what tokens cover takes long to find out, and is rarely asked."""
-    found = shortest(lambda part: Least(len(part)), Least)
+    found = shortest(LENGTHS)
     if found.bytes <= limit:
         return 0
     if math.isinf(found.bytes):
         return None
     covering = Covering(vocabulary)
-    found = shortest(
+    found = shortest(Measures(
         lambda part: Least(len(part), covering.over(part) - 1),
-        lambda count: Least(count, max(covering.of_any(count) - 1, 0)),
-    )
+        lambda count, letters: Least(count, max(covering.of_letters(count, letters) - 1, 0)),
+    ))  # fmt: skip
     return max(1 + int(found.seams), covering.of_any(int(found.bytes)))

@@ -1,66 +1,120 @@
-"""The length of the shortest text that a regular expression matches, read off its syntax."""
+"""The least that a match of a regular expression holds, read off its syntax."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from core.grammar.least import LENGTHS, NOTHING, Least, Letters, Measures, either, in_a_row
+
 _QUANTIFIERS = {"*": 0, "+": 1, "?": 0}
 _MOST = 1_000_000
+_HIGH = frozenset(range(128, 256))
+"""Bytes of letters beyond ASCII."""
+_DIGITS = frozenset(b"0123456789")
+_CLASSES = {
+    "d": _DIGITS | _HIGH,
+    "w": _DIGITS | frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_") | _HIGH,
+    "s": frozenset(b"\t\n\v\f\r ") | _HIGH,
+}
+"""Classes of letters, those of other scripts included."""
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
 def shortest_match(pattern: str) -> int:
-    """Characters, or fewer where the syntax is a rarer one (flags, look-around, Unicode classes count as nothing)."""
+    """Bytes, or fewer where the syntax is a rarer one (flags, look-around, Unicode classes count as nothing)."""
+    return min(int(least_match(pattern, LENGTHS).bytes), _MOST)
+
+
+def least_match(pattern: str, measures: Measures) -> Least:
+    """The same by any measures: letters that stand there, and rows of those that a class may be."""
     try:
-        return min(_Reader(pattern).alternatives(), _MOST)
+        return _Reader(pattern, measures).alternatives()
     except (IndexError, ValueError, RecursionError):
-        return 0
+        return NOTHING
+
+
+class _Row(NamedTuple):
+    """So many bytes in a row, none of them another than these; or a word, whose letters are known one by one."""
+
+    size: int = 0
+    letters: Letters = frozenset()
+    word: bytes = b""
+
+    def measured(self, measures: Measures) -> Least:
+        if self.word:
+            return measures.of_bytes(self.word)
+        return measures.of_letters(self.size, self.letters) if self.size else NOTHING
+
+    def joined(self, other: _Row) -> _Row | None:
+        """Both as one, where that says as much."""
+        if self.word and other.word:
+            return _Row(word=self.word + other.word)
+        alike = not self.word and not other.word and self.letters == other.letters
+        return _Row(self.size + other.size, self.letters) if alike else None
+
+    def times(self, count: int) -> _Row:
+        """Repeated, so many times at least: no word any more, for what stands behind it need not follow at once."""
+        letters = frozenset(self.word) if self.word else self.letters
+        return _Row(count * (self.size or len(self.word)), letters)
 
 
 class _Reader:
     """Goes through a pattern once, from left to right."""
 
-    def __init__(self, pattern: str) -> None:
-        self._pattern, self._place = pattern, 0
+    def __init__(self, pattern: str, measures: Measures) -> None:
+        self._pattern, self._place, self._measures = pattern, 0, measures
 
-    def alternatives(self) -> int:
+    def alternatives(self) -> Least:
         """Up to a closing bracket or the end: the shortest of what `|` divides."""
-        widths = [self._sequence()]
+        ways = [self._sequence()]
         while self._next() == "|":
             self._place += 1
-            widths.append(self._sequence())
-        return min(widths)
+            ways.append(self._sequence())
+        return either(ways)
 
     def _next(self) -> str:
         return self._pattern[self._place : self._place + 1]
 
-    def _sequence(self) -> int:
-        width = 0
+    def _sequence(self) -> Least:
+        parts: list[Least | _Row] = []
         while self._next() not in ("", "|", ")"):
-            width += self._item() * self._times()
-        return width
+            part, begun = self._item(), self._place
+            times = self._times()
+            part = part.times(times) if self._place > begun else part
+            last = parts[-1] if parts else None
+            both = last.joined(part) if isinstance(last, _Row) and isinstance(part, _Row) else None
+            parts[len(parts) - (both is not None) :] = [both or part]
+        return in_a_row(part.measured(self._measures) if isinstance(part, _Row) else part for part in parts)
 
-    def _item(self) -> int:
+    def _item(self) -> Least | _Row:
         sign = self._next()
         self._place += 1
         if sign == "(":
             return self._group()
         if sign == "[":
-            self._skip_class()
+            return _Row(1, self._class())
         if sign == "\\":
             return self._escape()
-        return 0 if sign in "^$" else 1
+        if sign == ".":
+            return _Row(1, None)
+        return NOTHING if sign in "^$" else _Row(word=sign.encode())
 
-    def _group(self) -> int:
+    def _group(self) -> Least:
         counts = True
         if self._next() == "?":
             counts = self._pattern[self._place : self._place + 2] == "?:"
             if not counts:
                 raise ValueError(self._pattern)  # flags and names: what they do is not told here
             self._place += 2
-        width = self.alternatives()
+        found = self.alternatives()
         self._place += 1
-        return width
+        return found
 
-    def _skip_class(self) -> None:
+    def _class(self) -> Letters:
+        """What a class may be; None where that is not told here."""
+        begun = self._place
         self._place += self._next() == "^"
+        first = self._place
         self._place += self._next() == "]"
         while self._next() != "]":
             if self._next() == "[":
@@ -69,13 +123,21 @@ class _Reader:
             if not self._next():
                 raise ValueError(self._pattern)
         self._place += 1
+        named = _members(self._pattern[first : self._place - 1])
+        if named is None or first == begun:
+            return named
+        return frozenset(range(256)) - (named - _HIGH)
 
-    def _escape(self) -> int:
+    def _escape(self) -> Least | _Row:
         sign = self._next()
         self._place += 1
         if sign in "pPxuUQ0123456789":
             raise ValueError(self._pattern)
-        return 0 if sign in "bBAzZ" else 1
+        if sign in "bBAzZ<>":
+            return NOTHING
+        if sign.isalpha():
+            return _Row(word=_CONTROLS[sign].encode()) if sign in _CONTROLS else _Row(1, _CLASSES.get(sign))
+        return _Row(word=sign.encode())
 
     def _times(self) -> int:
         times = 1
@@ -89,3 +151,33 @@ class _Reader:
                 times *= _QUANTIFIERS[sign]
             self._place += self._next() == "?"
         return times
+
+
+def _members(inside: str) -> Letters:
+    """The bytes of what stands between the brackets of a class, or more; None where it is put together of several."""
+    if any(sign in inside for sign in ("&&", "--", "~~")):
+        return None
+    found, place = set[int](), 0
+    while place < len(inside):
+        first, place = _member(inside, place)
+        if first is None:
+            return None
+        if inside[place : place + 1] == "-" and place + 1 < len(inside):
+            last, place = _member(inside, place + 1)
+            if last is None or len(first) != 1 or len(last) != 1:
+                return None
+            found |= set(range(min(first), max(last) + 1))
+            continue
+        found |= first
+    return frozenset(found)
+
+
+def _member(inside: str, place: int) -> tuple[Letters, int]:
+    """(what stands there, where the next begins)."""
+    sign = inside[place]
+    if sign != "\\":
+        return (frozenset((ord(sign),)) if sign.isascii() else _HIGH), place + 1
+    sign = inside[place + 1]
+    if sign.isalpha() and sign not in _CONTROLS:
+        return _CLASSES.get(sign), place + 2
+    return (None if sign.isdigit() else frozenset(_CONTROLS.get(sign, sign).encode())), place + 2

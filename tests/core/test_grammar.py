@@ -346,7 +346,7 @@ NODE = {"type": "object", "required": ["v", "next"], "properties": {"v": {"const
         ({"type": ["string", "array"], "minLength": 60, "minItems": 30}, 61),
         ({"type": "array", "prefixItems": [{"const": "x" * 50}], "items": {"const": 12}, "minItems": 3}, 60),
         ({"type": "array", "minItems": 10**9}, 2 * 10**9 + 1),
-        ({"type": "object", "minProperties": 20}, 101),
+        ({"type": "object", "minProperties": 20}, 120),
         ({"const": {"a": ["x" * 50]}}, 60),
         ({"type": "integer", "minimum": 10**9}, 10),
         ({"type": "string", "format": "uuid"}, 38),

@@ -157,3 +157,55 @@ def test_no_text_that_the_library_accepts_is_shorter(seed: int) -> None:
             allowed = [byte for byte, bias in enumerate(matcher.compute_logit_bias()[:256]) if bias]
             if not allowed or not matcher.consume_token(made.dice.choice(allowed)):
                 break
+
+
+PIECES = [*LETTERS, b"ab", b"abb", b"abba", b"0a", b"ggggggggg", b"11", b"ba-"]
+"""Single letters, and some longer tokens."""
+
+
+@pytest.mark.parametrize(
+    ("grammar", "least"),
+    [
+        ({"regex": "[0-9]{60}"}, 30),  # 11, 11, …
+        ({"regex": r"[0-4][5-9]{8}x"}, 8),
+        ({"regex": "ab+c"}, 1),  # abb + c, not a + b + c
+        ({"regex": "[ab]{12}"}, 3),
+        ({"regex": "[^g]{12}"}, 3),
+        ({"regex": "[a-c&&b]{12}"}, 2),
+        ({"regex": r"c{9}[\-b-]{4}"}, 10),
+        ({"json_schema": {"type": "string", "pattern": "^[0-9]{60}$"}}, 30),
+        ({"json_schema": {"type": "string", "format": "date"}}, 5),
+        ({"lark": 'start: "c"~100'}, 100),
+        ({"lark": 'start: /[01]{20}/'}, 10),
+        ({"lark": 'start: /[01]{20}/i'}, 3),
+    ],
+)  # fmt: skip
+def test_a_row_of_a_class_takes_what_the_longest_token_of_it_leaves(grammar: dict[str, object], least: int) -> None:
+    assert least_tokens(grammar, PIECES, 0) == least
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_match_of_a_regular_expression_takes_fewer_tokens(seed: int) -> None:
+    """Matches drawn as the pattern is made, spelled in as few tokens as can be."""
+    dice = random.Random(seed)
+
+    def item() -> tuple[str, Callable[[], str]]:
+        word = "".join(dice.choice("abgx01-") for _ in range(dice.randint(1, 3)))
+        sign, letters = dice.choice([("[0-9]", "0123456789"), ("[a-b]", "ab"), ("[^g-]", "ab01x"), (".", "abg01"),
+                                     (r"\d", "01"), ("[ag]", "ag"), ("b", "b")])  # fmt: skip
+        pattern, draw = dice.choice([(sign, lambda: dice.choice(letters)), (word, lambda: word)])
+        if pattern == word and len(word) > 1:
+            return pattern, draw
+        shape, low, high = dice.choice(
+            [("", 1, 1), ("+", 1, 3), ("*", 0, 2), ("?", 0, 1), ("{3}", 3, 3), ("{2,}", 2, 5)]
+        )
+        return pattern + shape, lambda: "".join(draw() for _ in range(dice.randint(low, high)))
+
+    parts = [item() for _ in range(dice.randint(1, 5))]
+    pattern = "".join(text for text, _ in parts)
+    least = least_tokens({"regex": pattern}, PIECES, 0)
+    assert least is not None
+    covering = Covering(PIECES)
+    for _ in range(40):
+        match = "".join(draw() for _, draw in parts)
+        assert least <= covering.of(match.encode()), (pattern, match)
