@@ -21,16 +21,20 @@ VIEWS = {
     "memory": ["--strategy", "greedy"],
     "compare": ["--strategy", "greedy", "--theme", "dark"],
 }
+FILES = {"run.html": "--export", "figures.csv": "--export", "demo.apng": "--record-demo", "folder.png": "--record-demo"}
 DRAW = """
 import sys
 from pathlib import Path
 from app.__main__ import main
 
-folder, views = Path(sys.argv[1]), eval(sys.argv[2])
+folder, views, files = Path(sys.argv[1]), eval(sys.argv[2]), eval(sys.argv[3])
 SHORT = ["--param", "max_new_tokens=24"]
 for view, words in views.items():
     picture = ["--screenshot", str(folder / f"{view}.png"), "--view", view, "--still", "--size", "1000x700"]
     assert main([*words, "--model", "storyteller", "--prompt", "Once upon a time", "--run", *picture, *SHORT]) == 0
+for name, option in files.items():
+    words = ["--strategy", "sampling", "--view", "memory", "--still", option, str(folder / name)]
+    assert main([*words, "--model", "storyteller", "--prompt", "Once upon a time", "--run", *SHORT]) == 0
 """
 
 
@@ -38,13 +42,17 @@ for view, words in views.items():
 def test_two_programs_draw_the_same(tmp_path: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if name != "QT_QPA_PLATFORM"}
     folders = [tmp_path / "one", tmp_path / "two"]
-    commands = [[sys.executable, "-c", DRAW, str(folder), repr(VIEWS)] for folder in folders]
+    commands = [[sys.executable, "-c", DRAW, str(folder), repr(VIEWS), repr(FILES)] for folder in folders]
     running = [subprocess.Popen(command, env=bare, cwd=ROOT) for command in commands]
     assert [process.wait() for process in running] == [0, 0]
     for view in VIEWS:
         one, two = ((folder / f"{view}.png").read_bytes() for folder in folders)
         assert one == two, view
         assert not any(chunk in one for chunk in (b"tIME", b"tEXt", b"iTXt"))
+    one, two = (sorted(path for path in folder.rglob("*") if path.is_file()) for folder in folders)
+    assert [path.relative_to(folders[0]) for path in one] == [path.relative_to(folders[1]) for path in two]
+    assert [first for first, second in zip(one, two, strict=True) if first.read_bytes() != second.read_bytes()] == []
+    assert {path.relative_to(folders[0]).parts[0] for path in one} >= {"run.html", "figures.csv", "demo.apng", "folder"}
 
 
 def test_no_event_keeps_a_time() -> None:

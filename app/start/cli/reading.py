@@ -30,7 +30,7 @@ def parse(arguments: Sequence[str]) -> Options:
 def _conflicts(options: Options) -> Iterator[str]:
     """What of it does not go together."""
     if options.still and not options.leaves and options.pictures is None:
-        yield tr("--still is for pictures: say where with --screenshot, --export or --pictures")
+        yield tr("--still is for pictures: say where with --screenshot, --export, --record-demo or --pictures")
     if options.record is not None and not options.run:
         yield tr("--record is for a run: add --run")
     if options.recorded is not None and options.run:
