@@ -12,7 +12,7 @@ from scipy import stats
 from transformers import GenerationConfig
 
 from core.decoding.beams.select import Draw
-from core.events import BeamStep
+from core.events import BeamStep, SequenceFinished
 from tests.core import tiny
 from tests.core.beam_reference import log_probabilities, run
 from tests.core.test_beam_search import generate
@@ -107,3 +107,13 @@ def test_flags_select_it() -> None:
 
     found = core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
     assert found.events[0].strategy == "beam_sampling"  # type: ignore[attr-defined]
+
+
+def test_a_text_that_the_limit_cut_off_says_so() -> None:
+    """Those that end are the first that were drawn, which are not always the best of them."""
+    model, ids = tiny.make("llama", scale=3.0), tiny.prompt()
+    settings = {"do_sample": True, "num_beams": 3, "num_return_sequences": 3, "max_new_tokens": 4, "eos_token_id": 2}
+    for seed in range(20):
+        found = run(model, ids, seed=seed, **settings)
+        endings = [event for event in found.events if isinstance(event, SequenceFinished)]
+        assert {(end.reason, end.limit) for end in endings} <= {("length", 4.0), ("eos", None)}
