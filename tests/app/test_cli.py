@@ -48,7 +48,7 @@ def test_help_lists_every_name(capsys: pytest.CaptureFixture[str]) -> None:
         (["--screenshot", "out"], "does not say which kind"),
         (["--param", "temperature"], "not of the form name=value"),
         (["--theme", "pink"], "choose from"),
-        (["--still"], "say where with --screenshot, --export or --pictures"),
+        (["--still"], "say where with --screenshot, --export, --record-demo or --pictures"),
     ],
     ids=lambda value: str(value)[:40],
 )
