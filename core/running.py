@@ -10,7 +10,7 @@ from functools import partial
 from core.arguments import check_cancel, check_drafters, check_kind
 from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
-from core.decoding.kept import KeptScores, check_scores
+from core.decoding.kept import KeptScores, check_kept
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
@@ -105,7 +105,7 @@ def _check_beside(cancel: object, streamer: object, prefixes: object, scores: ob
         check_kind("streamer", streamer, Streamer, tr("Give an object with transformers' put and end, or None."))
     if prefixes is not None:
         check_kind("prefixes", prefixes, PrefixStore, tr("Give a core.PrefixStore, or None."))
-    check_scores(scores)
+    check_kept(scores)
 
 
 def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:

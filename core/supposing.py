@@ -13,7 +13,7 @@ import torch
 from core.decoding.contrastive import Trial, with_candidates
 from core.decoding.dola import LayerContrast
 from core.decoding.funnel import build_funnel
-from core.decoding.kept import Entering, KeptScores, check_scores
+from core.decoding.kept import Entering, KeptScores, check_kept
 from core.decoding.observe import read_step
 from core.decoding.replay import Die, Thrown, method_of, read_through, remembers, tried
 from core.decoding.run import DecodingRun
@@ -76,7 +76,7 @@ def what_if(
             tr("Give them as in {example}.").format(example='{"top_p": 0.5}'),
             "changes",
         )
-    check_scores(scores)
+    check_kept(scores)
     known = token_ids(model, ids)
     _check_place("step", step, len(known) + 1)
     (found,) = guarded(model, partial(_asked, model, request, known, step, changes or {}, sequence, scores))

@@ -79,7 +79,7 @@ def alone(row: torch.Tensor) -> torch.Tensor:
     return row.clone() if row.untyped_storage().nbytes() > row.nbytes else row
 
 
-def check_scores(value: object) -> None:
+def check_kept(value: object) -> None:
     """Raises ParameterError for what holds no scores; None is nothing to hold them in."""
     if value is not None:
         check_kind("scores", value, KeptScores, tr("Give a core.KeptScores, or None."))

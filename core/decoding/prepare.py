@@ -86,7 +86,9 @@ def check_memory(backend: CacheBackend, perceived: Perceived | None) -> None:
         )
 
 
-def check_scores(model: LoadedModel, scores: torch.Tensor, raw: torch.Tensor, step: int) -> None:
+def check_scores(
+    model: LoadedModel, scores: torch.Tensor, raw: torch.Tensor, step: int, has_grammar: bool = False
+) -> None:
     """Scores [B, V] to choose from. Raises NumericError for logits `raw` that are no numbers, ParameterError when the
     settings leave no token."""
     if torch.isfinite(scores.amax(-1)).all():
@@ -98,6 +100,15 @@ def check_scores(model: LoadedModel, scores: torch.Tensor, raw: torch.Tensor, st
             ),
             tr("Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values)."),
         )
+    if has_grammar:
+        cause = tr(
+            "The settings leave no token to choose from at step {step}: other settings ban all that the grammar allows."
+        )
+        remedy = tr(
+            "Loosen the grammar, or what bans its tokens: a least length (of more than its texts have), banned "
+            "words, suppressed tokens, n-gram limits, forced tokens."
+        )
+        raise ParameterError(cause.format(step=step + 1), remedy, "grammar")
     raise ParameterError(
         tr("The settings leave no token to choose from at step {step}: every one is banned.").format(step=step + 1),
         tr("Loosen the banned words, suppressed tokens, n-gram limits or forced tokens."),

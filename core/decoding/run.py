@@ -211,7 +211,7 @@ class DecodingRun:
 
     def check_scores(self, scores: torch.Tensor, raw: torch.Tensor, step: int) -> None:
         """Raises NumericError, ParameterError as `prepare.check_scores` does."""
-        check_scores(self.model, scores, raw, step)
+        check_scores(self.model, scores, raw, step, bool(self.request.options.get("grammar")))
 
     def _build_cache(self) -> Cache | None:
         """An empty cache, with room and memory for drafts that may have to be taken back."""

@@ -417,3 +417,11 @@ def test_the_sentence_says_what_the_model_wanted() -> None:
     result = write(spelled.model(), {"choice": WORDS})
     first = next(event for event in result.events if isinstance(event, TokenChosen))
     assert f"The model wanted {core.words.quote(first.alternatives[0].text)}" in str(core.explain_token(first))
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "sampling", "beam_search", "lookahead"])
+def test_what_bans_all_that_the_grammar_allows_is_told_with_it(strategy: str) -> None:
+    with pytest.raises(ParameterError, match="other settings ban all that the grammar allows") as told:
+        write(spelled.model(), {"choice": ["abc", "ba"]}, strategy, min_new_tokens=30)
+    assert "a least length" in told.value.remedy
+    assert told.value.parameter == "grammar"
