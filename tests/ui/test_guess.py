@@ -19,7 +19,7 @@ from app.state.requests import Outcome, RunRequest
 from app.state.run import Run
 from app.window.main_window import MainWindow
 from core import words
-from core.events import Event, TokenChosen
+from core.events import CacheMeasured, Event, TokenChosen
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
@@ -55,6 +55,7 @@ def ask(qtbot: QtBot, window: MainWindow, run: Run) -> Question:
 def everything_said(window: MainWindow) -> list[str]:
     """Every word in every part: shown, on hover, and for those who do not see."""
     window.parts.terms.refresh()  # else it comes a second after a picker was filled, between the two looks
+    window.parts.status.refresh()  # else once a second
     found = []
     for part in (one for one in (window, *window.findChildren(QWidget)) if one.isVisible()):
         told = (part.toolTip(), part.accessibleName(), part.accessibleDescription(), str(part.property("text") or ""))
@@ -220,6 +221,12 @@ class OtherFuture(ScriptedEngine):
             yield replace(event, **changed) if is_other else event
 
 
+def has_come_to_the_hold(run: Run | None) -> bool:
+    """Whether all is there that the engine tells before it waits: behind its tenth token, what the cache holds."""
+    last = run.events[-1] if run is not None and run.events else None
+    return isinstance(last, CacheMeasured) and last.step == 9
+
+
 def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot: QtBot, config_dir: Path) -> None:
     engine = OtherFuture(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
@@ -228,7 +235,7 @@ def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot
     looks = []
     for _ in range(2):
         window.parts.runs.run()
-        qtbot.waitUntil(lambda: session.run is not None and len(session.run.tokens) == 10, timeout=WAIT_MS)
+        qtbot.waitUntil(lambda: has_come_to_the_hold(session.run), timeout=WAIT_MS)
         guess.start()
         assert guess.is_on
         assert guess.panel is not None
