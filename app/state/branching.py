@@ -50,9 +50,31 @@ def why_not_branch(run: Run | None) -> str:
 
 def forbidden_in(run: Run, token: TokenChosen, grammar: object) -> frozenset[int]:
     """The ids of its alternatives that no branch under `grammar` can begin with: the run was held to the same one, and
-    that forbade them. Of another grammar nobody knows before it is tried."""
-    if grammar is None or run.request.settings.get(GRAMMAR) != grammar:
+    that forbade them, or they end a text. Of another grammar nobody knows before it is tried."""
+    if not is_held_to(run, grammar):
         return frozenset()
+    ends = {item.id for item in token.alternatives if words.control_name(item.text)}
+    return _forbidden_by_funnel(token) | (frozenset() if _names_marks(grammar) else ends)
+
+
+def is_held_to(run: Run, grammar: object) -> bool:
+    """Whether the run was held to this grammar."""
+    return grammar is not None and run.request.settings.get(GRAMMAR) == grammar
+
+
+def why_forbidden(text: str) -> str:
+    """Why a branch cannot begin with a token of that text."""
+    if words.control_name(text):
+        return tr("{name}: the grammar lets nothing follow it").format(name=words.quote(text))
+    return tr("{name}: the grammar forbids it").format(name=words.quote(text))
+
+
+def _names_marks(grammar: object) -> bool:
+    """Whether control tokens may stand in its texts."""
+    return isinstance(grammar, Mapping) and "<" in str(grammar.get("lark", ""))
+
+
+def _forbidden_by_funnel(token: TokenChosen) -> frozenset[int]:
     forbids = next((pair for pair in pairwise(token.funnel) if pair[1].name == GRAMMAR), None)
     return _taken_out(token, *forbids) if forbids is not None else frozenset()
 

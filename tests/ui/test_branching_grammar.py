@@ -12,11 +12,13 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.branching import forbidden_in
+from app.state.branching import forbidden_in, why_forbidden
 from app.state.run import Run
 from app.views.tokens.view import TokenView
+from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from core.events import Alternative, Stage, TokenChosen
+from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import make_run, token
 from tests.ui.windows import find
@@ -143,6 +145,47 @@ def test_without_the_grammar_all_can_be_gone_on_with(qtbot: QtBot, window: MainW
     menu = menu_of(window)
     assert any("maybe" in action.text() and action.isEnabled() for action in menu.actions())
     menu.close()
+
+
+def test_nothing_follows_an_end_token_under_a_grammar() -> None:
+    """It is none of the grammar's texts that goes on behind one, whatever the mask allows there."""
+    step, run = held(), held_run()
+    end = replace(step.alternatives[3], text="<|end|>")
+    step = replace(step, alternatives=(*step.alternatives[:3], end))
+    assert forbidden_in(run, step, GRAMMAR) == {0, 2, 3}
+    assert why_forbidden("<|end|>") == "⟨end⟩: the grammar lets nothing follow it"
+    marks = {"lark": "start: <|end|>"}
+    run.request = replace(run.request, options={"grammar": marks})
+    assert forbidden_in(run, step, marks) == {0, 2}, "there it may be a part of the text"
+
+
+def test_the_menu_of_a_beams_end_offers_nothing_under_a_grammar(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.centre.show_view("tree")
+    window.session.show(ended_beams())
+    view = find(window, TreeView, "treeView")
+    run = window.session.run
+    assert run is not None
+    assert run.beams is not None
+    node = next(each.node for step in run.beams.steps for each in step.candidates if each.ended == "eos")
+    assert first_action(view, node) == (False, "the grammar lets nothing follow it")
+    hold(qtbot, window, None)
+    assert first_action(view, node)[0], "nothing holds the branch"
+
+
+def first_action(view: TreeView, node: int) -> tuple[bool, str]:
+    menu = view.menu.menu(node)
+    assert menu is not None
+    action = menu.actions()[0]
+    found = action.isEnabled(), action.text().partition(": ")[2]
+    menu.close()
+    return found
+
+
+def ended_beams() -> Run:
+    """A beam search held to the grammar, some of whose texts have ended."""
+    run = beam_run(beam_steps(8, ends=0.5))
+    run.request = replace(run.request, options={"grammar": GRAMMAR})
+    return run
 
 
 def test_the_button_of_the_empty_view_branches_with_one_that_is_allowed(

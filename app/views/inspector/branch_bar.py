@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
+from app.state.branching import why_forbidden
 from app.theme.theme import Theme
 from core import words
 from resources.language import tr
@@ -113,7 +114,7 @@ class BranchBar(QWidget):
         """What the button does, or why it does nothing, in full."""
         if self.choice is not None:
             return tr("Continue with {name} instead").format(name=self._name())
-        return tr("{name}: the grammar forbids it").format(name=self._name()) if self._others else tr("Continue")
+        return why_forbidden(self._marked.text) if self._marked is not None else tr("Continue")
 
     def _name(self) -> str:
         marked = self._marked

@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QMenu
 
-from app.state.branching import Instead, forbidden_in
+from app.state.branching import Instead, forbidden_in, why_forbidden
 from app.state.run import Run
 from app.views.base import ViewSignals
 from core import words
@@ -25,9 +25,7 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
     menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece)))
     for item in others:
         if item.id in forbidden:
-            title = tr("{text}: the grammar forbids it\t{share}").format(
-                text=words.quote(item.text), share=words.brief_percent(item.raw_probability)
-            )
+            title = "\t".join((why_forbidden(item.text), words.brief_percent(item.raw_probability)))
             menu.addAction(_plain(title)).setEnabled(False)
             continue
         title = tr("Continue with {text} instead\t{share}").format(

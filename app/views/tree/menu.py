@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QMenu
 
-from app.state.branching import Onward
+from app.state.branching import Onward, is_held_to
 from app.state.run import Run
 from app.views.base import ViewSignals
 from app.views.tree.content import TreeContent
@@ -21,11 +21,11 @@ Shown = Callable[[], tuple[Run | None, TreeContent | None]]
 
 
 class NodeMenu(QObject):
-    """Listens to the canvas; `shown` says which run's tree stands on it."""
+    """Listens to the canvas; `shown` says which run's tree stands on it, `grammar` what a new run would be held to."""
 
-    def __init__(self, canvas: TreeCanvas, signals: ViewSignals, shown: Shown) -> None:
+    def __init__(self, canvas: TreeCanvas, signals: ViewSignals, shown: Shown, grammar: Callable[[], object]) -> None:
         super().__init__(canvas)
-        self._canvas, self._signals, self._shown = canvas, signals, shown
+        self._canvas, self._signals, self._shown, self._grammar = canvas, signals, shown, grammar
         canvas.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -49,9 +49,18 @@ class NodeMenu(QObject):
         menu = QMenu(self._canvas)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         name = words.quote(content.last_word(node)).replace("&", "&&")
-        menu.addAction(tr("Continue from {name}").format(name=name), partial(self._signals.branchWanted.emit, onward))
+        onwards = partial(self._signals.branchWanted.emit, onward)
+        if _ends(run, node) and is_held_to(run, self._grammar()):
+            menu.addAction(tr("{name}: the grammar lets nothing follow it").format(name=name)).setEnabled(False)
+        else:
+            menu.addAction(tr("Continue from {name}").format(name=name), onwards)
         menu.addAction(tr("Copy the text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
         return menu
+
+
+def _ends(run: Run, node: int) -> bool:
+    """Whether a text of a beam search ended there by itself."""
+    return run.beams is not None and node in run.beams and run.beams.candidate(node).ended == "eos"
 
 
 def onward_from(run: Run | None, content: TreeContent | None, node: int) -> Onward | None:
