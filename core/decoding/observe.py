@@ -136,14 +136,21 @@ def _with_final_top(reading: Reading, logits: torch.Tensor, scores: torch.Tensor
     missing = [token for token, _ in reading.funnel[-1].top if token not in known]
     if not missing:
         return reading
-    raw, final = torch.log_softmax(logits, -1), torch.log_softmax(scores, -1)
-    index = torch.tensor(missing, device=raw.device)
-    own = raw[index]
-    ranks = (raw[None] > own[:, None]).sum(1) + 1
-    columns = (missing, own.tolist(), final[index].tolist(), ranks.tolist())
-    more = [alternative(token, one, other, rank, pieces) for token, one, other, rank in zip(*columns, strict=True)]
-    ordered = sorted([*reading.alternatives, *more], key=lambda item: item.rank)
+    more = _figures_of(missing, logits, scores)
+    found = [alternative(token, one, other, rank, pieces) for token, one, other, rank in more]
+    ordered = sorted([*reading.alternatives, *found], key=lambda item: item.rank)
     return replace(reading, alternatives=tuple(ordered))
+
+
+def _figures_of(
+    tokens: list[int], logits: torch.Tensor, scores: torch.Tensor
+) -> Iterator[tuple[int, float, float, int]]:
+    """(token, log-probability before and after processing, rank) of each; NumPy takes a handful of numbers out in a
+    third of torch's time."""
+    both = torch.log_softmax(torch.stack([logits, scores]), -1).float().cpu().numpy()
+    own, final = both[:, tokens]
+    ranks = (both[0] > own[:, None]).sum(1) + 1
+    return zip(tokens, own.tolist(), final.tolist(), ranks.tolist(), strict=True)
 
 
 def _with_banned(logits: torch.Tensor) -> tuple[float, float, int]:

@@ -60,11 +60,12 @@ class SeededMultinomial:
         """One draw from softmax(scores) for each row, by the row's own generator."""
         shares = torch.softmax(scores, -1)
         drawn = [torch.multinomial(row, 1, generator=own) for row, own in zip(shares, self._generators, strict=True)]
-        return torch.cat(drawn)
+        return drawn[0] if len(drawn) == 1 else torch.cat(drawn)
 
     def dice(self, rows: int) -> torch.Tensor:
         """A number of [0, 1) for each row, by the row's own generator."""
-        return torch.cat([torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]])
+        thrown = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
+        return thrown[0] if rows == 1 else torch.cat(thrown)
 
 
 class Contrast(Protocol):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Witness
+    from core.processors.base import Reader, Spelling, Witness
 
 BASE = Parameter(
     "dry_base", mark("DRY base"), "float", 1.75,
@@ -36,6 +36,11 @@ BREAKERS = (b"\n", b":", b'"', b"*")
 """A passage does not reach across these (p-e-w, text-generation-webui #5677)."""
 LONGEST = 150
 """Passages are followed so far at least, and until their penalty is beyond every score."""
+_KEY = "dry_breaks"
+_NOTHING = -1
+"""No token's id."""
+_UNASKED, _ASKING = -1, b"\xff"
+"""Of a token that nobody has asked about yet, as a number and as a byte."""
 BEYOND = 1e6
 """A penalty that is: no logit comes near it."""
 
@@ -43,18 +48,48 @@ BEYOND = 1e6
 def repeated(text: np.ndarray, breaks: np.ndarray, longest: int) -> Iterator[tuple[int, int]]:
     """(place, length): where a token stood behind an earlier passage of `text` [T] with which it ends, and how long
     that passage is, `longest` at most; `breaks` [T] marks tokens that end one."""
+    import numpy as np
+
     last = len(text) - 1
     if last < 1 or breaks[last]:
         return
+    held = np.where(breaks, _NOTHING, text)  # what ends a passage is like no token
     places = (text[:-1] == text[last]).nonzero()[0]
     length = 1
-    while places.size:
-        reach = places - length
-        goes_on = (reach >= 0) & (length < longest)
-        goes_on[goes_on] = (text[reach[goes_on]] == text[last - length]) & ~breaks[reach[goes_on]]
+    while places.size and length < longest:
+        goes_on = (held[places - length] == text[last - length]) & (places >= length)
         yield from ((place + 1, length) for place in places[~goes_on].tolist())
         places = places[goes_on]
         length += 1
+    yield from ((place + 1, length) for place in places.tolist())
+
+
+class _Breaks:
+    """Which of a model's tokens end a passage; each is spelt once, when it comes first."""
+
+    def __init__(self, pieces: Spelling, vocabulary: int) -> None:
+        import numpy as np
+
+        self._pieces = pieces
+        self._told = np.full(vocabulary, _UNASKED, np.int8)
+        """By token: 1 where it does, 0 where not."""
+
+    def of(self, text: np.ndarray) -> np.ndarray:
+        """[T] of tokens [T]."""
+        told: np.ndarray = self._told[text]
+        if _ASKING in told.tobytes():
+            for token in set(text[told == _UNASKED].tolist()):
+                data = self._pieces.data(token) or b""
+                self._told[token] = any(breaker in data for breaker in BREAKERS)
+            told = self._told[text]
+        return told.view(bool)
+
+
+def _breaks_of(model: Reader) -> _Breaks:
+    """Kept with the model: the next run has the same tokens."""
+    known = model.remembered.setdefault(_KEY, _Breaks(model.pieces, model.vocabulary))
+    assert isinstance(known, _Breaks)
+    return known
 
 
 class Match(NamedTuple):
@@ -76,13 +111,14 @@ class Dry:
         self._window = int(context.options.get(RANGE.name, RANGE.default))
         further = (math.log(BEYOND) - math.log(multiplier)) / math.log(self._base) if self._base > 1 else 0
         self._longest = max(LONGEST, self._allowed + math.ceil(further))
-        self._known: dict[int, bool] = {}
+        self._known = _breaks_of(context.model)
         self._matches: list[dict[int, Match]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with the penalties of the texts `ids` [B, T] taken off."""
-        scores = scores.clone()
-        self._matches = [self._search(text) for text in ids]
+        self._matches = [self._search(ids[row]) for row in range(len(ids))]
+        if any(self._matches):
+            scores = scores.clone()
         for row, matches in enumerate(self._matches):
             if matches:
                 scores[row, list(matches)] -= scores.new_tensor([match.penalty for match in matches.values()])
@@ -90,27 +126,20 @@ class Dry:
 
     def _search(self, row: torch.Tensor) -> dict[int, Match]:
         """By token, for those that lose something."""
-        import numpy as np
-
         text = row[-self._window :].cpu().numpy()  # [-0:] is all of it
-        breaks = np.fromiter(map(self._breaks, text.tolist()), bool, len(text))
         found: dict[int, Match] = {}
-        for place, length in repeated(text, breaks, self._longest):
+        for place, length in repeated(text, self._known.of(text), self._longest):
+            if length < self._allowed:
+                continue
             token, back = int(text[place]), len(text) - place
             known = found.get(token)
-            if length >= self._allowed and (known is None or (length, -back) > (known.length, -known.back)):
+            if known is None or (length, -back) > (known.length, -known.back):
                 found[token] = Match(length, back, self._penalty(length))
         return found
 
     def _penalty(self, length: int) -> float:
         """Never infinite: what is the only token left is chosen all the same."""
         return min(self._multiplier * self._base ** (length - self._allowed), BEYOND**5)
-
-    def _breaks(self, token: int) -> bool:
-        if token not in self._known:
-            data = self._model.pieces.data(token) or b""
-            self._known[token] = any(breaker in data for breaker in BREAKERS)
-        return self._known[token]
 
     def witness(self) -> Witness:
         """Of the passages found at this step."""

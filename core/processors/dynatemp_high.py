@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
@@ -33,11 +34,17 @@ COLDEST = 1e-30
 def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float) -> torch.Tensor:
     """The temperature of each row [B, 1] of scores [B, V]: low + (high − low) · (H / ln n)^exponent, H the entropy in
     nats, n how many tokens are left (KoboldCpp, text-generation-webui)."""
-    shares = scores.softmax(-1)
-    entropy = -(shares * shares.clamp(min=1e-45).log()).sum(-1, keepdim=True)
-    most = scores.isfinite().sum(-1, keepdim=True).clamp(min=2).log()
-    heat = low + (high - low) * (entropy / most).clamp(0.0, 1.0) ** exponent
-    return heat.clamp(min=COLDEST)
+    import torch
+
+    entropies = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
+    shares = [min(entropy / math.log(left), 1.0) for entropy, left in zip(entropies, _left(scores), strict=True)]
+    return scores.new_tensor([[max(low + (high - low) * share**exponent, COLDEST)] for share in shares])
+
+
+def _left(scores: torch.Tensor) -> list[int]:
+    """How many tokens of each row are left, 2 at least."""
+    struck: list[int] = scores.isneginf().sum(-1).tolist()
+    return [max(scores.shape[-1] - count, 2) for count in struck]
 
 
 class ByEntropy:
@@ -60,7 +67,7 @@ class ByEntropy:
 
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             assert heat is not None
-            return StageDetail(heat=StepTemperature(float(heat[row]), self._low, self._high))
+            return StageDetail(heat=StepTemperature(heat.tolist()[row][0], self._low, self._high))
 
         return tell
 

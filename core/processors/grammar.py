@@ -76,7 +76,8 @@ def _check_room(value: Mapping[str, object], context: Context, forced: bool) -> 
     from core.grammar.shortest import least_tokens
 
     room = context.max_length - context.start - forced
-    least = least_tokens(value, context.model.token_bytes or (), room)
+    model = context.model
+    least = least_tokens(value, model.token_bytes or (), room, model.remembered)
     if least is None:
         raise refused(
             tr("no text ever ends by these rules: each holds another one of its own kind.")

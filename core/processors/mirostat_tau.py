@@ -54,7 +54,7 @@ class Mirostat:
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
             assert limit is not None
             assert surprise is not None
-            return StageDetail(aim=SurpriseAim(self.tau, float(limit[row]), float(surprise[row, chosen])))
+            return StageDetail(aim=SurpriseAim(self.tau, limit.tolist()[row][0], float(surprise[row, chosen])))
 
         return tell
 

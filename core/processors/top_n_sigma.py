@@ -23,7 +23,7 @@ PARTS = 32
 def _deviation(scores: torch.Tensor) -> torch.Tensor:
     """σ [B, 1] of the finite ones of scores [B, V]: at once where all are, which is nearly always."""
     deviation = scores.std(-1, correction=0, keepdim=True)
-    if math.isfinite(deviation.sum()):
+    if all(math.isfinite(one) for (one,) in deviation.tolist()):
         return deviation
     finite = scores.isfinite()
     count = finite.sum(-1, keepdim=True).clamp(min=1)
@@ -37,8 +37,9 @@ def _counts(scores: torch.Tensor, lowest: float, highest: float) -> tuple[int, .
     import numpy as np
 
     width = highest - lowest or 1.0
-    parts = ((scores.float() - lowest) * (PARTS / width)).clamp_(max=PARTS - 1)
-    return tuple(np.bincount(parts.byte().cpu().numpy(), minlength=PARTS).tolist())
+    parts = (scores.float().cpu().numpy() - lowest) * (PARTS / width)
+    counts = np.bincount(parts.astype(np.uint8), minlength=PARTS + 1).tolist()
+    return (*counts[: PARTS - 1], counts[PARTS - 1] + counts[PARTS])  # the highest is the last part's
 
 
 class WithinSigma:
@@ -63,7 +64,7 @@ class WithinSigma:
         def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail | None:
             assert best is not None
             assert deviation is not None
-            top, spread = float(best[row]), float(deviation[row])
+            top, spread = best.tolist()[row][0], deviation.tolist()[row][0]
             if not math.isfinite(top):
                 return None
             known, lowest = before, float(before.amin())

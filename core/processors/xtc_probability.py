@@ -52,10 +52,16 @@ class TopsOut:
         struck = [row for row, die in enumerate(self._dice.tolist()) if die < self._chance]
         if not struck:
             return scores
-        scores, shares = scores.clone(), scores[struck].softmax(-1)
-        for row, removed in zip(struck, above_threshold(shares, self._threshold), strict=True):
-            if removed and not self._is_spared(removed):
-                scores[row, removed] = -float("inf")
+        entering = scores if len(struck) == len(scores) else scores[struck]
+        taken = {
+            row: removed
+            for row, removed in zip(struck, above_threshold(entering.softmax(-1), self._threshold), strict=True)
+            if removed and not self._is_spared(removed)
+        }
+        if taken:
+            scores = scores.clone()
+        for row, removed in taken.items():
+            scores[row, removed] = -float("inf")
         return scores
 
     def _is_spared(self, removed: list[int]) -> bool:
@@ -77,7 +83,7 @@ class TopsOut:
             count = len(pairs) if len(pairs) < TOLD else int((shares >= self._threshold).sum())
             likely = tuple(Likely(token, pieces[token], share) for token, share in pairs)
             removed = count - 1 if count > 1 and math.isinf(float(after[likely[0].id])) else 0
-            told = TopCut(self._chance, float(dice[row]), self._threshold, likely, count, removed)
+            told = TopCut(self._chance, dice.tolist()[row], self._threshold, likely, count, removed)
             return StageDetail(top_cut=told)
 
         return tell

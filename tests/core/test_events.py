@@ -210,6 +210,22 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     assert [item.probability for item in reading.alternatives] == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
+def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figures() -> None:
+    """Of 0.5, 0.25, 0.125, 0.125 the first two are struck: of the two likeliest before and after, all are told."""
+    logits = torch.tensor([[0.5, 0.25, 0.125, 0.0625, 0.0625]]).log()
+    struck = logits.clone()
+    struck[0, :2] = -math.inf
+    struck[0, 2:] += torch.tensor([0.0, math.log(4.0), 0.0])  # 0.125, 0.25, 0.0625: shares of 0.4375
+    (reading,) = read_step([logits, struck], torch.tensor([3]), 2, [Heading("bias", "bias", 1, "shift")], Pieces(None))
+    told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.alternatives]
+    assert told == [
+        (0, 1, pytest.approx(0.5), 0.0),
+        (1, 2, pytest.approx(0.25), 0.0),
+        (2, 3, pytest.approx(0.125), pytest.approx(2 / 7)),
+        (3, 4, pytest.approx(0.0625), pytest.approx(4 / 7)),
+    ]
+
+
 def test_every_token_before_a_failure_is_told() -> None:
     """Steps wait for each other in pairs; a failure between the two must not swallow the first."""
     for passes in (3, 4):

@@ -60,6 +60,16 @@ def test_top_n_sigma_leaves_out_what_is_forbidden_and_does_not_see_the_heat() ->
     assert order.index("repetition_penalty") < order.index("dry_multiplier") < order.index("top_n_sigma")
 
 
+def test_the_histogram_of_top_n_sigma_holds_every_finite_score() -> None:
+    scores = torch.tensor([[4.0, 2.0, 0.0, -INFINITY, -2.0]])
+    process = stage("top_n_sigma", top_n_sigma=1.0)
+    cut = process(NO_IDS, scores)
+    told = process.witness()(0, scores[0], cut[0], 0).spread
+    assert (told.best, told.lowest) == (4.0, -2.0)
+    assert [place for place, count in enumerate(told.counts) if count] == [0, 10, 21, 31]
+    assert sum(told.counts) == 4
+
+
 def test_dynamic_temperature_by_hand() -> None:
     even, sure = logits(0.25, 0.25, 0.25, 0.25), torch.tensor([[50.0, 0.0, 0.0, 0.0]])
     half = logits(0.5, 0.5, 1e-30, 1e-30)
@@ -67,6 +77,8 @@ def test_dynamic_temperature_by_hand() -> None:
     assert temperatures(sure, 0.5, 1.5, 1.0).item() == pytest.approx(0.5)
     assert temperatures(half, 0.5, 1.5, 1.0).item() == pytest.approx(1.0)  # ln 2 of ln 4
     assert temperatures(half, 0.5, 1.5, 2.0).item() == pytest.approx(0.75)
+    two_left = torch.tensor([[0.0, 0.0, -INFINITY, -INFINITY], [0.0, 0.0, 0.0, -INFINITY]])
+    assert temperatures(two_left, 0.5, 1.5, 1.0).tolist() == [pytest.approx([1.5])] * 2  # as unsure as they can be
     process = stage("dynatemp_high", dynatemp_high=1.5, dynatemp_low=0.5)
     assert torch.allclose(process(NO_IDS, half), half)
     assert torch.allclose(process(NO_IDS, sure), sure / 0.5)
