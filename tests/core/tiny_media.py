@@ -139,6 +139,7 @@ PROMPTS = dict.fromkeys(("llava", "qwen", *media_families.SEEING), _ASKED)
 HEARING = ("whisper", "languages", *media_families.HEARING)
 
 
+@torch.random.fork_rng()  # whoever has seeded the dice beforehand finds them as they were
 def make(kind: str, seed: int = 0, scale: float = 4.0) -> core.LoadedModel:
     """A fresh tiny model; its logits are sharpened by `scale` so that argmax is far from a tie."""
     torch.manual_seed(seed)
