@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.explain.figures import score, share, shares
 from core.explain.sentence import Figure, Saying, Sentence
-from core.explain.words import decimal, quote
+from core.explain.words import decimal, quote, quote_both
 from resources import depth
 from resources.language import mark, tr
 
@@ -55,13 +55,13 @@ def balanced(event: TokenChosen) -> Sentence:
 
 def _overtook(mine: Alternative, likelier: Alternative) -> Sentence:
     rival, own = shares(likelier.probability, mine.probability)
-    facts = {"name": quote(mine.text), "share": own, "other": quote(likelier.text), "rival": rival}
+    facts = {**quote_both(mine.text, likelier.text), "share": own, "rival": rival}
     return _BALANCED.say(**facts, **_pair(mine, likelier), against=_against(likelier, mine))
 
 
 def _stayed_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
     second = max((item for item in tried if item is not mine), key=lambda item: item.score or 0.0)
-    facts = {"name": quote(mine.text), "share": share(mine.probability), "other": quote(second.text)}
+    facts = {**quote_both(mine.text, second.text), "share": share(mine.probability)}
     return _AHEAD.say(**facts, **_pair(mine, second), count=f"{len(tried)}")
 
 

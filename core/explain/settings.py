@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from core.explain.figures import full, share, shares
 from core.explain.sentence import Figure, Saying, Sentence
 from core.explain.stages import named
-from core.explain.words import quote
+from core.explain.words import quote, quote_both
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _put_ahead(event: TokenChosen, first: Alternative) -> Sentence:
     if last is None or last + 1 >= len(event.funnel):
         return Sentence()
     return _AHEAD.say(
-        other=quote(first.text), stage=named(event.funnel[last + 1]), name=quote(event.piece),
+        **quote_both(event.piece, first.text), stage=named(event.funnel[last + 1]),
         raw=share(first.raw_probability), final=share(first.probability),
     )  # fmt: skip
 

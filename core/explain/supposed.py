@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.explain.figures import share, shares
 from core.explain.sentence import Figure, Saying, Sentence, together
-from core.explain.words import quote
+from core.explain.words import quote, quote_both
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def _choice(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Senten
     if is_decided and after.id != before.id:
         was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
         old, new = shares(was, after.probability)
-        return (_OTHER if old != new else _OTHER_ALIKE).say(other=quote(after.piece), name=name, old=old, new=new)
+        both = quote_both(before.piece, after.piece)
+        return (_OTHER if old != new else _OTHER_ALIKE).say(**both, old=old, new=new)
     old, new = shares(before.probability, after.probability)
     if not is_decided:
         return (_WOULD_HAVE if after.probability else _GONE).say(name=name, old=old, new=new)

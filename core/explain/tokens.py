@@ -12,7 +12,7 @@ from core.explain import balance, elsewhere, layers, settings
 from core.explain.choice import drawn, is_alone, place_of, runner_up
 from core.explain.figures import log, share, shares
 from core.explain.sentence import Saying, Sentence, together
-from core.explain.words import ordinal, quote
+from core.explain.words import ordinal, quote, quote_both
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _greedy(event: TokenChosen) -> Sentence:
     rival = runner_up(event)
     if rival is None:
         return _MOST.say(**facts)
-    facts["other"] = quote(rival.text)
+    facts |= quote_both(event.piece, rival.text)
     if rival.probability >= event.probability:
         return _TIE.say(**facts)
     facts["share"], facts["rival"] = shares(event.probability, rival.probability)
@@ -183,7 +183,7 @@ def _beam(event: TokenChosen) -> Sentence:
     if rival is None:
         return _BEAM_NTH.say(**facts)
     facts["share"], facts["rival"] = shares(event.raw_probability, rival.raw_probability)
-    return _BEAM_BEHIND.say(**facts, other=quote(rival.text))
+    return _BEAM_BEHIND.say(**facts | quote_both(event.piece, rival.text))
 
 
 def _scored(event: TokenChosen) -> Sentence:
@@ -195,7 +195,7 @@ def _scored(event: TokenChosen) -> Sentence:
     if first is None:
         return _SCORED_NTH.say(**facts)
     facts["share"], facts["rival"] = shares(event.raw_probability, first.raw_probability)
-    return _SCORED_BEHIND.say(**facts, other=quote(first.text))
+    return _SCORED_BEHIND.say(**facts | quote_both(event.piece, first.text))
 
 
 _TELLERS = {

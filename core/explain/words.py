@@ -224,3 +224,12 @@ def quote(piece: str) -> str:
     if word := piece.strip():
         return f"“{visible(word)}”"
     return tr(_WHITE.get(piece, _OTHER_WHITE if piece else _EMPTY))
+
+
+def quote_both(piece: str, other: str) -> dict[str, str]:
+    """`name` and `other` of a sentence that holds two tokens against each other: as `quote` has them, with their white
+    space shown where they would read the same."""
+    name, rival = quote(piece), quote(other)
+    if name == rival and piece != other:
+        name, rival = f"“{label(piece)}”", f"“{label(other)}”"
+    return {"name": name, "other": rival}
