@@ -8,8 +8,11 @@ import pytest
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QApplication
 
+from app import build_window
 from app.theme import theme
+from app.window.main_window import MainWindow
 from tests.fonts import FONTS
+from tests.ui.fake_engine import ScriptedEngine
 
 
 @pytest.fixture(params=sorted(FONTS))
@@ -26,3 +29,14 @@ def font(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[str]:
     yield str(request.param)
     QApplication.setFont(before)
     theme.forget_family()
+
+
+@pytest.fixture(scope="module")
+def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
+    """One window for most tests of a file: to make one takes longer than any of them."""
+    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
+    window.resize(1280, 800)
+    window.show()
+    yield window
+    window.close()
+    window.deleteLater()

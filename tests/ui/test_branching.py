@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,20 +21,10 @@ from app.views.tokens.look_choice import BRANCHED
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
-from tests.ui.fake_engine import STORY, ScriptedEngine
+from tests.ui.fake_engine import STORY
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, token
 from tests.ui.windows import WAIT_MS, find, open_window, run
-
-
-@pytest.fixture(scope="module")
-def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
-    """One window for most tests: to make one takes longer than any of them."""
-    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
-    window.show()
-    yield window
-    window.close()
-    window.deleteLater()
 
 
 @pytest.fixture

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
+from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app import build_window
 from app.state.branching import forbidden_in, why_forbidden
 from app.state.run import Run
 from app.views.tokens.view import TokenView
@@ -19,7 +17,6 @@ from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from core.events import Alternative, Stage, TokenChosen
 from tests.ui.beams import beam_run, beam_steps
-from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.scripted import make_run, token
 from tests.ui.windows import find
 
@@ -50,15 +47,6 @@ def held_run() -> Run:
     return run
 
 
-@pytest.fixture(scope="module")
-def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
-    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
-    window.show()
-    yield window
-    window.close()
-    window.deleteLater()
-
-
 @pytest.fixture
 def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
     """With such a run, its first token selected, and the same grammar set."""
@@ -67,13 +55,13 @@ def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
     hold(qtbot, shared, GRAMMAR)
     shared.session.show(held_run())
     shared.session.select_token(0)
-    qtbot.wait(1)
     return shared
 
 
 def hold(qtbot: QtBot, window: MainWindow, grammar: object) -> None:
+    """Set it, until every view has been told."""
     window.parts.controller.set_more_values({"grammar": grammar})
-    qtbot.wait(30)
+    qtbot.waitUntil(lambda: window.parts.inspector.grammar == grammar)
 
 
 def button(window: MainWindow) -> QPushButton:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app import build_window
 from app.panels.history import wording
 from app.panels.history.view import HistoryView
 from app.state.run import Run
@@ -27,15 +26,10 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
 @pytest.fixture(scope="module")
-def shared(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
-    """One window for most tests: to make one takes longer than any of them."""
-    window = build_window(tmp_path_factory.mktemp("shared"), ScriptedEngine())
-    window.resize(1280, 800)
-    window.show()
-    window.parts.history_panel.show()
-    yield window
-    window.close()
-    window.deleteLater()
+def shared(shared: MainWindow) -> MainWindow:
+    """With the panel in sight."""
+    shared.parts.history_panel.show()
+    return shared
 
 
 @pytest.fixture
