@@ -6,7 +6,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import repeat
 
@@ -15,6 +14,7 @@ import torch
 from core import caches
 from core.arguments import check_cancel
 from core.decoding.given import Given, read_given
+from core.decoding.look import Made
 from core.decoding.marking import Search
 from core.decoding.observe import Reading, read_step
 from core.decoding.prepare import check_scores
@@ -164,7 +164,9 @@ class Scorer:
     def _token(self, reading: Reading, seconds: float) -> TokenChosen:
         note = Note(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
         self._texts.append(note.text)
-        reading = replace(reading, funnel=self._search.behind(reading.funnel, reading.token))
+        if self._search.looks:
+            stages = self._search.behind(reading.look.funnel(), reading.token)
+            reading = reading._replace(look=Made(reading.look.alternatives(), stages))
         return token_event(self._model.pieces, 0, note, reading, "scored")
 
     def _end(self) -> Iterator[Event]:

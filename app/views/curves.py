@@ -24,7 +24,7 @@ class StageCurves:
     """What the steps told, token by token; asked for anew with every token, so it reads each once."""
 
     def __init__(self) -> None:
-        self._details: list[list[StageDetail]] = []
+        self._details: list[tuple[StageDetail, ...]] = []
         self._signs: list[WatermarkSign] = []
         self._any = False
 
@@ -35,7 +35,7 @@ class StageCurves:
     def add(self, tokens: Iterable[TokenChosen]) -> None:
         """Read what was written next."""
         for token in tokens:
-            found = [stage.detail for stage in token.funnel if stage.detail is not None]
+            found = token.details
             self._any = self._any or bool(found)
             self._details.append(found)
             self._signs += [detail.sign for detail in found if detail.sign is not None][:1]

@@ -10,7 +10,8 @@ import torch
 
 from core.decoding.growing import Growing, growing_ids
 from core.decoding.kept import Entering, alone
-from core.decoding.observe import Reading, alternative, read_step
+from core.decoding.look import Made, alternative
+from core.decoding.observe import Reading, read_step
 from core.decoding.run import DecodingRun
 from core.decoding.witnesses import with_details
 from core.events import Alternative, Event
@@ -73,7 +74,7 @@ def try_candidates(run: DecodingRun, scores: torch.Tensor, history: History, k: 
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
     k, alpha = min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
-    track, ids, step = run.scribe.track(0), growing_ids(run.start_ids, 1, run.model.device), 0
+    track, ids, step = run.scribe.track(0), growing_ids(run.start_ids, 1, run.device), 0
     output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
     assert output.hidden is not None
@@ -114,9 +115,9 @@ def with_candidates(reading: Reading, trial: Trial, raw: torch.Tensor, pieces: P
     mine = log_raw[trial.candidates]
     ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
     columns = (trial.candidates, trial.penalty, trial.score, mine, trial.confidence.log(), ranks)
-    known: dict[int, Alternative] = {item.id: item for item in reading.alternatives}
+    known: dict[int, Alternative] = {item.id: item for item in reading.look.alternatives()}
     for token, similarity, value, log_p, log_c, rank in zip(*(column.tolist() for column in columns), strict=True):
         item = known.get(token) or alternative(token, log_p, log_c, rank, pieces)
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
-    return replace(reading, alternatives=tuple(ordered))
+    return reading._replace(look=Made(tuple(ordered), reading.look.funnel()))

@@ -37,6 +37,11 @@ class Search:
         stage = Stage(processor.name, label, 0, 1.0, 1.0, value=value, kind=processor.kind, phrase=phrase)
         self._kinds.append((stage, Reading(signs)))
 
+    @property
+    def looks(self) -> bool:
+        """Whether any is."""
+        return bool(self._kinds)
+
     def behind(self, funnel: Sequence[Stage], token: int) -> tuple[Stage, ...]:
         """The stages of a scored token, those that tell what it shows of each watermark behind them."""
         left = funnel[-1].survivors if funnel else 0

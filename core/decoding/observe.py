@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, make_dataclass
+from typing import NamedTuple
 
 import torch
 
 from core.decoding.funnel import Heading
-from core.decoding.quick_reading import FIXED, read_quickly
-from core.events import Alternative, Stage
+from core.decoding.look import FIXED, Look, Made
+from core.decoding.quick_reading import read_quickly, reads_quickly
+from core.events.tokens import Unread
 from core.models.text import Pieces
 
-_FIXED = FIXED
-"""Figures every reading begins with: raw and processed log-probability, how many tokens are likelier by the model
-alone and after processing, negative entropy, varentropy, chosen token."""
+_NOTHING = Made()
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One sequence's step: log-probabilities natural, entropy in nats, rank from 1."""
+class Reading(NamedTuple):
+    """One sequence's step: log-probabilities natural, entropy in nats, rank from 1. A tuple, for each token has one."""
 
     token: int
     raw_log_probability: float
     log_probability: float
     rank: int
     entropy: float
-    alternatives: tuple[Alternative, ...] = ()
-    funnel: tuple[Stage, ...] = ()
     final_rank: int | None = None
     """Place after processing; None where nothing was processed."""
     varentropy: float = 0.0
     """In nats²."""
+    look: Unread = _NOTHING
+    """Alternatives and funnel."""
 
 
 def read_step(
@@ -49,14 +48,30 @@ def read_step(
     """
     top_n = min(top_n, scores[0].shape[-1])
     rows = read_quickly(scores, chosen, top_n) or _read_by_torch(scores, chosen, top_n)
-    readings = [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
-    if len(scores) == 1:
-        return readings
-    return [_with_final_top(reading, scores[0][n], pieces) for n, reading in enumerate(readings)]
+    return [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
 
 
-def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[list[float]]:
-    """A row of figures for each text."""
+def read_steps(
+    steps: Sequence[Sequence[torch.Tensor]],
+    chosen: Sequence[torch.Tensor],
+    top_n: int,
+    names: Sequence[Heading],
+    pieces: Pieces,
+) -> list[Reading]:
+    """Read several steps of the same texts, one behind the other: `scores` and `chosen` of each as `read_step` has
+    them. torch reads all of them beside each other, at the price of one."""
+    if len(steps) > 1 and not reads_quickly(steps[0]):
+        scores = [torch.cat(parts) for parts in zip(*steps, strict=True)]
+        return read_step(scores, torch.cat(list(chosen)), top_n, names, pieces)
+    return [
+        reading
+        for scores, tokens in zip(steps, chosen, strict=True)
+        for reading in read_step(scores, tokens, top_n, names, pieces)
+    ]
+
+
+def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
+    """A row of figures for each text (`core.decoding.look.columns`)."""
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
@@ -65,10 +80,23 @@ def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: 
         top = raw.topk(top_n, dim=1)
         columns += [top.indices.to(raw.dtype), top.values]
         if len(scores) > 1:
-            columns += [final.gather(1, top.indices), _stage_columns(scores, probabilities, top_n)]
+            stages = _stage_columns(scores, probabilities, top_n)
+            last = stages[:, -2 * top_n : -top_n].long()
+            columns += [final.gather(1, top.indices), stages, raw.gather(1, last)]
     # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
-    rows: list[list[float]] = torch.cat(columns, dim=1).tolist()
+    rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
+    if top_n and len(scores) > 1:
+        for row, own in zip(rows, raw, strict=True):
+            row.extend(_places(own, row, top_n))
     return rows
+
+
+def _places(raw: torch.Tensor, row: array[float], top_n: int) -> Iterator[float]:
+    """How many of raw log-probabilities [V] are greater than that of each of the last stage's likeliest, which end the
+    row; -1 for those among the likeliest by the model alone, which are nearly always all."""
+    known = set(row[FIXED : FIXED + top_n])
+    for token, value in zip(row[-3 * top_n : -2 * top_n], row[-top_n:], strict=True):
+        yield -1.0 if token in known else float((raw > value).sum())
 
 
 def _fixed_columns(
@@ -101,62 +129,13 @@ def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, 
     return torch.cat([sums, top.indices.to(sums.dtype), top.values], dim=-1).transpose(0, 1).flatten(1)
 
 
-def _reading(row: list[float], top_n: int, names: Sequence[Heading], pieces: Pieces, logits: torch.Tensor) -> Reading:
-    raw, final, above, ahead, entropy, varentropy, token = row[:_FIXED]
+def _reading(row: array[float], top_n: int, names: Sequence[Heading], pieces: Pieces, logits: torch.Tensor) -> Reading:
+    raw, final, above, ahead, entropy, varentropy, token = row[:FIXED]
     rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
-    final_rank = int(ahead) + 1 if names else None
     if math.isnan(entropy):
         entropy, varentropy, survivors = _with_banned(logits)
-    if not top_n:
-        return Reading(int(token), raw, final, rank, entropy, final_rank=final_rank, varentropy=varentropy)
-    ids = [int(value) for value in row[_FIXED : _FIXED + top_n]]
-    before = row[_FIXED + top_n : _FIXED + 2 * top_n]
-    rest = row[_FIXED + 2 * top_n :]
-    after = rest[:top_n] if rest else before
-    found = [
-        alternative(token_id, one, other, place, pieces)
-        for place, (token_id, one, other) in enumerate(zip(ids, before, after, strict=True), 1)
-    ]
-    top = tuple([(item.id, item.raw_probability) for item in found if item.raw_probability > 0])
-    opening = Stage("raw", "raw", survivors, 1.0, 1.0, top, kind="model", phrase="the model")
-    if token not in ids:
-        found.append(alternative(int(token), raw, final, rank, pieces))
-    funnel = (opening, *_funnel(rest[top_n:], top_n, names))
-    return Reading(int(token), raw, final, rank, entropy, tuple(found), funnel, final_rank, varentropy)
-
-
-def _with_final_top(reading: Reading, logits: torch.Tensor, pieces: Pieces) -> Reading:
-    """The reading with the likeliest after processing among the alternatives too; logits [V].
-
-    They are nearly always there already: only what changes the order of tokens brings others in.
-    """
-    if not reading.funnel:
-        return reading
-    known = {item.id for item in reading.alternatives}
-    missing = [(token, share) for token, share in reading.funnel[-1].top if token not in known]
-    if not missing:
-        return reading
-    found = [alternative(*figures, pieces) for figures in _figures_of(missing, reading, logits)]
-    ordered = sorted([*reading.alternatives, *found], key=lambda item: item.rank)
-    object.__setattr__(reading, "alternatives", tuple(ordered))  # made just now, and nobody else's yet
-    return reading
-
-
-def _figures_of(
-    tokens: Sequence[tuple[int, float]], reading: Reading, logits: torch.Tensor
-) -> Iterator[tuple[int, float, float, int]]:
-    """(token, log-probability before and after processing, rank) of tokens whose probability after it is known.
-
-    What softmax takes off every logit is what it took off the chosen one's; NumPy takes a handful of numbers out in a
-    third of torch's time."""
-    row, ids = logits.float().cpu().numpy(), [token for token, _ in tokens]
-    own = row[ids]
-    taken = float(row[reading.token]) - reading.raw_log_probability
-    if not math.isfinite(taken):  # the model itself forbids what was chosen
-        taken = float(logits.logsumexp(-1))
-    ranks = (row > own[:, None]).sum(1) + 1
-    before, after = (own - taken).tolist(), [math.log(share) for _, share in tokens]
-    return zip(ids, before, after, ranks.tolist(), strict=True)
+    look = Look(row, top_n, names, pieces, survivors) if top_n else _NOTHING
+    return Reading(int(token), raw, final, rank, entropy, int(ahead) + 1 if names else None, varentropy, look)
 
 
 def _with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
@@ -165,29 +144,3 @@ def _with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
     entropy = torch.special.entr(shares).sum()
     spread = shares * (shares.log() + entropy).square()
     return float(entropy), float(spread[shares > 0].sum()), int((logits > -math.inf).sum())
-
-
-def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:
-    """An Alternative from its two log-probabilities; made open and closed at once, in a quarter of the time."""
-    made = _Open(token, pieces[token], math.exp(raw), math.exp(final), raw, final, rank)
-    made.__class__ = Alternative
-    closed: Alternative = made
-    return closed
-
-
-_Open = make_dataclass(
-    "_Open", [(item.name, item.type, field(default=item.default)) for item in fields(Alternative)], slots=True
-)
-"""An Alternative that is not frozen: filling a frozen one goes through `object.__setattr__`, field by field."""
-
-
-def _funnel(row: list[float], top_n: int, names: Sequence[Heading]) -> Iterator[Stage]:
-    """The stages behind the raw scores."""
-    width = 3 + 2 * top_n
-    for index, head in enumerate(names if row else ()):
-        part = row[index * width : (index + 1) * width]
-        top = [(int(part[3 + i]), part[3 + top_n + i]) for i in range(top_n) if part[3 + top_n + i] > 0]
-        yield Stage(
-            head.name, head.label, int(part[0]), min(part[1], 1.0), min(part[2], 1.0), tuple(top),
-            head.value, head.kind, head.phrase,
-        )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from transformers import GenerationConfig
 
@@ -91,7 +93,7 @@ def check_scores(
 ) -> None:
     """Scores [B, V] to choose from. Raises NumericError for logits `raw` that are no numbers, ParameterError when the
     settings leave no token."""
-    if torch.isfinite(scores.amax(-1)).all():
+    if all(map(math.isfinite, scores.amax(-1).tolist())):
         return
     if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
         raise NumericError(

@@ -21,7 +21,7 @@ class Thrown:
 
     def __init__(self, run: DecodingRun, rows: int, row: int, seed: int) -> None:
         """`rows` are thrown for at once, and `row` is the one to look at."""
-        self._rows, self._row, self._device = rows, row, run.model.device
+        self._rows, self._row, self._device = rows, row, run.device
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._state = self._generator.get_state()
         self._even = torch.full((rows, run.model.vocabulary), 1 / run.model.vocabulary, device=self._device)
@@ -78,7 +78,7 @@ def read_through(run: DecodingRun, ids: Sequence[int], step: int, *, whole: bool
     for place in range(step + 1):
         yield _entering(run, output, contrast)
         if place < step:
-            token = torch.tensor([[ids[place]]], device=run.model.device)
+            token = torch.tensor([[ids[place]]], device=run.device)
             output = run.forward(token, hidden=contrast is not None)
 
 

@@ -68,14 +68,15 @@ class DecodingRun:
         check_room(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
         self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
-        self.generator = torch.Generator(model.device).manual_seed(request.seed)
-        self.dice: Dice = lambda rows: torch.rand(rows, generator=self.generator, device=model.device)
+        self.device = device = model.device  # which it looks for among its weights each time
+        self.generator = torch.Generator(device).manual_seed(request.seed)
+        self.dice: Dice = lambda rows: torch.rand(rows, generator=self.generator, device=device)
         """A number of [0, 1) for each row; a strategy with dice of its own for each text puts them here."""
         self.kept: KeptScores | None = None
         """Where the scores of its steps are left; None where nobody will ask for them."""
         self.results: list[Written] = []
         self.stopped = False
-        self.figures = Figures(model.device, self.opening.length, 1 if self.beams > 1 else self.sequences)
+        self.figures = Figures(device, self.opening.length, 1 if self.beams > 1 else self.sequences)
         self.scribe = Scribe(model, self.stopping, self.figures, self.text, self.judge)
 
     @property
@@ -131,7 +132,7 @@ class DecodingRun:
         return RunStarted(
             strategy=self.strategy.name,
             model=self.model.name,
-            device=str(self.model.device),
+            device=str(self.device),
             dtype=self.model.weights,
             cache=self.backend.name,
             seed=self.request.seed,
@@ -151,7 +152,7 @@ class DecodingRun:
         What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted.
         """
         begun = time.perf_counter()
-        device = self.model.device
+        device = self.device
         if self.opening.perceived is not None:
             self.forward.perceive(self.opening.perceived)
         elif self.model.is_encoder_decoder:

@@ -76,5 +76,5 @@ def _as_read_by(model: LoadedModel, given: Given) -> Given:
 def _compared(step: int, reading: Reading, bits: float) -> TokenCompared:
     return TokenCompared(
         step, reading.token, math.exp(reading.raw_log_probability), reading.raw_log_probability, reading.rank,
-        reading.entropy, bits, reading.alternatives,
+        reading.entropy, bits, reading.look.alternatives(),
     )  # fmt: skip

@@ -101,7 +101,7 @@ def decode_single(run: DecodingRun, picker: Picker, contrast: Contrast | None = 
     """Pick a token for every sequence, step by step, until all have ended."""
     rows = run.sequences
     tracks = [run.scribe.track(number) for number in range(rows)]
-    ids = growing_ids(run.start_ids, rows, run.model.device)
+    ids = growing_ids(run.start_ids, rows, run.device)
     funnel = Contrasted(run.funnel, contrast) if contrast else run.funnel
     writer = Writer(run, tracks, funnel.headings, picker.method)
     try:

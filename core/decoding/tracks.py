@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from core.decoding.figures import Figures
 from core.decoding.observe import Reading
 from core.decoding.stopping import Stop, Stopping
 from core.events import Event, LayerChoice, Method, Origin, SequenceFinished, TokenChosen
+from core.events.open_twins import open_twin
 from core.models.model import LoadedModel
 from core.models.text import Pieces, TextStream
 
@@ -30,8 +32,7 @@ class Track:
         return "".join(self.texts)
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A token that was appended to its sequence: its place there, the text it completed, the time it took."""
 
     step: int
@@ -97,15 +98,22 @@ def token_event(
     layer_choice: LayerChoice | None = None, origin: Origin = "target", seconds: float = 0.0,
 ) -> TokenChosen:  # fmt: skip
     """One token of a text as an event. `seconds`: what reading it took, beside the note's."""
-    return TokenChosen(
-        step=note.step, sequence=sequence, id=note.token, piece=pieces[note.token], text=note.text,
-        raw_probability=math.exp(reading.raw_log_probability), probability=math.exp(reading.log_probability),
-        raw_log_probability=reading.raw_log_probability, log_probability=reading.log_probability,
-        rank=reading.rank, entropy=reading.entropy, seconds=note.seconds + seconds,
-        alternatives=reading.alternatives, funnel=reading.funnel, method=method, layer_choice=layer_choice,
-        special=note.token in pieces.special, origin=origin, final_rank=reading.final_rank,
-        varentropy=reading.varentropy,
-    )  # fmt: skip
+    made = _Open()
+    made.step, made.sequence, made.id = note.step, sequence, note.token
+    made.piece, made.text, made.special = pieces[note.token], note.text, note.token in pieces.special
+    made.raw_probability, made.probability = math.exp(reading.raw_log_probability), math.exp(reading.log_probability)
+    made.raw_log_probability, made.log_probability = reading.raw_log_probability, reading.log_probability
+    made.rank, made.final_rank = reading.rank, reading.final_rank
+    made.entropy, made.varentropy = reading.entropy, reading.varentropy
+    made.method, made.origin, made.layer_choice = method, origin, layer_choice
+    made.seconds = note.seconds + seconds
+    made.unread = reading.look
+    made.__class__ = TokenChosen
+    closed: TokenChosen = made
+    return closed
+
+
+_Open = open_twin(TokenChosen)
 
 
 def stopped(track: Track, stop: Stop) -> SequenceFinished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from core.decoding.look import Look
 from core.decoding.observe import Reading
 
 if TYPE_CHECKING:
@@ -21,11 +22,13 @@ def with_details(
     `scores`: before the first stage and after each, [B, V]; `row`: whose reading it is; `witnesses`: of the last
     stages, one each.
     """
-    if not reading.funnel:
+    look = reading.look
+    if not isinstance(look, Look):
         return reading
-    for place, witness in enumerate(witnesses, len(reading.funnel) - len(witnesses)):
-        if witness is not None:
-            told = witness(row, scores[place - 1][row], scores[place][row], reading.token)
-            # To make stage and reading once more would take longer than most of what is told.
-            object.__setattr__(reading.funnel[place], "detail", told)
+    if any(witnesses):
+        look.tellings = tuple(
+            (place, witness(row, scores[place - 1][row], scores[place][row], reading.token))
+            for place, witness in enumerate(witnesses, len(scores) - len(witnesses))
+            if witness is not None
+        )
     return reading

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import torch
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.decoding.figures import is_measured
 from core.decoding.funnel import Heading
 from core.decoding.kept import Entering
-from core.decoding.observe import read_step
+from core.decoding.observe import read_steps
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Note, Track
 from core.decoding.witnesses import with_details
 from core.events import Event, LayerChoice, Method
 
 if TYPE_CHECKING:
+    import torch
+
     from core.processors.base import Witness
 
 _PAIR = 2
@@ -31,8 +30,7 @@ _QUICK = 0.008
 """Seconds of a step that may wait for the next one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """A step that was written and has still to be shown."""
 
     number: int
@@ -95,9 +93,8 @@ class Writer:
         if not waiting:
             return
         run, begun = self._run, time.perf_counter()
-        scores = [torch.cat(parts) for parts in zip(*(step.scores for step in waiting), strict=True)]
-        chosen = torch.cat([step.chosen for step in waiting])
-        readings = read_step(scores, chosen, run.request.top_n, self._names, run.model.pieces)
+        scores, chosen = [step.scores for step in waiting], [step.chosen for step in waiting]
+        readings = read_steps(scores, chosen, run.request.top_n, self._names, run.model.pieces)
         share = (time.perf_counter() - begun) / len(waiting)
         for place, step in enumerate(waiting):
             for row, track, note in step.notes:

@@ -1,10 +1,10 @@
 """One token of a text: why it was chosen, among which others, and what a second model holds of it."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from core.events.run import Event
-from core.events.stages import Stage
+from core.events.stages import Stage, StageDetail
 
 Method = Literal["greedy", "sampled", "contrastive", "dola", "dola_sampled", "beam", "scored"]
 """How a token was picked; `scored`: not at all, it stands in a text that was given."""
@@ -42,8 +42,46 @@ class LayerChoice:
     """(candidate layer, Jensen–Shannon divergence from the final layer)."""
 
 
+class Unread(Protocol):
+    """The figures of a step, of which its alternatives and its funnel are made once somebody reads them."""
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """As `TokenChosen` has them."""
+
+    def funnel(self) -> tuple[Stage, ...]:
+        """As `TokenChosen` has it."""
+
+    def details(self) -> tuple[StageDetail, ...]:
+        """Those of the funnel's stages."""
+
+
+class _Unfolding(Event):
+    """Its alternatives and its funnel may be left to be made when they are read first: most steps of a run are never
+    looked at so closely, and to make them of every step takes a tenth of a small model's time."""
+
+    __slots__ = ("unread",)
+    unread: Unread | None
+    """Of which they are going to be made; no field of the event."""
+
+    if not TYPE_CHECKING:  # fields are known by their declaration; this is called where one was not set
+
+        def __getattr__(self, name):
+            if name == "unread":
+                return None
+            if name not in _UNFOLDED:
+                raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
+            if (unread := self.unread) is not None:
+                for field in _UNFOLDED:
+                    object.__setattr__(self, field, getattr(unread, field)())
+                object.__setattr__(self, "unread", None)  # last: another thread may have come here meanwhile
+            return object.__getattribute__(self, name)
+
+
+_UNFOLDED = ("alternatives", "funnel")
+
+
 @dataclass(frozen=True, slots=True)
-class TokenChosen(Event):
+class TokenChosen(_Unfolding):
     """A token was decided for one sequence."""
 
     step: int
@@ -78,6 +116,13 @@ class TokenChosen(Event):
     varentropy: float | None = None
     """Σ p (−ln p − H)² of the model's own distribution, in nats²: how unevenly surprise is spread. None in files from
     before it was told, and for the tokens of a beam."""
+
+    @property
+    def details(self) -> tuple[StageDetail, ...]:
+        """What stages with a picture of their own tell, in their order; the rest of the funnel need not be made."""
+        if self.unread is not None:
+            return self.unread.details()
+        return tuple([stage.detail for stage in self.funnel if stage.detail is not None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
-from ctypes import POINTER, c_int64, c_void_p
+from ctypes import POINTER, c_double, c_int64, c_void_p
 from pathlib import Path
 
 from core.native.description import Beside, Matrix, Model, Norm, Pass
@@ -12,7 +12,7 @@ from core.native.place import is_ours, place
 
 log = logging.getLogger(__name__)
 
-VERSION = 7
+VERSION = 8
 """Of the functions below; a library that says otherwise is not used."""
 
 
@@ -52,6 +52,7 @@ class Library:
         self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
         for nothing in (self._norm, self._choices):
             nothing.restype = None
+        self.samplers = Samplers(loaded)
 
     def step(self, model: Model, a_pass: Pass) -> None:
         """Go through the model: logits are written, and keys and values gain the tokens."""
@@ -90,6 +91,49 @@ class Library:
         """First choice, its probability, that of the chosen token and its rank, float32 [rows, 4]; of float32 scores
         [rows, vocabulary] and int64 tokens [rows]."""
         self._choices(scores, *shape, chosen, found)
+
+
+class Samplers:
+    """What samplers ask of scores: `source/samplers.h`."""
+
+    def __init__(self, loaded: ctypes.CDLL) -> None:
+        self._spread, self._likely = loaded.tokenscope_spread, loaded.tokenscope_likely
+        self._parts, self._passages = loaded.tokenscope_parts, loaded.tokenscope_passages
+        self._cut = loaded.tokenscope_cut
+        self._cut.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
+        self._spread.argtypes = (c_void_p, c_int64, c_int64, c_void_p)
+        self._likely.argtypes = (c_void_p, c_int64, c_double, c_int64, c_void_p, c_void_p)
+        self._parts.argtypes = (c_void_p, c_int64, c_double, c_double, c_int64, c_void_p)
+        self._passages.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p)
+        self._spread.restype = self._cut.restype = self._parts.restype = None
+        self._likely.restype = self._passages.restype = c_int64
+
+    def spread(self, scores: int, rows: int, vocabulary: int, found: int) -> None:
+        """Greatest, least, log of the sum of exponentials, entropy in nats, count and deviation of the finite ones of
+        each row, float64 [rows, 6] of float32 scores [rows, vocabulary]."""
+        self._spread(scores, rows, vocabulary, found)
+
+    def cut(self, scores: int, rows: int, vocabulary: int, floors: int, found: int) -> None:
+        """float32 scores [rows, vocabulary], those below their row's of float32 floors [rows] at -inf."""
+        self._cut(scores, rows, vocabulary, floors, found)
+
+    def likely(self, scores: int, vocabulary: int, threshold: float, most: int, tokens: int, found: int) -> int:
+        """int64 tokens and float32 shares of those at least so likely, `most` at the most, the likeliest first; how
+        many there are. `scores`: float32 [vocabulary]."""
+        count = int(self._likely(scores, vocabulary, threshold, most, tokens, found))
+        _check(count < 0)
+        return count
+
+    def parts(self, scores: int, vocabulary: int, ends: tuple[float, float], parts: int, found: int) -> None:
+        """int64 [parts]: how many of the finite ones of float32 scores [vocabulary] stand in each equal part between
+        the two `ends`."""
+        self._parts(scores, vocabulary, *ends, parts, found)
+
+    def passages(self, text: int, count: int, breaks: int, lengths: tuple[int, int], found: int) -> int:
+        """int64 (place, length) of each earlier passage with which int64 `text` [count] ends, of the least length or
+        more and followed to the longest; how many there are, or -1 where int8 `breaks` by token does not say (less
+        than 0) whether one ends a passage."""
+        return int(self._passages(text, count, breaks, *lengths, found))
 
 
 def _check(failed: int) -> None:

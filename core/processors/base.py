@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
     Dice = Callable[[int], torch.Tensor]
-    Witness = Callable[[int, torch.Tensor, torch.Tensor, int], StageDetail | None]
-    """(row, its scores [V] before and behind the stage, chosen token) → what a picture of the step needs. It has kept
-    what it tells of: the stage itself has gone on to later steps by then."""
+    Telling = Callable[[], StageDetail | None]
+    """What a picture of a step needs, made when somebody looks, by any thread: it holds figures and no scores."""
+    Witness = Callable[[int, torch.Tensor, torch.Tensor, int], Telling]
+    """(row, its scores [V] before and behind the stage, chosen token) → who tells of the step. It has kept what it
+    tells of: the stage itself has gone on to later steps by then."""
 
 Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
@@ -170,6 +172,10 @@ def library() -> Any:
     from transformers.generation import logits_process  # heavy, and only a run needs it
 
     return logits_process
+
+
+def tells_nothing() -> None:
+    """A `Telling` of a step of which there is nothing to tell."""
 
 
 def not_one(value: float) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.parameter import Parameter
 from core.processors.base import TOLD, Context, Processor
+from core.processors.measures import added, passages
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ class _Breaks:
         self._pieces = pieces
         self._told = np.full(vocabulary, _UNASKED, np.int8)
         """By token: 1 where it does, 0 where not."""
+        self.place = int(self._told.ctypes.data)
+        """Where that lies in memory."""
 
     def of(self, text: np.ndarray) -> np.ndarray:
         """[T] of tokens [T]."""
@@ -116,26 +120,38 @@ class Dry:
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with the penalties of the texts `ids` [B, T] taken off."""
-        self._matches = [self._search(ids[row]) for row in range(len(ids))]
-        if any(self._matches):
-            scores = scores.clone()
-        for row, matches in enumerate(self._matches):
-            if matches:
-                scores[row, list(matches)] -= scores.new_tensor([match.penalty for match in matches.values()])
-        return scores
+        self._matches = [self._search(ids, row) for row in range(len(ids))]
+        return added(
+            scores,
+            {
+                row: {token: -match.penalty for token, match in matches.items()}
+                for row, matches in enumerate(self._matches)
+            },
+        )
 
-    def _search(self, row: torch.Tensor) -> dict[int, Match]:
-        """By token, for those that lose something."""
-        text = row[-self._window :].cpu().numpy()  # [-0:] is all of it
+    def _search(self, ids: torch.Tensor, row: int) -> dict[int, Match]:
+        """By token, for those that lose something in one of the texts [B, T]."""
+        window = min(self._window or ids.shape[1], ids.shape[1])
+        pairs = list(self._passages(ids, row, window))
         found: dict[int, Match] = {}
-        for place, length in repeated(text, self._known.of(text), self._longest):
-            if length < self._allowed:
-                continue
-            token, back = int(text[place]), len(text) - place
+        if not pairs:
+            return found
+        tokens = ids[row, ids.shape[1] - window :][[place for place, _ in pairs]].tolist()
+        for token, (place, length) in zip(tokens, pairs, strict=True):
+            back = window - place
             known = found.get(token)
             if known is None or (length, -back) > (known.length, -known.back):
                 found[token] = Match(length, back, self._penalty(length))
         return found
+
+    def _passages(self, ids: torch.Tensor, row: int, window: int) -> Iterable[tuple[int, int]]:
+        """Of the end of one of the texts [B, T], of the allowed length or more."""
+        quick = passages(ids, row, window, self._known.place, (self._allowed, self._longest))
+        if quick is not None:
+            return quick
+        text = ids[row, ids.shape[1] - window :].cpu().numpy()
+        pairs = repeated(text, self._known.of(text), self._longest)
+        return ((place, length) for place, length in pairs if length >= self._allowed)
 
     def _penalty(self, length: int) -> float:
         """Never infinite: what is the only token left is chosen all the same."""
@@ -144,15 +160,15 @@ class Dry:
     def witness(self) -> Witness:
         """Of the passages found at this step."""
         matches, pieces = self._matches, self._model.pieces
+        return lambda row, before, after, chosen: partial(_told, matches[row], pieces)
 
-        from core.events import Repeat, Repeats, StageDetail  # made when something runs
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
-            heaviest = sorted(matches[row].items(), key=lambda item: (-item[1].length, item[1].back))
-            told = (Repeat(token, pieces[token], m.back, m.length, m.penalty) for token, m in heaviest[:TOLD])
-            return StageDetail(repeats=Repeats(tuple(told), len(heaviest)))
+def _told(matches: dict[int, Match], pieces: Spelling) -> StageDetail:
+    from core.events import Repeat, Repeats, StageDetail  # made when something runs
 
-        return tell
+    heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].back))
+    told = (Repeat(token, pieces[token], m.back, m.length, m.penalty) for token, m in heaviest[:TOLD])
+    return StageDetail(repeats=Repeats(tuple(told), len(heaviest)))
 
 
 def make(value: float, context: Context) -> Dry:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, given
+from core.processors.measures import entropies
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -31,20 +33,11 @@ COLDEST = 1e-30
 """Below this the likeliest token is as certain, and a division by it is no number any more."""
 
 
-def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float) -> torch.Tensor:
-    """The temperature of each row [B, 1] of scores [B, V]: low + (high − low) · (H / ln n)^exponent, H the entropy in
+def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float) -> list[float]:
+    """The temperature of each row of scores [B, V]: low + (high − low) · (H / ln n)^exponent, H the entropy in
     nats, n how many tokens are left (KoboldCpp, text-generation-webui)."""
-    import torch
-
-    entropies = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
-    shares = [min(entropy / math.log(left), 1.0) for entropy, left in zip(entropies, _left(scores), strict=True)]
-    return scores.new_tensor([[max(low + (high - low) * share**exponent, COLDEST)] for share in shares])
-
-
-def _left(scores: torch.Tensor) -> list[int]:
-    """How many tokens of each row are left, 2 at least."""
-    struck: list[int] = scores.isneginf().sum(-1).tolist()
-    return [max(scores.shape[-1] - count, 2) for count in struck]
+    shares = [min(entropy / math.log(max(left, 2)), 1.0) for entropy, left in entropies(scores)]
+    return [max(low + (high - low) * share**exponent, COLDEST) for share in shares]
 
 
 class ByEntropy:
@@ -52,24 +45,23 @@ class ByEntropy:
 
     def __init__(self, low: float, high: float, exponent: float) -> None:
         self._low, self._high, self._exponent = low, high, exponent
-        self._heat: torch.Tensor | None = None
+        self._heat: list[float] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V], each row at its temperature."""
-        self._heat = temperatures(scores, self._low, self._high, self._exponent)
-        return scores / self._heat
+        heat = self._heat = temperatures(scores, self._low, self._high, self._exponent)
+        return scores / (heat[0] if len(heat) == 1 else scores.new_tensor(heat)[:, None])
 
     def witness(self) -> Witness:
         """Of the temperatures of this step."""
-        heat = self._heat
+        heat, low, high = self._heat, self._low, self._high
+        return lambda row, before, after, chosen: partial(_told, heat[row], low, high)
 
-        from core.events import StageDetail, StepTemperature  # made when something runs
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
-            assert heat is not None
-            return StageDetail(heat=StepTemperature(heat.tolist()[row][0], self._low, self._high))
+def _told(heat: float, low: float, high: float) -> StageDetail:
+    from core.events import StageDetail, StepTemperature  # made when something runs
 
-        return tell
+    return StageDetail(heat=StepTemperature(heat, low, high))
 
 
 def make(value: float, context: Context) -> ByEntropy:

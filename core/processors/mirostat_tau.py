@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
+from core.processors.measures import cut_below, log_sums, of_tokens
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ ETA = Parameter(
 )  # fmt: skip
 
 
+_BIT = math.log(2)
+"""In nats."""
+
+
 class Mirostat:
     """μ of every text, and the surprise of every token at the step before (Basu et al. 2021, Algorithm 2).
 
@@ -31,37 +37,48 @@ class Mirostat:
 
     def __init__(self, tau: float, eta: float) -> None:
         self.tau, self.eta = tau, eta
-        self.mu: torch.Tensor | None = None
-        self._surprise: torch.Tensor | None = None
+        self.mu: list[float] = []
+        """Of each text, in bits."""
+        self._before: tuple[torch.Tensor, list[float]] | None = None
+        """The scores [B, V] of the step before, and the log of the sum of each row's exponentials."""
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with what surprises more than μ at −∞; `ids` [B, T] end with what was drawn last."""
-        if self.mu is None:
-            self.mu = scores.new_full((scores.shape[0], 1), 2 * self.tau)
-        elif self._surprise is not None:
-            self.mu = self.mu - self.eta * (self._surprise.gather(-1, ids[:, -1:]) - self.tau)
-        surprise = scores.log_softmax(-1) / -math.log(2)
-        self._surprise = surprise
-        least = surprise.amin(-1, keepdim=True)
-        return scores.masked_fill(surprise > self.mu.maximum(least), -float("inf"))
+        if self._before is None:
+            self.mu = [2 * self.tau] * len(scores)
+        else:
+            drawn = zip(self.mu, _surprises(*self._before, ids[:, -1]), strict=True)
+            self.mu = [mu - self.eta * (surprise - self.tau) for mu, surprise in drawn]
+        found = log_sums(scores)
+        self._before = scores, [whole for _, whole in found]
+        floors = [min(whole - _BIT * mu, best) for mu, (best, whole) in zip(self.mu, found, strict=True)]
+        return cut_below(scores, floors)
 
     def witness(self) -> Witness:
         """Of μ and the surprises of this step."""
-        limit, surprise = self.mu, self._surprise
-
-        from core.events import StageDetail, SurpriseAim  # made when something runs
-
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
-            assert limit is not None
-            assert surprise is not None
-            return StageDetail(aim=SurpriseAim(self.tau, limit.tolist()[row][0], float(surprise[row, chosen])))
-
-        return tell
+        limits = self.mu
+        assert self._before is not None
+        _, sums = self._before
+        return lambda row, before, after, chosen: partial(
+            _told, self.tau, limits[row], (sums[row] - before[chosen].item()) / _BIT
+        )
 
     def follow(self, rows: torch.Tensor) -> None:
         """Row i was row `rows[i]`."""
-        if self.mu is not None and self._surprise is not None:
-            self.mu, self._surprise = self.mu[rows], self._surprise[rows]
+        if self._before is not None:
+            (scores, sums), places = self._before, rows.tolist()
+            self.mu, self._before = [self.mu[row] for row in places], (scores[rows], [sums[row] for row in places])
+
+
+def _told(tau: float, limit: float, surprise: float) -> StageDetail:
+    from core.events import StageDetail, SurpriseAim  # made when something runs
+
+    return StageDetail(aim=SurpriseAim(tau, limit, surprise))
+
+
+def _surprises(scores: torch.Tensor, sums: list[float], tokens: torch.Tensor) -> list[float]:
+    """In bits, of one token [B] for each row of scores [B, V]."""
+    return [(whole - score) / _BIT for whole, score in zip(sums, of_tokens(scores, tokens), strict=True)]
 
 
 def make(value: float, context: Context) -> Mirostat:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from transformers import SynthIDTextWatermarkLogitsProcessor
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
-    from core.events import StageDetail
     from core.parameter import Settings
     from core.processors.base import Witness
     from core.watermarks import SynthSigns
@@ -88,10 +88,9 @@ class Tournament:
 
         from core.events import StageDetail  # made when something runs
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
-            return StageDetail(sign=self._signs.of(texts[row], chosen, repeated[row]))
-
-        return tell
+        return lambda row, before, after, chosen: partial(
+            StageDetail, sign=self._signs.of(texts[row], chosen, repeated[row])
+        )
 
     def follow(self, rows: torch.Tensor) -> None:
         """Row i was row `rows[i]`."""

@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor
+from core.processors.base import Context, Processor, tells_nothing
+from core.processors.measures import counts, cut_below, deviations
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Witness
+    from core.processors.base import Telling, Witness
 
 
 PARTS = 32
 """Of the histogram that a picture shows."""
-
-
-def _deviation(scores: torch.Tensor) -> torch.Tensor:
-    """σ [B, 1] of the finite ones of scores [B, V]: at once where all are, which is nearly always."""
-    deviation = scores.std(-1, correction=0, keepdim=True)
-    if all(math.isfinite(one) for (one,) in deviation.tolist()):
-        return deviation
-    finite = scores.isfinite()
-    count = finite.sum(-1, keepdim=True).clamp(min=1)
-    mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
-    return ((scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count).sqrt()
-
-
-def _counts(scores: torch.Tensor, lowest: float, highest: float) -> tuple[int, ...]:
-    """How many of the scores [n] stand in each of PARTS equal parts of their range; NumPy counts small whole numbers in
-    a third of the time that torch takes for a histogram."""
-    import numpy as np
-
-    width = highest - lowest or 1.0
-    parts = (scores.float().cpu().numpy() - lowest) * (PARTS / width)
-    counts = np.bincount(parts.astype(np.uint8), minlength=PARTS + 1).tolist()
-    return (*counts[: PARTS - 1], counts[PARTS - 1] + counts[PARTS])  # the highest is the last part's
 
 
 class WithinSigma:
@@ -47,34 +27,38 @@ class WithinSigma:
 
     def __init__(self, width: float) -> None:
         self._width = width
-        self._best: torch.Tensor | None = None
-        self._deviation: torch.Tensor | None = None
+        self._found: list[tuple[float, float, float | None]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] without those too far below the best."""
-        self._best, self._deviation = scores.amax(-1, keepdim=True), _deviation(scores)
-        return scores.masked_fill(scores < self._best - self._width * self._deviation, -float("inf"))
+        self._found = deviations(scores)
+        return cut_below(scores, [best - self._width * deviation for best, deviation, _ in self._found])
 
     def witness(self) -> Witness:
         """Of the scores at this step."""
-        best, deviation = self._best, self._deviation
+        found = self._found
 
-        from core.events import ScoreSpread, StageDetail  # made when something runs
-
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail | None:
-            assert best is not None
-            assert deviation is not None
-            top, spread = best.tolist()[row][0], deviation.tolist()[row][0]
-            if not math.isfinite(top):
-                return None
-            known, lowest = before, float(before.amin())
-            if not math.isfinite(lowest):
-                known = before[before.isfinite()]
-                lowest = float(known.amin())
-            floor = top - self._width * spread
-            return StageDetail(spread=ScoreSpread(top, spread, floor, lowest, _counts(known, lowest, top)))
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> Telling:
+            best, deviation, known = found[row]
+            if not math.isfinite(best):
+                return tells_nothing
+            lowest = _lowest(before) if known is None else known
+            floor, parts = best - self._width * deviation, counts(before, lowest, best, PARTS)
+            return partial(_told, best, deviation, floor, lowest, parts)
 
         return tell
+
+
+def _told(best: float, deviation: float, floor: float, lowest: float, parts: tuple[int, ...]) -> StageDetail:
+    from core.events import ScoreSpread, StageDetail  # made when something runs
+
+    return StageDetail(spread=ScoreSpread(best, deviation, floor, lowest, parts))
+
+
+def _lowest(row: torch.Tensor) -> float:
+    """Of the finite ones of scores [V]."""
+    lowest = float(row.amin())
+    return lowest if math.isfinite(lowest) else float(row[row.isfinite()].amin())
 
 
 def make(value: float, context: Context) -> WithinSigma:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
@@ -11,7 +12,6 @@ from resources.language import mark
 if TYPE_CHECKING:
     import torch
 
-    from core.events import StageDetail
     from core.parameter import Settings
     from core.processors.base import Witness
     from core.watermarks import GreenSigns
@@ -70,10 +70,7 @@ class GreenList:
 
         from core.events import StageDetail  # made when something runs
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
-            return StageDetail(sign=self._signs.of(texts[row], chosen, False))
-
-        return tell
+        return lambda row, before, after, chosen: partial(StageDetail, sign=self._signs.of(texts[row], chosen, False))
 
 
 def make(value: float, context: Context) -> GreenList:

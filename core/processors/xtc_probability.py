@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import TOLD, Context, Processor
+from core.processors.measures import Likely, added, likely
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Witness
+    from core.processors.base import Spelling, Telling, Witness
 
 THRESHOLD = Parameter(
     "xtc_threshold", mark("XTC threshold"), "float", 0.1,
@@ -22,18 +24,11 @@ THRESHOLD = Parameter(
 )  # fmt: skip
 
 
-def above_threshold(shares: torch.Tensor, threshold: float) -> list[list[int]]:
-    """Tokens of each row of probabilities [B, V] that XTC would take away: of those with p ≥ threshold all but the
-    least likely one, of several as unlikely all but the first."""
-    most = int(min(1 / threshold + 1, shares.shape[-1]))  # more have no room beside each other
-    top = shares.topk(most)
-    return [_but_the_least(*row, threshold) for row in zip(top.indices.tolist(), top.values.tolist(), strict=True)]
-
-
-def _but_the_least(tokens: list[int], shares: list[float], threshold: float) -> list[int]:
-    high = [(share, token) for token, share in zip(tokens, shares, strict=True) if share >= threshold]
-    least = min(high, default=None)
-    return [pair[1] for pair in high if pair != least]
+def above_threshold(found: Likely) -> list[int]:
+    """Tokens that XTC would take away of all those with p ≥ threshold: all but the least likely one, of several as
+    unlikely all but the first."""
+    least = min(zip(found.shares, found.tokens, strict=True), default=None)
+    return [token for share, token in zip(found.shares, found.tokens, strict=True) if (share, token) != least]
 
 
 class TopsOut:
@@ -44,25 +39,27 @@ class TopsOut:
         self._chance, self._context = chance, context
         self._threshold = float(context.options.get(THRESHOLD.name, THRESHOLD.default))
         self._ends = set() if context.eos is None else set(context.eos.tolist())
-        self._dice: torch.Tensor | None = None
+        self._dice: list[float] = []
+        self._likely: dict[int, Likely] = {}
+        """By row, of those for which the die fell."""
+        self._taken: dict[int, list[int]] = {}
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with what was taken away at −∞; a die for each row."""
-        self._dice = self._context.dice(scores.shape[0])
-        struck = [row for row, die in enumerate(self._dice.tolist()) if die < self._chance]
-        if not struck:
+        self._dice, self._likely, self._taken = self._context.dice(len(scores)).tolist(), {}, {}
+        for row, die in enumerate(self._dice):
+            if die < self._chance:
+                self._strike(scores, row)
+        if not self._taken:
             return scores
-        entering = scores if len(struck) == len(scores) else scores[struck]
-        taken = {
-            row: removed
-            for row, removed in zip(struck, above_threshold(entering.softmax(-1), self._threshold), strict=True)
-            if removed and not self._is_spared(removed)
-        }
-        if taken:
-            scores = scores.clone()
-        for row, removed in taken.items():
-            scores[row, removed] = -float("inf")
-        return scores
+        return added(scores, {row: dict.fromkeys(removed, -math.inf) for row, removed in self._taken.items()})
+
+    def _strike(self, scores: torch.Tensor, row: int) -> None:
+        most = int(min(1 / self._threshold + 1, scores.shape[-1]))  # more have no room beside each other
+        found = self._likely[row] = likely(scores, self._threshold, most, row)
+        removed = above_threshold(found)
+        if removed and not self._is_spared(removed):
+            self._taken[row] = removed
 
     def _is_spared(self, removed: list[int]) -> bool:
         pieces = self._context.model.pieces
@@ -70,23 +67,25 @@ class TopsOut:
 
     def witness(self) -> Witness:
         """Of the die that was thrown for this step."""
-        dice, pieces = self._dice, self._context.model.pieces
+        dice, known, taken, pieces = self._dice, self._likely, self._taken, self._context.model.pieces
 
-        from core.events import Likely, StageDetail, TopCut  # made when something runs
+        chance, threshold = self._chance, self._threshold
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail:
-            assert dice is not None
-            shares = before.softmax(-1)
-            top = shares.topk(min(TOLD, len(shares)))
-            pairs = [pair for pair in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-                     if pair[1] >= self._threshold]  # fmt: skip
-            count = len(pairs) if len(pairs) < TOLD else int((shares >= self._threshold).sum())
-            likely = tuple(Likely(token, pieces[token], share) for token, share in pairs)
-            removed = count - 1 if count > 1 and math.isinf(float(after[likely[0].id])) else 0
-            told = TopCut(self._chance, dice.tolist()[row], self._threshold, likely, count, removed)
-            return StageDetail(top_cut=told)
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> Telling:
+            found = known.get(row) or likely(before[None], threshold, TOLD)
+            return partial(_told, (chance, dice[row], threshold), found, len(taken.get(row, ())), pieces)
 
         return tell
+
+
+def _told(numbers: tuple[float, float, float], found: Likely, removed: int, pieces: Spelling) -> StageDetail:
+    """`numbers`: chance, die and threshold."""
+    from core.events import Likely as Told  # made when something runs
+    from core.events import StageDetail, TopCut
+
+    pairs = zip(found.tokens[:TOLD], found.shares, strict=False)
+    told = tuple([Told(token, pieces[token], share) for token, share in pairs])
+    return StageDetail(top_cut=TopCut(*numbers, told, found.total, removed))
 
 
 def make(value: float, context: Context) -> TopsOut:

@@ -204,10 +204,10 @@ def test_a_model_that_forbids_tokens_itself() -> None:
         (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
         assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
         assert reading.varentropy == pytest.approx(3 / 16 * math.log(3) ** 2, abs=1e-6)  # of two: p q ln²(p / q)
-        assert [stage.survivors for stage in reading.funnel] == [2, 1][: len(scores)]
+        assert [stage.survivors for stage in reading.look.funnel()] == [2, 1][: len(scores)]
         assert reading.rank == 1
-    assert reading.funnel[1].mass == pytest.approx(0.75)
-    assert [item.probability for item in reading.alternatives] == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    assert reading.look.funnel()[1].mass == pytest.approx(0.75)
+    assert [item.probability for item in reading.look.alternatives()] == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
 def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figures() -> None:
@@ -217,7 +217,7 @@ def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figur
     struck[0, :2] = -math.inf
     struck[0, 2:] += torch.tensor([0.0, math.log(4.0), 0.0])  # 0.125, 0.25, 0.0625: shares of 0.4375
     (reading,) = read_step([logits, struck], torch.tensor([3]), 2, [Heading("bias", "bias", 1, "shift")], Pieces(None))
-    told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.alternatives]
+    told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.look.alternatives()]
     assert told == [
         (0, 1, pytest.approx(0.5), 0.0),
         (1, 2, pytest.approx(0.25), 0.0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ import core
 from core.caches.tensors import editing
 from core.caches.tensors.accounting import measure_storages
 from core.caches.tensors.layouts import roomy
-from core.decoding import observe
 from core.decoding.forward import products
 from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
@@ -35,7 +34,6 @@ from core.decoding.forward.forward import Forward
 from core.decoding.forward.lean import lean_llama
 from core.decoding.forward.products import GatedProduct, Product
 from core.decoding.forward.quick_step import QuickStep, quick_step
-from core.decoding.quick_reading import read_quickly
 from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
 from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
 from core.decoding.speculation.drafters.model import ModelDrafter
@@ -82,33 +80,6 @@ class Open:
 
     def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
         return 2
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where it is built for these tests, hardly optimised: in a second."""
-    path = tmp_path_factory.mktemp("built")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(path))
-        patch.delenv(place.SWITCH, raising=False)
-        patch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
-        assert core.quicken().state == "built"
-        yield path
-
-
-@pytest.fixture
-def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The built step, found by this test alone."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.delenv(place.SWITCH, raising=False)
-    monkeypatch.setattr(library, "_SHELF", library._Shelf())
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _nothing_stays() -> Iterator[None]:
-    before = library._SHELF
-    yield
-    library._SHELF = before
 
 
 @pytest.fixture(scope="module")
@@ -341,17 +312,6 @@ def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
     handle.remove()
     assert quick_step(tiny.shared("t5"), DynamicCache()) is None
     assert quick_step(tiny.make("gemma2"), DynamicCache()) is None  # its attention is capped
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("top_n", [0, 5])
-def test_readings_are_those_of_torch(top_n: int) -> None:
-    raw = 4 * torch.randn(3, 77, generator=torch.Generator().manual_seed(0))
-    fewer = (raw / 0.7).masked_fill(raw < 1.0, -torch.inf)
-    for scores in ([raw], [raw, raw / 0.7], [raw, raw / 0.7, fewer]):
-        chosen = scores[-1].argmax(-1)
-        mine = read_quickly(scores, chosen, top_n)
-        torch.testing.assert_close(torch.tensor(mine), torch.tensor(observe._read_by_torch(scores, chosen, top_n)))
 
 
 @pytest.mark.usefixtures("built")

@@ -298,7 +298,7 @@ def numbers(token: TokenChosen) -> list[tuple[str, str]]:
 def _of_stages(token: TokenChosen) -> list[tuple[str, str]]:
     """Figures that are those of this step alone: its temperature, how far it was from the surprise asked for."""
     rows, digits = [], depth.pick(1, 2, 4)
-    for detail in (stage.detail for stage in token.funnel if stage.detail is not None):
+    for detail in token.details:
         if detail.heat is not None:
             name = depth.pick(tr("Heat"), tr("Temperature"), tr("Temperature T"))
             rows.append((name, words.decimal(detail.heat.temperature, digits)))

@@ -20,8 +20,7 @@ _MOST = 3
 
 def repeats_of(token: TokenChosen | None) -> tuple[Repeat, ...]:
     """What a stage held back when it was chosen, for it would have repeated an earlier passage."""
-    stages = token.funnel if token is not None else ()
-    found = (stage.detail.repeats for stage in stages if stage.detail is not None)
+    found = (detail.repeats for detail in token.details) if token is not None else ()
     return next((repeats.found[:_MOST] for repeats in found if repeats is not None), ())
 
 

@@ -18,8 +18,7 @@ KEY = mark("━ shows the watermark   ┅ does not   ─ not counted")
 
 def sign_of(token: TokenChosen) -> WatermarkSign | None:
     """What it shows of the first watermark that was looked for; None where none was."""
-    details = (stage.detail for stage in token.funnel if stage.detail is not None)
-    return next((detail.sign for detail in details if detail.sign is not None), None)
+    return next((detail.sign for detail in token.details if detail.sign is not None), None)
 
 
 def paint_sign(painter: QPainter, bar: QRectF, sign: WatermarkSign | None, theme: Theme) -> None:

@@ -71,7 +71,7 @@ class Search:
         root = Node(0, None, 0, 0, 0.0, self._speller.start, tail=run.stopping.before)
         self._groups = [Group(number, settings, root, plan.banks) for number in range(plan.groups)]
         self._settings = settings
-        self._ids = torch.tensor([run.start_ids], device=run.model.device)
+        self._ids = torch.tensor([run.start_ids], device=run.device)
         self._number = 0
         self._overruled: list[Overruled] = []
         self._forbidden: list[tuple[int, float]] = []

@@ -79,14 +79,14 @@ class Speculation:
         """`make_asking` is called when the prompt has been read: who drafts in a round, and how long."""
         self.run, self.target, self.drafters, self.shape = run, target, drafters, shape
         self._make_asking = make_asking
-        self.text = Text(run.start_ids, run.model.device)
+        self.text = Text(run.start_ids, run.device)
         self.track = run.scribe.track(0)
         self.tally = Tally()
         self._rider = next((drafter for drafter in drafters if isinstance(drafter, Rider)), None)
         self._plain = 0
         """Plain steps so far."""
         self._dice = Dice(run.generator)
-        self._clock = clock_of(run.model.device)
+        self._clock = clock_of(run.device)
         self._method: Method = "sampled" if shape.samples else "greedy"
         self._writer = Writer(run, [self.track], target.names, self._method, target.funnel.witnesses)
 
@@ -265,7 +265,7 @@ class Speculation:
         self.run.check_scores(picked[-1], picked[0], len(self.track.ids))
         drafted: list[Origin] = ["draft"] * len(verdict.path)
         last: Origin = "bonus" if verdict.is_bonus else "correction"
-        chosen = torch.tensor(tokens, device=self.run.model.device)
+        chosen = torch.tensor(tokens, device=self.run.device)
         if self.run.kept is not None:
             for place in range(len(tokens)):
                 entering = Entering(picked[0][place : place + 1])

@@ -9,10 +9,10 @@ import torch
 
 from core.decoding.funnel import FunnelStage
 from core.decoding.speculation.tree import DraftTree
+from core.processors.base import tells_nothing
 
 if TYPE_CHECKING:
-    from core.events import StageDetail
-    from core.processors.base import Witness
+    from core.processors.base import Telling, Witness
 
 
 class NodeFunnel:
@@ -64,9 +64,9 @@ def _by_row(witnesses: Sequence[Witness | None]) -> Witness | None:
     if not any(witnesses):
         return None
 
-    def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> StageDetail | None:
+    def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> Telling:
         witness = witnesses[row]
-        return witness(0, before, after, chosen) if witness else None
+        return witness(0, before, after, chosen) if witness else tells_nothing
 
     return tell
 

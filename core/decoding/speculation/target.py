@@ -64,7 +64,7 @@ class Target:
 
     def score(self, text: Text, tree: DraftTree, rider: Rider | None = None) -> list[torch.Tensor]:
         """Scores behind every node, each [N, V]; a rider's rows ride along and are told their choices."""
-        ids = torch.tensor([tree.ids], device=self._run.model.device)
+        ids = torch.tensor([tree.ids], device=self._run.device)
         raw = self.passes.nodes(ids, tree.depths, tree.sees()) if rider is None else self._with(rider, text, tree)
         raw = self._run.repair(raw)
         scores = [raw] if self._guide is None else [raw, self._guide.nodes(raw, ids, tree)]
@@ -73,7 +73,7 @@ class Target:
     def _with(self, rider: Rider, text: Text, tree: DraftTree) -> torch.Tensor:
         """One pass over tree and riders; the tree's logits [N, V]."""
         riders, nodes = rider.ride(text), len(tree)
-        ids = torch.tensor([[*tree.ids, *riders.ids]], device=self._run.model.device)
+        ids = torch.tensor([[*tree.ids, *riders.ids]], device=self._run.device)
         sees = np.zeros((ids.shape[1], ids.shape[1]), dtype=np.bool_)
         sees[:nodes, :nodes], sees[nodes:, nodes:] = tree.sees(), riders.sees
         sees[nodes:, 0] = True

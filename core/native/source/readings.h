@@ -7,26 +7,46 @@
 #include "attention.h"
 #include "lanes.h"
 
-// log softmax of [count].
-inline void log_softmax(const float* from, long count, float* to) {
+// Adds up many floats: some at a time in lanes, those sums in a double.
+struct Total {
+    Lanes part = {};
+    double whole = 0;
+    long added = 0;
+
+    void add(Lanes more) {
+        part += more;
+        if (++added % 64 == 0) settle();
+    }
+
+    void settle() { whole += double(sum(part)), part = Lanes{}; }
+
+    double all() { return settle(), whole; }
+};
+
+// log softmax [count] of logits, and its exponentials; `shares` may be null.
+inline void log_softmax(const float* from, long count, float* to, float* shares) {
     const float most = greatest(from, count);
     Lanes sums = {};
     float total = 0;
     long i = 0;
-    for (; i + LANES <= count; i += LANES) sums += power(load(from + i) - all(most));
-    for (; i < count; ++i) total += power(from[i] - most);
-    const float less = most + std::log(total + sum(sums));
+    for (; i + LANES <= count; i += LANES) {
+        const Lanes parts = power(load(from + i) - all(most));
+        sums += parts;
+        if (shares != nullptr) store(shares + i, parts);
+    }
+    for (; i < count; ++i) {
+        const float part = power(from[i] - most);
+        total += part;
+        if (shares != nullptr) shares[i] = part;
+    }
+    total += sum(sums);
+    const float less = most + std::log(total), scale = 1.0f / total;
     for (i = 0; i < count; ++i) to[i] = from[i] - less;
-}
-
-inline void exp_all(const float* from, long count, float* to) {
-    long i = 0;
-    for (; i + LANES <= count; i += LANES) store(to + i, power(load(from + i)));
-    for (; i < count; ++i) to[i] = power(from[i]);
+    for (i = 0; i < count && shares != nullptr; ++i) shares[i] *= scale;
 }
 
 inline float above(const float* values, long count, float than) {
-    long found = 0;
+    int32_t found = 0;
     for (long i = 0; i < count; ++i) found += values[i] > than;
     return float(found);
 }
@@ -59,23 +79,40 @@ struct Step {
 
 struct Shares {
     std::vector<float> raw, final, probabilities, before, now;
-    std::vector<long> places;
+    std::vector<long> first, places;    // the likeliest by the model alone, and after a stage
 };
+
+// How many of a stage's scores are left, and what share of `before` and of the model's own shares they hold.
+inline void write_left(const float* scores, const float* before, const float* raw, long count, float* out) {
+    Total mass, raw_mass;
+    Whole alive = {};
+    long i = 0, left = 0;
+    for (; i + LANES <= count; i += LANES) {
+        const Whole lives = load(scores + i) != all(-INFINITY);     // -1 where it is
+        alive -= lives;
+        mass.add((Lanes)((Whole)load(before + i) & lives));
+        raw_mass.add((Lanes)((Whole)load(raw + i) & lives));
+    }
+    for (long lane = 0; lane < LANES; ++lane) left += alive[lane];
+    double more = 0, raw_more = 0;
+    for (; i < count; ++i)
+        if (scores[i] != -INFINITY) ++left, more += before[i], raw_more += raw[i];
+    out[0] = float(left), out[1] = float(mass.all() + more), out[2] = float(raw_mass.all() + raw_more);
+}
 
 inline float* write_stage(const Step& step, long stage, Shares& shares, float* out) {
     const float* scores = step.scores[stage + 1];
+    const long width = 3 + 2 * step.n;
+    if (stage > 0 && scores == step.scores[stage]) {    // it changed nothing
+        std::copy(out - width, out, out);
+        out[1] = 1.0f;
+        return out + width;
+    }
     shares.now.assign(scores, scores + step.vocabulary);
     softmax(shares.now.data(), step.vocabulary);
-    const float* before = stage == 0 ? shares.probabilities.data() : shares.before.data();
-    double mass = 0, raw_mass = 0;
-    long alive = 0;
-    for (long i = 0; i < step.vocabulary; ++i) {
-        const bool lives = scores[i] != -INFINITY;
-        alive += lives;
-        mass += lives ? before[i] : 0.0f;
-        raw_mass += lives ? shares.probabilities[i] : 0.0f;
-    }
-    *out++ = float(alive), *out++ = float(mass), *out++ = float(raw_mass);
+    const float* raw = shares.probabilities.data();
+    write_left(scores, stage == 0 ? raw : shares.before.data(), raw, step.vocabulary, out);
+    out += 3;
     top(shares.now.data(), step.vocabulary, step.n, shares.places);
     for (long place : shares.places) *out++ = float(place);
     for (long place : shares.places) *out++ = shares.now[place];
@@ -83,35 +120,52 @@ inline float* write_stage(const Step& step, long stage, Shares& shares, float* o
     return out;
 }
 
-inline void write_spread(const Step& step, const Shares& shares, float* out) {
-    double entropy = 0, spread = 0;  // the first is negative; NaN where a logit is -inf
-    for (long i = 0; i < step.vocabulary; ++i) entropy += double(shares.probabilities[i] * shares.raw[i]);
-    for (long i = 0; i < step.vocabulary; ++i) {
-        const float apart = shares.raw[i] - float(entropy);
-        spread += double(shares.probabilities[i] * apart * apart);
+// Of the last stage's likeliest: raw log-probability, and how many tokens are likelier by the model alone; -1 for those
+// that are among its own likeliest.
+inline float* write_brought_in(const Step& step, const Shares& shares, float* out) {
+    for (long place : shares.places) *out++ = shares.raw[place];
+    for (long place : shares.places) {
+        const bool known = std::find(shares.first.begin(), shares.first.end(), place) != shares.first.end();
+        *out++ = known ? -1.0f : above(shares.raw.data(), step.vocabulary, shares.raw[place]);
     }
-    out[0] = float(entropy), out[1] = float(spread);
+    return out;
 }
 
-// One row of figures, in the order that `read_step` takes them apart; where it ends.
+// Negative entropy and varentropy; NaN where a logit is -inf.
+inline void write_spread(const Shares& shares, long count, float* out) {
+    const float *raw = shares.raw.data(), *probabilities = shares.probabilities.data();
+    const long whole = count / LANES * LANES;
+    Total entropy, spread;
+    double more = 0;
+    for (long i = 0; i < whole; i += LANES) entropy.add(load(probabilities + i) * load(raw + i));
+    for (long i = whole; i < count; ++i) more += probabilities[i] * raw[i];
+    out[0] = float(entropy.all() + more), more = 0;
+    for (long i = 0; i < whole; i += LANES) {
+        const Lanes apart = load(raw + i) - all(out[0]);
+        spread.add(load(probabilities + i) * apart * apart);
+    }
+    for (long i = whole; i < count; ++i) more += probabilities[i] * (raw[i] - out[0]) * (raw[i] - out[0]);
+    out[1] = float(spread.all() + more);
+}
+
+// One row of figures, as core/decoding/look.py takes them apart; where it ends.
 inline float* write_step(const Step& step, Shares& shares, float* out) {
     const long count = step.vocabulary;
     shares.raw.resize(count), shares.final.resize(count), shares.probabilities.resize(count);
-    log_softmax(step.scores[0], count, shares.raw.data());
-    exp_all(shares.raw.data(), count, shares.probabilities.data());
+    log_softmax(step.scores[0], count, shares.raw.data(), shares.probabilities.data());
     const bool processed = step.stages > 0;
-    if (processed) log_softmax(step.scores[step.stages], count, shares.final.data());
+    if (processed) log_softmax(step.scores[step.stages], count, shares.final.data(), nullptr);
     const std::vector<float>& final = processed ? shares.final : shares.raw;
     out[0] = shares.raw[step.chosen], out[1] = final[step.chosen];
     out[2] = above(shares.raw.data(), count, out[0]), out[3] = processed ? above(final.data(), count, out[1]) : out[2];
-    write_spread(step, shares, out + 4);
+    write_spread(shares, count, out + 4);
     out[6] = float(step.chosen), out += 7;
     if (step.n == 0) return out;
-    top(shares.raw.data(), count, step.n, shares.places);
-    for (long place : shares.places) *out++ = float(place);
-    for (long place : shares.places) *out++ = shares.raw[place];
-    if (processed)
-        for (long place : shares.places) *out++ = final[place];
+    top(shares.raw.data(), count, step.n, shares.first);
+    for (long place : shares.first) *out++ = float(place);
+    for (long place : shares.first) *out++ = shares.raw[place];
+    if (!processed) return out;
+    for (long place : shares.first) *out++ = final[place];
     for (long stage = 0; stage < step.stages; ++stage) out = write_stage(step, stage, shares, out);
-    return out;
+    return write_brought_in(step, shares, out);
 }

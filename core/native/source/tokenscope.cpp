@@ -1,7 +1,7 @@
 // The quick step of Tokenscope: a decoder's pass over a few tokens, and the reading of what came of it, without an
 // interpreter between their operations. Built on the user's machine for its own processor (core/native/building.py).
 #include "beside.h"
-#include "readings.h"
+#include "samplers.h"
 #include "step.h"
 
 #if defined(_WIN32)
@@ -11,7 +11,7 @@
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 7; }
+TOKENSCOPE int64_t tokenscope_version() { return 8; }
 
 // Whether weights may be of sixteen bits as IEEE has them.
 TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
@@ -97,4 +97,37 @@ TOKENSCOPE int64_t tokenscope_gated(
 // First choice, its probability, that of the chosen token, its rank: [rows, 4] of scores [rows, vocabulary].
 TOKENSCOPE void tokenscope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found) {
     for (long row = 0; row < rows; ++row) write_choice(scores + row * vocabulary, vocabulary, chosen[row], found + 4 * row);
+}
+
+// Six figures of each row of scores [rows, vocabulary] (samplers.h).
+TOKENSCOPE void tokenscope_spread(const float* scores, int64_t rows, int64_t vocabulary, double* found) {
+    for (long row = 0; row < rows; ++row) write_spread_of(scores + row * vocabulary, vocabulary, found + 6 * row);
+}
+
+// Scores [rows, vocabulary], of each row those below its floor at -inf.
+TOKENSCOPE void tokenscope_cut(const float* scores, int64_t rows, int64_t vocabulary, const float* floors, float* found) {
+    for (long row = 0; row < rows; ++row)
+        for (long i = row * vocabulary; i < (row + 1) * vocabulary; ++i) found[i] = scores[i] < floors[row] ? -INFINITY : scores[i];
+}
+
+// Tokens of scores [vocabulary] at least so likely, and their shares, up to `most` of each; how many there are, or -1
+// where memory ended.
+TOKENSCOPE int64_t tokenscope_likely(
+    const float* scores, int64_t vocabulary, double threshold, int64_t most, int64_t* tokens, float* found
+) try {
+    return write_likely(scores, vocabulary, threshold, most, tokens, found);
+} catch (...) {
+    return -1;
+}
+
+// How the finite ones of scores [vocabulary] are spread over so many parts of their range.
+TOKENSCOPE void tokenscope_parts(const float* scores, int64_t vocabulary, double lowest, double highest, int64_t parts, int64_t* found) {
+    count_parts(scores, vocabulary, float(lowest), float(highest), parts, found);
+}
+
+// Passages of a text with which it ends (samplers.h); found [2 * count].
+TOKENSCOPE int64_t tokenscope_passages(
+    const int64_t* text, int64_t count, const int8_t* breaks, int64_t least, int64_t longest, int64_t* found
+) {
+    return write_passages(Passages{text, count, breaks, least, longest}, found);
 }

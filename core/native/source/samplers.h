@@ -1,0 +1,89 @@
+// What samplers ask of scores over a vocabulary, and of the text so far, as core/processors/measures.py names it.
+#pragma once
+#include "readings.h"
+
+// Of finite scores [count]: the greatest, the least, the logarithm of the sum of their exponentials, their entropy in
+// nats, how many they are, their standard deviation. The greatest is -inf where there is none.
+inline void write_spread_of(const float* scores, long count, double* found) {
+    const long whole = count / LANES * LANES;
+    const float most = greatest(scores, count);
+    Lanes least = all(INFINITY);
+    Total total, sums, weighed, apart;
+    Whole finite = {};
+    double more = 0, more_sums = 0, more_weighed = 0, more_apart = 0, left = 0;
+    float lowest = INFINITY;
+    for (long i = 0; i < whole; i += LANES) {
+        const Lanes own = load(scores + i);
+        const Whole lives = own != all(-INFINITY);
+        const Lanes kept = (Lanes)((Whole)own & lives), less = (Lanes)((Whole)(own - all(most)) & lives);
+        const Lanes share = (Lanes)((Whole)power(less) & lives);
+        least = -greater(-least, -(Lanes)(((Whole)own & lives) | ((Whole)all(INFINITY) & ~lives)));
+        finite -= lives;
+        total.add(kept), sums.add(share), weighed.add(share * less);
+    }
+    for (long i = whole; i < count; ++i) {
+        if (scores[i] == -INFINITY) continue;
+        const float less = scores[i] - most, share = power(less);
+        lowest = std::min(lowest, scores[i]), more += scores[i], more_sums += share, more_weighed += share * less, left += 1;
+    }
+    for (long lane = 0; lane < LANES; ++lane) left += finite[lane], lowest = std::min(lowest, float(least[lane]));
+    const double mean = (total.all() + more) / std::max(left, 1.0), sum = sums.all() + more_sums;
+    const Lanes middle = all(float(mean));
+    for (long i = 0; i < whole; i += LANES) {
+        const Lanes own = load(scores + i);
+        const Lanes off = (Lanes)((Whole)(own - middle) & (own != all(-INFINITY)));
+        apart.add(off * off);
+    }
+    for (long i = whole; i < count; ++i)
+        if (scores[i] != -INFINITY) more_apart += (scores[i] - float(mean)) * (scores[i] - float(mean));
+    found[0] = most, found[1] = lowest, found[2] = most + std::log(sum);
+    found[3] = std::log(sum) - (weighed.all() + more_weighed) / sum;
+    found[4] = left, found[5] = std::sqrt((apart.all() + more_apart) / std::max(left, 1.0));
+}
+
+// The likeliest tokens, `most` at the most, of those at least as likely as the threshold: the likeliest first, of equal
+// ones the first. Returns how many there are in all.
+inline long write_likely(const float* scores, long count, double threshold, long most, int64_t* tokens, float* found) {
+    static thread_local Shares room;
+    room.now.assign(scores, scores + count);
+    softmax(room.now.data(), count);
+    long likely = 0;
+    for (long i = 0; i < count; ++i) likely += double(room.now[i]) >= threshold;
+    if (likely == 0 || most == 0) return likely;
+    top(room.now.data(), count, std::min(most, likely), room.places);
+    for (long place : room.places) *tokens++ = place, *found++ = room.now[place];
+    return likely;
+}
+
+// How many of the scores stand in each of `parts` equal parts of their range; the greatest is the last part's.
+inline void count_parts(const float* scores, long count, float lowest, float highest, long parts, int64_t* found) {
+    const float scale = highest > lowest ? float(parts) / (highest - lowest) : 0.0f;
+    std::fill(found, found + parts, 0);
+    for (long i = 0; i < count; ++i)
+        if (scores[i] != -INFINITY) ++found[std::min(long((scores[i] - lowest) * scale), parts - 1)];
+}
+
+// A text [count], which of all tokens end a passage (1, or 0; less: nobody knows yet), and how long passages may be.
+struct Passages {
+    const int64_t* text;
+    int64_t count;
+    const int8_t* breaks;
+    int64_t least, longest;
+};
+
+// (place, length) of each earlier token behind a passage with which the text ends. Returns how many; -1 where it comes
+// upon a token of which nobody knows.
+inline long write_passages(const Passages& of, int64_t* found) {
+    const long last = of.count - 1;
+    for (long i = 0; i < of.count; ++i)
+        if (of.breaks[of.text[i]] < 0) return -1;
+    if (last < 1 || of.breaks[of.text[last]]) return 0;
+    long pairs = 0;
+    for (long place = 0; place < last; ++place) {
+        long length = 0;
+        while (length < of.longest && length <= place && of.text[place - length] == of.text[last - length]
+               && !of.breaks[of.text[place - length]]) ++length;
+        if (length > 0 && length >= of.least) *found++ = place + 1, *found++ = length, ++pairs;
+    }
+    return pairs;
+}

@@ -1,0 +1,188 @@
+"""What samplers measure of scores and of a text: in machine code where that is built, else by torch."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from core.native.library import library
+
+if TYPE_CHECKING:
+    import torch
+
+    from core.native.library import Samplers
+
+_FLOAT, _DOUBLE, _WHOLE = 4, 8, 8
+"""Bytes."""
+
+
+class Spread(NamedTuple):
+    """Of the finite ones of a row of scores."""
+
+    best: float
+    """-inf where none is finite."""
+    lowest: float
+    log_sum: float
+    """ln Σ exp(score)."""
+    entropy: float
+    """In nats."""
+    left: float
+    """How many they are."""
+    deviation: float
+
+
+_FIGURES = len(Spread._fields)
+
+
+class Likely(NamedTuple):
+    """The likeliest tokens of a row of scores above some threshold, the likeliest first, and how many lie above it."""
+
+    tokens: list[int]
+    shares: list[float]
+    total: int
+
+
+def quick(scores: torch.Tensor) -> Samplers | None:
+    """Machine code for such scores: float32 of the host's memory."""
+    found = library()
+    if found is None or not scores.is_cpu or scores.element_size() != _FLOAT or not scores.is_floating_point():
+        return None
+    return found.samplers
+
+
+def spreads(scores: torch.Tensor) -> list[Spread] | None:
+    """Of each row of scores [B, V]; None where nothing is built for it."""
+    found = quick(scores)
+    if found is None:
+        return None
+    scores, (rows, vocabulary) = scores.contiguous(), scores.shape
+    figures = array("d", bytes(_FIGURES * _DOUBLE * rows))
+    found.spread(scores.data_ptr(), rows, vocabulary, figures.buffer_info()[0])
+    if rows == 1:
+        return [Spread(*figures)]
+    return [Spread(*figures[start : start + _FIGURES]) for start in range(0, len(figures), _FIGURES)]
+
+
+def entropies(scores: torch.Tensor) -> list[tuple[float, float]]:
+    """The entropy of each row of scores [B, V] in nats, and how many tokens are left there."""
+    if (found := spreads(scores)) is not None:
+        return [(row.entropy, row.left) for row in found]
+    import torch
+
+    found_entropies = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
+    struck = scores.isneginf().sum(-1).tolist()
+    return [(entropy, scores.shape[-1] - gone) for entropy, gone in zip(found_entropies, struck, strict=True)]
+
+
+def log_sums(scores: torch.Tensor) -> list[tuple[float, float]]:
+    """The greatest of each row of scores [B, V], and ln Σ exp(score)."""
+    if (found := spreads(scores)) is not None:
+        return [(row.best, row.log_sum) for row in found]
+    return list(zip(scores.amax(-1).tolist(), scores.logsumexp(-1).tolist(), strict=True))
+
+
+def deviations(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
+    """The greatest of each row of scores [B, V], σ of the finite ones, at once where all are, nearly always, and the
+    least of them where it was found on the way."""
+    if (known := spreads(scores)) is not None:
+        return [(row.best, row.deviation, row.lowest) for row in known]
+    found = scores.std(-1, correction=0, keepdim=True)
+    if not all(math.isfinite(one) for (one,) in found.tolist()):
+        finite = scores.isfinite()
+        count = finite.sum(-1, keepdim=True).clamp(min=1)
+        mean = scores.masked_fill(~finite, 0.0).sum(-1, keepdim=True) / count
+        found = ((scores - mean).masked_fill(~finite, 0.0).square().sum(-1, keepdim=True) / count).sqrt()
+    best = scores.amax(-1).tolist()
+    return [(most, deviation, None) for most, (deviation,) in zip(best, found.tolist(), strict=True)]
+
+
+def likely(scores: torch.Tensor, threshold: float, most: int, row: int = 0) -> Likely:
+    """Of a row of scores [B, V]: tokens with p ≥ threshold, `most` at the most; of equal ones the first comes first."""
+    vocabulary, found = scores.shape[-1], quick(scores)
+    most = min(most, vocabulary)
+    if found is None:
+        return _likely(scores[row], threshold, most)
+    tokens, shares = array("q", bytes(_WHOLE * most)), array("f", bytes(_FLOAT * most))
+    begin = scores.contiguous().data_ptr() + _FLOAT * row * vocabulary
+    count = found.likely(begin, vocabulary, threshold, most, tokens.buffer_info()[0], shares.buffer_info()[0])
+    return Likely(tokens[:count].tolist(), shares[:count].tolist(), count)
+
+
+def _likely(row: torch.Tensor, threshold: float, most: int) -> Likely:
+    shares = row.softmax(-1)
+    top = shares.topk(most)
+    pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    high = [(token, share) for token, share in pairs if share >= threshold]
+    count = len(high) if len(high) < most else int((shares.double() >= threshold).sum())
+    return Likely([token for token, _ in high], [share for _, share in high], count)
+
+
+def counts(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
+    """How many of the finite ones of scores [V] stand in each of so many equal parts between two of them."""
+    found = quick(row)
+    if found is None:
+        return _counts(row[row.isfinite()], lowest, highest, parts)
+    row, told = row.contiguous(), array("q", bytes(_WHOLE * parts))
+    found.parts(row.data_ptr(), len(row), (lowest, highest), parts, told.buffer_info()[0])
+    return tuple(told)
+
+
+def _counts(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
+    """NumPy counts small whole numbers in a third of the time that torch takes for a histogram."""
+    import numpy as np
+
+    width = highest - lowest or 1.0
+    places = (row.float().cpu().numpy() - lowest) * (parts / width)
+    found = np.bincount(places.astype(np.uint8), minlength=parts + 1).tolist()
+    return (*found[: parts - 1], found[parts - 1] + found[parts])  # the highest is the last part's
+
+
+def cut_below(scores: torch.Tensor, floors: list[float]) -> torch.Tensor:
+    """Scores [B, V] with what is less than its row's floor at −∞."""
+    found = quick(scores)
+    if found is None:
+        floor = floors[0] if len(floors) == 1 else scores.new_tensor(floors)[:, None]
+        return scores.masked_fill(scores < floor, -math.inf)
+    scores, cut = scores.contiguous(), scores.new_empty(scores.shape)
+    (rows, vocabulary), kept = scores.shape, array("f", floors)
+    found.cut(scores.data_ptr(), rows, vocabulary, kept.buffer_info()[0], cut.data_ptr())
+    return cut
+
+
+def added(scores: torch.Tensor, more: dict[int, dict[int, float]]) -> torch.Tensor:
+    """Scores [B, V] with something added, by row and token; the same where there is nothing to add."""
+    if not any(more.values()):
+        return scores
+    scores = scores.clone()
+    if quick(scores) is not None:  # NumPy takes a quarter of torch's time for a handful
+        numbers = scores.numpy()
+        for row, found in more.items():
+            numbers[row, list(found)] += list(found.values())
+        return scores
+    for row, found in more.items():
+        scores[row, list(found)] += scores.new_tensor(list(found.values()))
+    return scores
+
+
+def of_tokens(scores: torch.Tensor, tokens: torch.Tensor) -> list[float]:
+    """The score of one token [B] in each row of scores [B, V]."""
+    if len(scores) == 1:
+        return [scores[0, int(tokens)].item()]
+    found: list[float] = scores.gather(-1, tokens[:, None]).flatten().tolist()
+    return found
+
+
+def passages(
+    ids: torch.Tensor, row: int, window: int, breaks: int, lengths: tuple[int, int]
+) -> list[tuple[int, int]] | None:  # fmt: skip
+    """(place, length) of the tokens of a text of int64 ids [B, T], in its last `window`, that stood behind an earlier
+    passage with which it ends, `lengths` at least and at most; places count from the window's beginning. `breaks`:
+    where int8 by token lie. None where nothing is built, or one of them is not known yet."""
+    found = library()
+    if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:
+        return None
+    told, place = array("q", bytes(2 * _WHOLE * window)), ids.shape[1] - window + row * ids.stride(0)
+    begin = ids.data_ptr() + _WHOLE * place
+    count = found.samplers.passages(begin, window, breaks, lengths, told.buffer_info()[0])
+    return None if count < 0 else list(zip(told[0 : 2 * count : 2], told[1 : 2 * count : 2], strict=True))
