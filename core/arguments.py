@@ -3,6 +3,7 @@ torch."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from os import PathLike
 from typing import Protocol, runtime_checkable
@@ -38,6 +39,12 @@ def check_cancel(value: object) -> None:
     """Raises ParameterError."""
     if value is not None:
         check_kind("cancel", value, Cancel, tr("Give a threading.Event, or None."))
+
+
+def cancel_of(value: threading.Event | None) -> threading.Event:
+    """It, or one that nobody sets. Raises ParameterError."""
+    check_cancel(value)
+    return threading.Event() if value is None else value
 
 
 def check_path(name: str, value: object) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from core.arguments import cancel_of
 from core.labs.preference.events import BestOf
 from core.labs.preference.reward_model import RewardModel
 from core.labs.preference.sampling import draw
@@ -43,11 +44,12 @@ def best_of(
 
     Raises PreferenceError, ModelError.
     """
+    cancel = cancel_of(cancel)
     source = as_model(model)
     with learning(source):
         ids = [prompt_ids(source, prompt)] * texts
         generator = torch.Generator().manual_seed(seed)
-        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel or threading.Event())
+        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel)
         if drawn is None:
             return
         written = [drawn.texts(row) for row in range(texts)]

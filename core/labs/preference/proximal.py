@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
+from core.arguments import cancel_of
 from core.labs.preference.advantage import advantages, token_rewards, whitened
 from core.labs.preference.cards import ppo_card
 from core.labs.preference.checkpoint import Checkpoint
@@ -72,11 +73,12 @@ def ppo(
     in five is held out for what is told in the end. Prompts: those of the bundled rankings unless given. Begun again
     with the same settings it goes on where it was killed or stopped. Raises PreferenceError, ModelError.
     """
+    cancel = cancel_of(cancel)
     source = as_model(model)
     judge = reward if isinstance(reward, RewardModel) else load_reward_model(home(reward, "reward"))
     known = list(prompts) if prompts is not None else [one.prompt for one in bundled_rankings()]
     with learning(source):
-        told = _Ppo(source, judge, known, home(folder, "ppo"), settings or PpoSettings(), cancel or threading.Event())
+        told = _Ppo(source, judge, known, home(folder, "ppo"), settings or PpoSettings(), cancel)
         yield from told.run()
 
 

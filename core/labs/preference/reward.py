@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch.nn import functional
 
+from core.arguments import cancel_of
 from core.errors import PreferenceError
 from core.labs.preference.cards import reward_card
 from core.labs.preference.checkpoint import Checkpoint
@@ -59,10 +60,11 @@ def train_reward(
     five is held out. Begun again with the same settings it goes on where it was killed or stopped.
     `steps`: once through the rankings unless given. Raises PreferenceError, ModelError.
     """
+    cancel = cancel_of(cancel)
     known = _rankings(rankings)
     source = as_model(model)
     with learning(source):
-        yield from _Reward(known, source, home(folder, "reward"), steps, seed, rate, cancel or threading.Event()).run()
+        yield from _Reward(known, source, home(folder, "reward"), steps, seed, rate, cancel).run()
 
 
 def _rankings(given: Sequence[Ranking] | str | Path | None) -> list[Ranking]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
+from core.arguments import cancel_of
 from core.labs.preference.texts import Rows, ends_of, prompt_ids, rows
 from core.labs.preference.training import as_model, learning
 
@@ -105,12 +106,12 @@ def completions(
 ) -> list[str]:
     """So many different completions of `prompt` by plain sampling, fewer where the model is sure of what it writes;
     none when it was cancelled. Raises PreferenceError, ModelError."""
-
+    cancel = cancel_of(cancel)
     source = as_model(model)
     with learning(source):
         ids = [prompt_ids(source, prompt)] * (2 * count)
         generator = torch.Generator().manual_seed(seed)
-        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel or threading.Event(), temperature)
+        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel, temperature)
         if drawn is None:
             return []
         texts = (source.tokenizer.decode(drawn.texts(row)[1]).strip() for row in range(len(drawn.ids)))

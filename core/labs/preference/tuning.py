@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
+from core.arguments import cancel_of
 from core.errors import PreferenceError
 from core.labs.preference.cards import sft_card
 from core.labs.preference.checkpoint import Checkpoint
@@ -61,11 +62,12 @@ def sft(
     is held out. Begun again with the same settings it goes on where it was killed or stopped. Raises PreferenceError,
     ModelError.
     """
+    cancel = cancel_of(cancel)
     given = examples if examples is not None else CHATS
     known = read_examples(given) if isinstance(given, (str, Path)) else list(given)
     source = as_model(model)
     with learning(source):
-        yield from _Sft(known, source, home(folder, "sft"), steps, seed, rate, cancel or threading.Event()).run()
+        yield from _Sft(known, source, home(folder, "sft"), steps, seed, rate, cancel).run()
 
 
 def read_examples(path: str | Path) -> list[Example]:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from core.arguments import cancel_of
 from core.errors import ScaleError
 from core.labs.processes.starting import Ranks
 from core.labs.speed.events import Asked, Done, Event
@@ -21,7 +22,7 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
 
     A packed program, which cannot start another Python, measures in this process. Raises TokenscopeError.
     """
-    cancel = cancel or threading.Event()
+    cancel = cancel_of(cancel)
     if getattr(sys, "frozen", False):
         from core.labs.speed import rows
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
+from core.arguments import cancel_of
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.figures import decimal
 from core.labs.processes.machine import RUNTIME, free_port
@@ -44,6 +45,7 @@ def measuring(
 
     Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
     """
+    cancel = cancel_of(cancel)
     chosen = options or Options()
     _check(scheme, processes, chosen)
     model = outline(model_name)
@@ -52,7 +54,7 @@ def measuring(
     job = Job(
         str(model.folder), scheme, 0, processes, free_port(port), STEPS, length(scheme), chosen, model.is_tied
     )  # fmt: skip
-    watch = Watch([structs.replace(job, rank=rank) for rank in range(processes)], cancel or threading.Event())
+    watch = Watch([structs.replace(job, rank=rank) for rank in range(processes)], cancel)
     yield from watch.follow()
     if len(watch.counted) == processes:
         yield measured(scheme, [watch.counted[rank] for rank in range(processes)], right, chosen)

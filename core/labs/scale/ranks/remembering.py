@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from core.arguments import cancel_of
 from core.labs.processes.machine import free_port
 from core.labs.scale.arena import Arena, arena
 from core.labs.scale.options import Options
@@ -60,12 +61,13 @@ def remembering(
 
     Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
     """
+    cancel = cancel_of(cancel)
     check_run(processes)
     model = outline(model_name)
     sharded.check(model, processes)
     check_room(sharded.states(model, processes))
     job = Job(str(model.folder), SCHEME, 0, processes, free_port(port), 2, LENGTH, Options(), model.is_tied)
-    watch = Watch([structs.replace(job, rank=rank) for rank in range(processes)], cancel or threading.Event())
+    watch = Watch([structs.replace(job, rank=rank) for rank in range(processes)], cancel)
     yield from watch.follow()
     if len(watch.counted) == processes:
         told = [watch.counted[rank] for rank in range(processes)]
