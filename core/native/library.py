@@ -104,7 +104,7 @@ class Samplers:
         self._spread.argtypes = (c_void_p, c_int64, c_int64, c_void_p)
         self._likely.argtypes = (c_void_p, c_int64, c_double, c_int64, c_void_p, c_void_p)
         self._parts.argtypes = (c_void_p, c_int64, c_double, c_double, c_int64, c_void_p)
-        self._passages.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_int64, c_void_p)
+        self._passages.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64, c_void_p)
         self._spread.restype = self._cut.restype = self._parts.restype = None
         self._likely.restype = self._passages.restype = c_int64
 
@@ -129,11 +129,14 @@ class Samplers:
         the two `ends`."""
         self._parts(scores, vocabulary, *ends, parts, found)
 
-    def passages(self, text: int, count: int, breaks: int, lengths: tuple[int, int], found: int) -> int:
+    def passages(
+        self, text: int, count: int, breaks: tuple[int, int], lengths: tuple[int, int], found: int
+    ) -> int:  # fmt: skip
         """int64 (place, length) of each earlier passage with which int64 `text` [count] ends, of the least length or
-        more and followed to the longest; how many there are, or -1 where int8 `breaks` by token does not say (less
-        than 0) whether one ends a passage."""
-        return int(self._passages(text, count, breaks, *lengths, found))
+        more and followed to the longest; how many there are, or -1 where nobody knows whether one of its tokens ends a
+        passage. `breaks`: where int8 [vocabulary + 1] by token lie (less than 0: nobody knows; the last one is for
+        whatever is no token), and the vocabulary."""
+        return int(self._passages(text, count, *breaks, *lengths, found))
 
 
 def _check(failed: int) -> None:

@@ -73,13 +73,17 @@ class _Breaks:
         import numpy as np
 
         self._pieces = pieces
-        self._told = np.full(vocabulary, _UNASKED, np.int8)
-        """By token: 1 where it does, 0 where not."""
-        self.place = int(self._told.ctypes.data)
-        """Where that lies in memory."""
+        self._told = np.full(vocabulary + 1, _UNASKED, np.int8)
+        """By token: 1 where it does, 0 where not. The last one stands for whatever the model does not write."""
+        self._told[vocabulary] = 1
+        self.place = int(self._told.ctypes.data), vocabulary
+        """Where that lies in memory, and of how many tokens it tells."""
 
     def of(self, text: np.ndarray) -> np.ndarray:
         """[T] of tokens [T]."""
+        import numpy as np
+
+        text = np.minimum(text, len(self._told) - 1)
         told: np.ndarray = self._told[text]
         if _ASKING in told.tobytes():
             for token in set(text[told == _UNASKED].tolist()):

@@ -174,11 +174,12 @@ def of_tokens(scores: torch.Tensor, tokens: torch.Tensor) -> list[float]:
 
 
 def passages(
-    ids: torch.Tensor, row: int, window: int, breaks: int, lengths: tuple[int, int]
+    ids: torch.Tensor, row: int, window: int, breaks: tuple[int, int], lengths: tuple[int, int]
 ) -> list[tuple[int, int]] | None:  # fmt: skip
     """(place, length) of the tokens of a text of int64 ids [B, T], in its last `window`, that stood behind an earlier
     passage with which it ends, `lengths` at least and at most; places count from the window's beginning. `breaks`:
-    where int8 by token lie. None where nothing is built, or one of them is not known yet."""
+    where int8 by token lie and how many tokens there are, one more behind them for what is none. None where nothing is
+    built, or one of them is not known yet."""
     found = library()
     if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:
         return None

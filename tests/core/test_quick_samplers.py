@@ -14,8 +14,8 @@ from core.decoding import observe
 from core.decoding.look import FIXED
 from core.decoding.quick_reading import read_quickly
 from core.native import library, place
-from core.processors import measures
-from core.processors.dry_multiplier import LONGEST, repeated
+from core.processors import Context, measures
+from core.processors.dry_multiplier import LONGEST, Dry, repeated
 from tests.core import tiny
 
 pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
@@ -28,6 +28,11 @@ def scores_of(size: int, rows: int = 3) -> torch.Tensor:
     scores = 4 * torch.randn(rows, size, generator=torch.Generator().manual_seed(size))
     scores[1:2, 1::3] = -INFINITY
     return scores
+
+
+def context_of_tiny(**options: Any) -> Context:
+    config = core.make_config({"do_sample": True})
+    return Context(tiny.shared("llama"), config, 2, 12, None, None, 1, torch.zeros, options=options)
 
 
 def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
@@ -93,10 +98,10 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
     dice = np.random.default_rng(seed)
     text = dice.integers(0, 4, size=2 + seed * 5)
     ids = torch.from_numpy(np.stack([text[::-1], text]).copy())
-    breaks = np.zeros(4, np.int8)
-    breaks[3] = seed % 2
+    breaks = np.zeros(5, np.int8)
+    breaks[3], breaks[4] = seed % 2, 1
     window = int(dice.integers(1, len(text) + 1))
-    found = measures.passages(ids, 1, window, int(breaks.ctypes.data), (2, LONGEST))
+    found = measures.passages(ids, 1, window, (int(breaks.ctypes.data), 4), (2, LONGEST))
     end = text[-window:]
     wanted = [pair for pair in repeated(end, breaks[end].astype(bool), LONGEST) if pair[1] >= 2]
     assert found is not None
@@ -105,9 +110,20 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
 
 @pytest.mark.usefixtures("built")
 def test_a_token_that_nobody_has_asked_about_is_asked_about() -> None:
-    breaks = np.array([0, -1], np.int8)
-    assert measures.passages(torch.tensor([[0, 1, 0]]), 0, 3, int(breaks.ctypes.data), (1, 9)) is None
-    assert measures.passages(torch.tensor([[0, 1, 0]]), 0, 1, int(breaks.ctypes.data), (1, 9)) == []
+    breaks = np.array([0, -1, 1], np.int8)
+    known = int(breaks.ctypes.data), 2
+    assert measures.passages(torch.tensor([[0, 1, 0]]), 0, 3, known, (1, 9)) is None
+    assert measures.passages(torch.tensor([[0, 1, 0]]), 0, 1, known, (1, 9)) == []
+
+
+@pytest.mark.usefixtures("built")
+def test_a_token_that_the_model_does_not_write_ends_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tokenizer may know more tokens than the model writes: 0 1 2 7 0 1 2 repeats three, 0 99 2 7 0 99 2 one."""
+    process = Dry(0.8, context_of_tiny(dry_allowed_length=1))
+    for text, longest in (([10, 11, 12, 7, 10, 11, 12], 3), ([10, 999, 12, 7, 10, 999, 12], 1)):
+        quick, slow = both(lambda text=text: process(torch.tensor([text]), torch.zeros(1, 61)), monkeypatch)
+        assert torch.equal(quick, slow)
+        assert quick[0, 7].item() == pytest.approx(-0.8 * 1.75 ** (longest - 1))
 
 
 @pytest.mark.usefixtures("built")

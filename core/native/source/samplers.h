@@ -63,12 +63,15 @@ inline void count_parts(const float* scores, long count, float lowest, float hig
         if (scores[i] != -INFINITY) ++found[std::min(long((scores[i] - lowest) * scale), parts - 1)];
 }
 
-// A text [count], which of all tokens end a passage (1, or 0; less: nobody knows yet), and how long passages may be.
+// A text [count], which of all tokens end a passage (1, or 0; less: nobody knows yet), with one number more for all
+// that are none of them, and how long passages may be.
 struct Passages {
     const int64_t* text;
     int64_t count;
     const int8_t* breaks;
-    int64_t least, longest;
+    int64_t vocabulary, least, longest;
+
+    int8_t ends(long place) const { return breaks[uint64_t(text[place]) < uint64_t(vocabulary) ? text[place] : vocabulary]; }
 };
 
 // (place, length) of each earlier token behind a passage with which the text ends. Returns how many; -1 where it comes
@@ -76,13 +79,13 @@ struct Passages {
 inline long write_passages(const Passages& of, int64_t* found) {
     const long last = of.count - 1;
     for (long i = 0; i < of.count; ++i)
-        if (of.breaks[of.text[i]] < 0) return -1;
-    if (last < 1 || of.breaks[of.text[last]]) return 0;
+        if (of.ends(i) < 0) return -1;
+    if (last < 1 || of.ends(last)) return 0;
     long pairs = 0;
     for (long place = 0; place < last; ++place) {
         long length = 0;
         while (length < of.longest && length <= place && of.text[place - length] == of.text[last - length]
-               && !of.breaks[of.text[place - length]]) ++length;
+               && !of.ends(place - length)) ++length;
         if (length > 0 && length >= of.least) *found++ = place + 1, *found++ = length, ++pairs;
     }
     return pairs;

@@ -127,7 +127,7 @@ TOKENSCOPE void tokenscope_parts(const float* scores, int64_t vocabulary, double
 
 // Passages of a text with which it ends (samplers.h); found [2 * count].
 TOKENSCOPE int64_t tokenscope_passages(
-    const int64_t* text, int64_t count, const int8_t* breaks, int64_t least, int64_t longest, int64_t* found
+    const int64_t* text, int64_t count, const int8_t* breaks, int64_t vocabulary, int64_t least, int64_t longest, int64_t* found
 ) {
-    return write_passages(Passages{text, count, breaks, least, longest}, found);
+    return write_passages(Passages{text, count, breaks, vocabulary, least, longest}, found);
 }
