@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -104,7 +104,7 @@ class Look:
         """The model's own distribution, and what each stage leaves of it."""
         n, row = self.top_n, self.row
         ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
-        top = _likely(ids, map(math.exp, before))
+        top = _likely(ids, list(map(math.exp, before)))
         opening = Stage("raw", "raw", self.survivors, 1.0, 1.0, top, kind="model", phrase="the model")
         told = dict(self.tellings)
         return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.names, 1)))
@@ -117,20 +117,25 @@ class Look:
     def _stage(self, place: int, head: Heading, told: Telling | None) -> Stage:
         n, width = self.top_n, OF_STAGE + 2 * self.top_n
         end = FIXED + 3 * n + place * width
-        survivors, mass, raw_mass, *top = self.row[end - width : end]
-        return Stage(
-            head.name, head.label, int(survivors), min(mass, 1.0), min(raw_mass, 1.0), _likely(top[:n], top[n:]),
-            head.value, head.kind, head.phrase, told() if told is not None else None,
-        )  # fmt: skip
+        survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
+        made = _OpenStage()
+        made.name, made.label, made.value, made.kind, made.phrase = head
+        made.survivors, made.mass, made.raw_mass = int(survivors), min(mass, 1.0), min(raw_mass, 1.0)
+        made.top = _likely(self.row[end - 2 * n : end - n], self.row[end - n : end])
+        made.detail = told() if told is not None else None
+        made.__class__ = Stage
+        closed: Stage = made
+        return closed
 
 
 def _rank(item: Alternative) -> int:
     return item.rank
 
 
-def _likely(ids: Sequence[float], shares: Iterable[float]) -> tuple[tuple[int, float], ...]:
-    """(token, probability) of what has any."""
-    return tuple([(int(token), share) for token, share in zip(ids, shares, strict=True) if share > 0])
+def _likely(ids: Sequence[float], shares: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """(token, probability) of what has any; the shares fall."""
+    pairs = zip(map(int, ids), shares, strict=True)
+    return tuple(pairs) if shares[-1] > 0 else tuple([pair for pair in pairs if pair[1] > 0])
 
 
 def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:
@@ -144,4 +149,4 @@ def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces)
     return closed
 
 
-_Open = open_twin(Alternative)
+_Open, _OpenStage = open_twin(Alternative), open_twin(Stage)
