@@ -25,6 +25,7 @@ from resources.language import tr
 _EVERY = 0.5
 """Seconds between two blocks: a program that is killed loses what came since the last."""
 _MOMENT = 0.0002
+"""Seconds that are left to the run each time: enough for another thread to be woken."""
 _MOST = 1000
 """Events in one block."""
 
