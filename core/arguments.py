@@ -4,13 +4,17 @@ torch."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from os import PathLike
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from core.errors import ParameterError
-from core.parameter import shortened
+from core.parameter import limit, shortened
 from resources.language import tr
+
+T = TypeVar("T")
+LARGEST = 10**300
+"""A float can just hold it."""
 
 
 @runtime_checkable
@@ -52,6 +56,11 @@ def check_path(name: str, value: object) -> None:
     check_kind(name, value, (str, PathLike), tr("Give the path of a file."))
 
 
+def check_folder(name: str, value: object) -> None:
+    """Raises ParameterError."""
+    check_kind(name, value, (str, PathLike), tr("Give the path of a folder."))
+
+
 def check_several(name: str, value: object, remedy: str) -> None:
     """Raises ParameterError for what nobody can go through, and for a text, which is one thing."""
     check_kind(name, value, Iterable, remedy)
@@ -75,3 +84,47 @@ def check_bytes(name: str, value: object) -> None:
     check_kind(name, value, int, remedy)
     if isinstance(value, bool) or (isinstance(value, int) and value < 0):
         raise refused(name, value, remedy)
+
+
+def check_whole(name: str, value: object, low: int, high: int) -> None:
+    """Raises ParameterError unless it is a whole number from `low` to `high`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        remedy = tr("It must be a whole number from {low} to {high}.")
+        raise refused(name, value, remedy.format(low=limit(low), high=limit(high)))
+
+
+def check_number(name: str, value: object, low: float = -LARGEST, high: float = LARGEST) -> None:
+    """Raises ParameterError unless it is a number from `low` to `high`; what is no number (nan) is none."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
+        bounded = tr("It must be a number from {low} to {high}.").format(low=limit(low), high=limit(high))
+        raise refused(name, value, bounded if high < LARGEST else tr("It must be a number."))
+
+
+def check_truth(name: str, value: object) -> None:
+    """Raises ParameterError."""
+    check_kind(name, value, bool, tr("Use true or false."))
+
+
+def check_text(name: str, value: object) -> None:
+    """Raises ParameterError."""
+    check_kind(name, value, str, tr("Give a text."))
+
+
+def check_one_of(name: str, value: object, names: Collection[str]) -> None:
+    """Raises ParameterError unless it is one of these names."""
+    if not (isinstance(value, str) and value in names):
+        raise refused(name, value, tr("Choose one of: {names}.").format(names=", ".join(names)))
+
+
+def listed(name: str, value: Iterable[T], kind: type[T] | tuple[type[T], ...], remedy: str) -> list[T]:
+    """What it holds, which is gone through once. Raises ParameterError unless all of it is of the kind."""
+    check_several(name, value, remedy)
+    found = list(value)
+    for one in found:
+        check_kind(name, one, kind, remedy)
+    return found
+
+
+def texts_of(name: str, value: Iterable[str]) -> list[str]:
+    """What it holds. Raises ParameterError unless that are texts."""
+    return listed(name, value, str, tr("Give a list of texts."))

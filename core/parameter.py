@@ -115,11 +115,11 @@ def _range(parameter: Parameter) -> str:
         (False, True): mark("It must be a number above {low} to {high}."),
         (False, False): mark("It must be a number from {low} to {high}."),
     }[is_whole, parameter.exclusive]
-    return tr(sentence).format(low=_limit(low), high=_limit(high))
+    return tr(sentence).format(low=limit(low), high=limit(high))
 
 
-def _limit(value: float) -> str:
-    """`1,000,000`, `0.05`."""
+def limit(value: float) -> str:
+    """The end of a range, as an error names it: `1,000,000`, `0.05`."""
     return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.arguments import check_number
 from core.explain import words
 from core.explain.sentence import Figure
 
@@ -9,7 +10,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def decimal(count: float) -> Figure:
-    """Bytes in thousands: `31.4 GB`."""
+    """Bytes in thousands: `31.4 GB`. Raises ParameterError."""
+    check_number("count", count)
     for unit in _UNITS:
         if count < 999.5 or unit == _UNITS[-1]:
             break

@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from core.arguments import cancel_of
+from core.arguments import cancel_of, check_several, check_text, check_whole
+from core.labs.arguments import check_made
 from core.labs.preference.events import BestOf
+from core.labs.preference.limits import check_longest, check_seed, check_texts
 from core.labs.preference.reward_model import RewardModel
 from core.labs.preference.sampling import draw
 from core.labs.preference.texts import ends_of, prompt_ids
 from core.labs.preference.training import as_model, learning
 from core.models.model import LoadedModel
+from resources.language import tr
 
 COUNTS = (1, 2, 4, 8, 16)
+MOST = 1_000_000
 
 
 def kl_bound(n: int) -> float:
-    """ln n − (n − 1)/n nats."""
+    """ln n − (n − 1)/n nats. Raises ParameterError."""
+    check_whole("n", n, 1, MOST)
     return math.log(n) - (n - 1) / n
 
 
@@ -42,9 +47,15 @@ def best_of(
 ) -> Iterator[BestOf]:
     """What the best of n texts is worth behind `prompt`, for each n of `counts`, told by `texts` that are drawn once.
 
-    Raises PreferenceError, ModelError.
+    Raises ParameterError, PreferenceError, ModelError.
     """
     cancel = cancel_of(cancel)
+    check_made("judge", judge, RewardModel)
+    check_text("prompt", prompt)
+    counts = counts_of(counts)
+    check_texts("texts", texts)
+    check_longest(longest)
+    check_seed(seed)
     source = as_model(model)
     with learning(source):
         ids = [prompt_ids(source, prompt)] * texts
@@ -57,6 +68,15 @@ def best_of(
         groups = _grouped(rewards, [tuple(after) for _, after in written])
         for n in counts:
             yield BestOf(n, *expected(groups, n), texts)
+
+
+def counts_of(given: Iterable[int]) -> list[int]:
+    """How many texts each choice is made from. Raises ParameterError."""
+    check_several("counts", given, tr("Give a list of whole numbers."))
+    found = list(given)
+    for n in found:
+        check_whole("counts", n, 1, MOST)
+    return found
 
 
 def _grouped(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from core.errors import PreferenceError
+from core.arguments import check_path
+from core.errors import FileNotWrittenError, PreferenceError
+from core.labs.arguments import all_made
 from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
 from resources.language import tr
 
@@ -29,7 +32,9 @@ def bundled_rankings() -> list[Ranking]:
 
 
 def read_rankings(path: str | Path) -> list[Ranking]:
-    """Every ranking of a JSONL file, pairs as rankings of two. Raises PreferenceError that names the line."""
+    """Every ranking of a JSONL file, pairs as rankings of two. Raises ParameterError, PreferenceError that names the
+    line."""
+    check_path("path", path)
     found = read_lines(Path(path), from_mapping)
     if not found:
         raise PreferenceError(tr("{file} holds no ranking.").format(file=Path(path).name), _format())
@@ -37,13 +42,15 @@ def read_rankings(path: str | Path) -> list[Ranking]:
 
 
 def write_rankings(path: str | Path, rankings: Iterable[Ranking]) -> None:
-    """A line for each ranking, whole."""
-    _write(Path(path), map(asdict, rankings))
+    """A line for each ranking, whole. Raises ParameterError, FileNotWrittenError."""
+    check_path("path", path)
+    _write(Path(path), map(asdict, all_made("rankings", rankings, Ranking)))
 
 
 def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
-    """A line for each pair, as TRL reads them; how many there are."""
-    found: list[Pair] = [pair for ranking in rankings for pair in pairs(ranking)]
+    """A line for each pair, as TRL reads them; how many there are. Raises ParameterError, FileNotWrittenError."""
+    check_path("path", path)
+    found: list[Pair] = [pair for ranking in all_made("rankings", rankings, Ranking) for pair in pairs(ranking)]
     _write(Path(path), (pair._asdict() for pair in found))
     return len(found)
 
@@ -60,7 +67,7 @@ def read_lines(path: Path, read: Callable[[dict[str, object]], T]) -> list[T]:
                 tr("{file} is larger than {most} MB.").format(file=path.name, most=MOST_BYTES // 2**20), _format()
             )
         lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no UTF-8, or what no path can hold
         raise PreferenceError(
             tr("{file} cannot be read: {error}.").format(file=path.name, error=error), _format()
         ) from error
@@ -87,9 +94,23 @@ def _format() -> str:
 
 
 def _write(path: Path, rows: Iterable[dict[str, object]]) -> None:
-    """All or nothing: the file takes its place once it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    os.replace(beside, path)
+    """All or nothing: the file takes its place once it is whole. Raises FileNotWrittenError."""
+    beside = path.parent / f".{path.name}.{os.getpid()}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        os.replace(beside, path)
+    except (OSError, ValueError) as error:  # what no path can hold is a ValueError
+        raise _unwritten(path, error) from error
+    finally:
+        with suppress(OSError, ValueError):
+            beside.unlink(missing_ok=True)
+
+
+def _unwritten(path: Path, error: OSError | ValueError) -> FileNotWrittenError:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return FileNotWrittenError(
+        tr("{target} was not written: {reason}.").format(target=path, reason=reason or tr("it cannot be written")),
+        tr("Choose a folder you may write to."),
+    )

@@ -11,13 +11,15 @@ import copy
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
 
-from core.arguments import cancel_of
+from core.arguments import cancel_of, check_kind, check_number, refused, texts_of
+from core.labs.arguments import check_made
 from core.labs.preference.advantage import advantages, token_rewards, whitened
 from core.labs.preference.cards import ppo_card
 from core.labs.preference.checkpoint import Checkpoint
@@ -25,6 +27,7 @@ from core.labs.preference.comparing import compared, held_against
 from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep, Stopped
 from core.labs.preference.files import bundled_rankings
+from core.labs.preference.limits import check_longest, check_texts, check_training
 from core.labs.preference.places import home
 from core.labs.preference.reward_model import RewardModel, load_reward_model
 from core.labs.preference.sampling import Drawn, answer_logits, draw
@@ -33,9 +36,12 @@ from core.labs.preference.scores import Baseline, Scorer
 from core.labs.preference.texts import ends_of, prompt_ids
 from core.labs.preference.training import Interrupted, Training, as_model, descend, learning
 from core.models.model import LoadedModel
+from resources.language import tr
 
 HELD_OUT = 5
 PASSES, MINIBATCHES = 2, 2
+HEAVIEST = 1_000_000
+"""Of the KL penalty's weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,15 @@ class PpoSettings:
     checked: int = 48
     """Texts by which both models are held against each other in the end."""
 
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_number("beta", self.beta, 0, HEAVIEST)
+        check_training(self.steps, self.seed, self.rate)
+        for name, count in (("texts", self.texts), ("compared", self.compared), ("checked", self.checked)):
+            check_texts(name, count)
+        check_longest(self.longest)
+        check_number("clip", self.clip, 0, 1)
+
 
 def ppo(
     reward: RewardModel | str | Path | None = None,
@@ -71,15 +86,33 @@ def ppo(
 
     Events: Begun, PpoStep for each round, then PpoChecked, Compared for each text shown, Kept; or Stopped. One prompt
     in five is held out for what is told in the end. Prompts: those of the bundled rankings unless given. Begun again
-    with the same settings it goes on where it was killed or stopped. Raises PreferenceError, ModelError.
+    with the same settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError,
+    ModelError.
     """
     cancel = cancel_of(cancel)
+    chosen = PpoSettings() if settings is None else settings
+    check_made("settings", chosen, PpoSettings)
+    chosen.check()
+    kept, known = home(folder, "ppo"), _prompts(prompts)
     source = as_model(model)
-    judge = reward if isinstance(reward, RewardModel) else load_reward_model(home(reward, "reward"))
-    known = list(prompts) if prompts is not None else [one.prompt for one in bundled_rankings()]
+    judge = _judge(reward)
     with learning(source):
-        told = _Ppo(source, judge, known, home(folder, "ppo"), settings or PpoSettings(), cancel)
-        yield from told.run()
+        yield from _Ppo(source, judge, known, kept, chosen, cancel).run()
+
+
+def _judge(given: RewardModel | str | Path | None) -> RewardModel:
+    if given is not None:
+        check_kind("reward", given, (RewardModel, str, PathLike), tr("Give a reward model, or its folder."))
+    return given if isinstance(given, RewardModel) else load_reward_model(home(given, "reward"))
+
+
+def _prompts(given: Sequence[str] | None) -> list[str]:
+    if given is None:
+        return [one.prompt for one in bundled_rankings()]
+    found = texts_of("prompts", given)
+    if not found:
+        raise refused("prompts", given, tr("Give at least one."))
+    return found
 
 
 class _Learned(torch.nn.Module):

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from core.arguments import check_kind, check_text, check_whole, texts_of
 from core.errors import PreferenceError
 from resources.language import tr
 
+MOST = 10**9
+"""The greatest number of a rank."""
 Groups = Sequence[str | Sequence[str]]
 """Completions, the best first; those that tie stand together in a sequence of their own."""
 
@@ -35,6 +38,12 @@ class Ranking:
     ranks: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        check_text("prompt", self.prompt)
+        check_kind("completions", self.completions, tuple, tr("Give a tuple of texts."))
+        texts_of("completions", self.completions)
+        check_kind("ranks", self.ranks, tuple, tr("Give a tuple of whole numbers."))
+        for rank in self.ranks:
+            check_whole("ranks", rank, -MOST, MOST)
         if len(self.completions) != len(self.ranks):
             raise _unusable(
                 tr("There are {texts} completions and {ranks} ranks.").format(
@@ -56,7 +65,7 @@ class Ranking:
 
 
 def ranked(groups: Groups, prompt: str = "") -> Ranking:
-    """The ranking of completions given the best first, ties together. Raises PreferenceError."""
+    """The ranking of completions given the best first, ties together. Raises ParameterError, PreferenceError."""
     given = groups if isinstance(groups, (list, tuple)) else ()
     tied = [tuple(group) if isinstance(group, (list, tuple)) else (group,) for group in given]
     texts = tuple(text for group in tied for text in group)

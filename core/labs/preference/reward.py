@@ -12,11 +12,13 @@ from torch.nn import functional
 
 from core.arguments import cancel_of
 from core.errors import PreferenceError
+from core.labs.arguments import all_made
 from core.labs.preference.cards import reward_card
 from core.labs.preference.checkpoint import Checkpoint
 from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, RewardChecked, RewardStep
 from core.labs.preference.files import bundled_rankings, read_rankings
+from core.labs.preference.limits import check_training
 from core.labs.preference.places import home
 from core.labs.preference.rankings import Ranking
 from core.labs.preference.reward_model import RewardModel, new_reward_model, save_reward_model
@@ -58,19 +60,20 @@ def train_reward(
 
     Events: Begun, RewardStep for each update, RewardChecked now and then, Kept or Stopped at the end. One ranking in
     five is held out. Begun again with the same settings it goes on where it was killed or stopped.
-    `steps`: once through the rankings unless given. Raises PreferenceError, ModelError.
+    `steps`: once through the rankings unless given. Raises ParameterError, PreferenceError, ModelError.
     """
     cancel = cancel_of(cancel)
-    known = _rankings(rankings)
+    check_training(1 if steps is None else steps, seed, rate)
+    kept, known = home(folder, "reward"), _rankings(rankings)
     source = as_model(model)
     with learning(source):
-        yield from _Reward(known, source, home(folder, "reward"), steps, seed, rate, cancel).run()
+        yield from _Reward(known, source, kept, steps, seed, rate, cancel).run()
 
 
 def _rankings(given: Sequence[Ranking] | str | Path | None) -> list[Ranking]:
     if given is None:
         return bundled_rankings()
-    return read_rankings(given) if isinstance(given, (str, Path)) else list(given)
+    return read_rankings(given) if isinstance(given, (str, Path)) else all_made("rankings", given, Ranking)
 
 
 def split(rankings: Sequence[Ranking]) -> tuple[list[Ranking], list[Ranking]]:

@@ -16,7 +16,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache, PreTrainedConfig
 from transformers.utils import logging
 
+from core.arguments import check_folder, check_text, texts_of
 from core.errors import PreferenceError
+from core.labs.arguments import check_made
 from core.labs.preference.texts import Rows, rows, text_ids
 from core.models.model import LoadedModel
 from resources.language import tr
@@ -119,11 +121,14 @@ def save_reward_model(model: RewardModel, folder: Path, card: str) -> None:
 
 
 def load_reward_model(folder: str | Path) -> RewardModel:
-    """The reward model that lies there. Raises PreferenceError."""
+    """The reward model that lies there. Raises ParameterError, PreferenceError."""
+    check_folder("folder", folder)
     path = Path(folder)
     try:
-        network = AutoModelForSequenceClassification.from_pretrained(path, num_labels=1, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        network = AutoModelForSequenceClassification.from_pretrained(
+            path, num_labels=1, dtype=torch.float32, local_files_only=True
+        )  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
     except (OSError, ValueError) as error:
         raise PreferenceError(
             tr("{folder} holds no reward model that can be read.").format(folder=path.name),
@@ -142,7 +147,10 @@ class TokenReward:
 
 
 def score_tokens(model: RewardModel, prompt: str, completion: str) -> list[TokenReward]:
-    """The reward after each token of the completion; the last is the text's. Raises PreferenceError."""
+    """The reward after each token of the completion; the last is the text's. Raises ParameterError, PreferenceError."""
+    check_made("model", model, RewardModel)
+    check_text("prompt", prompt)
+    check_text("completion", completion)
     ids = text_ids(model.source, prompt, completion)
     before = len(text_ids(model.source, prompt, ""))
     with torch.no_grad():
@@ -152,9 +160,12 @@ def score_tokens(model: RewardModel, prompt: str, completion: str) -> list[Token
 
 
 def rank_completions(model: RewardModel, prompt: str, completions: Sequence[str]) -> Ranking:
-    """The completions with the ranks that the model gives them. Raises PreferenceError."""
+    """The completions with the ranks that the model gives them. Raises ParameterError, PreferenceError."""
     from core.labs.preference.rankings import Ranking
 
+    check_made("model", model, RewardModel)
+    check_text("prompt", prompt)
+    completions = texts_of("completions", completions)
     rewards = model.score([text_ids(model.source, prompt, text) for text in completions])
     order = sorted(set(rewards), reverse=True)
     return Ranking(prompt, tuple(completions), tuple(order.index(one) + 1 for one in rewards))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from core.arguments import check_text, texts_of
 from core.labs.preference.rankings import Ranking
 
 KIND_POINTS = 2
@@ -36,12 +37,16 @@ class Verdict(NamedTuple):
 
 
 def judge(prompt: str, completion: str) -> Verdict:
-    """What the rule says of `completion` behind `prompt`."""
+    """What the rule says of `completion` behind `prompt`. Raises ParameterError."""
+    check_text("prompt", prompt)
+    check_text("completion", completion)
     return Verdict(_is_kind(completion), _keeps_names(prompt, completion), not _repeats(completion))
 
 
 def rank_by_rule(prompt: str, completions: Sequence[str]) -> Ranking:
-    """The completions with their ranks: equal points are a tie."""
+    """The completions with their ranks: equal points are a tie. Raises ParameterError, PreferenceError."""
+    check_text("prompt", prompt)
+    completions = texts_of("completions", completions)
     points = [judge(prompt, text).points for text in completions]
     places = sorted(set(points), reverse=True)
     return Ranking(prompt, tuple(completions), tuple(places.index(one) + 1 for one in points))

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
-from core.arguments import cancel_of
+from core.arguments import cancel_of, check_number, check_text
+from core.labs.preference.limits import check_longest, check_seed, check_texts
 from core.labs.preference.texts import Rows, ends_of, prompt_ids, rows
 from core.labs.preference.training import as_model, learning
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
+
+COLDEST, HOTTEST = 0.01, 100.0
+"""Temperatures: below, scores divided by it are no numbers any more."""
 
 
 class Drawn(NamedTuple):
@@ -105,8 +109,13 @@ def completions(
     cancel: threading.Event | None = None,
 ) -> list[str]:
     """So many different completions of `prompt` by plain sampling, fewer where the model is sure of what it writes;
-    none when it was cancelled. Raises PreferenceError, ModelError."""
+    none when it was cancelled. Raises ParameterError, PreferenceError, ModelError."""
     cancel = cancel_of(cancel)
+    check_text("prompt", prompt)
+    check_texts("count", count)
+    check_longest(longest)
+    check_number("temperature", temperature, COLDEST, HOTTEST)
+    check_seed(seed)
     source = as_model(model)
     with learning(source):
         ids = [prompt_ids(source, prompt)] * (2 * count)

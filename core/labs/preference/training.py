@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from os import PathLike
 
 import torch
 
-from core.errors import PreferenceError
+from core.arguments import check_kind
 from core.guard import told
 from core.labs.preference.checkpoint import Checkpoint, Progress
 from core.labs.preference.events import LabEvent, Stage, Stopped
@@ -38,10 +39,6 @@ class Training:
     step: int = 0
     seconds: float = 0.0
     figures: dict[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.total < 1:
-            raise PreferenceError(tr("A training takes at least one step."), tr("Set the number of steps."))
 
     def resume(self) -> None:
         """Go on behind the steps that lie on the disk."""
@@ -103,7 +100,8 @@ def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
 
 
 def as_model(model: LoadedModel | str) -> LoadedModel:
-    """A model as it is, or the one of that name."""
+    """A model as it is, or the one of that name. Raises ParameterError, ModelError."""
+    check_kind("model", model, (LoadedModel, str, PathLike), tr("Give a loaded model, or the name of one."))
     return model if isinstance(model, LoadedModel) else load(model, device="cpu", dtype="float32")
 
 

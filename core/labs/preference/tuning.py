@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from core.arguments import cancel_of
+from core.arguments import cancel_of, check_path, check_text, refused
 from core.errors import PreferenceError
+from core.labs.arguments import all_made
 from core.labs.preference.cards import sft_card
 from core.labs.preference.checkpoint import Checkpoint
 from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
 from core.labs.preference.files import BUNDLED, read_lines
+from core.labs.preference.limits import check_training
 from core.labs.preference.places import home
 from core.labs.preference.saving import save_model
 from core.labs.preference.texts import Turn, chat_ids, prompt_ids, rows, text_ids
@@ -59,19 +61,42 @@ def sft(
     """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL, or these) and keep it in `folder`.
 
     Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
-    is held out. Begun again with the same settings it goes on where it was killed or stopped. Raises PreferenceError,
-    ModelError.
+    is held out. Begun again with the same settings it goes on where it was killed or stopped. Raises ParameterError,
+    PreferenceError, ModelError.
     """
     cancel = cancel_of(cancel)
-    given = examples if examples is not None else CHATS
-    known = read_examples(given) if isinstance(given, (str, Path)) else list(given)
+    check_training(steps, seed, rate)
+    kept, known = home(folder, "sft"), _examples(CHATS if examples is None else examples)
     source = as_model(model)
     with learning(source):
-        yield from _Sft(known, source, home(folder, "sft"), steps, seed, rate, cancel).run()
+        yield from _Sft(known, source, kept, steps, seed, rate, cancel).run()
+
+
+def _examples(given: Sequence[Example] | str | Path) -> list[Example]:
+    if isinstance(given, (str, Path)):
+        return read_examples(given)
+    found = all_made("examples", given, Example)
+    if not found:
+        raise refused("examples", given, tr("Give at least one."))
+    for one in found:
+        _check(one)
+    return found
+
+
+def _check(example: Example) -> None:
+    """Raises ParameterError."""
+    asked = example.prompt
+    is_chat = isinstance(asked, (list, tuple)) and all(map(_is_turn, asked))
+    if not asked or not (isinstance(asked, str) or is_chat):
+        raise refused("prompt", asked, tr("Give a text, or a list of turns with “role” and “content”."))
+    check_text("completion", example.completion)
+    if not example.completion:
+        raise refused("completion", example.completion, tr("Give a text."))
 
 
 def read_examples(path: str | Path) -> list[Example]:
-    """Every example of a JSONL file. Raises PreferenceError that names the line."""
+    """Every example of a JSONL file. Raises ParameterError, PreferenceError that names the line."""
+    check_path("path", path)
     found = read_lines(Path(path), _example)
     if not found:
         raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format())

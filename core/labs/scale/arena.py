@@ -8,6 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from core.arguments import check_text, check_truth, check_whole
+from core.labs.arguments import all_made
+
+MOST = 10**18
+"""Bytes of a block, and moments."""
 STAYS = ("checkpoint", "gradient")
 """Kinds of blocks that stay long: from a layer's forward to its backward, and from there to the update."""
 
@@ -20,6 +25,12 @@ class Block:
     stop: int
     bytes: int
     kind: str = "other"
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        for name, value in (("start", self.start), ("stop", self.stop), ("bytes", self.bytes)):
+            check_whole(name, value, 0, MOST)
+        check_text("kind", self.kind)
 
 
 @dataclass(frozen=True)
@@ -47,9 +58,13 @@ class Arena:
         return max((each.block.stop for each in self.placed), default=0)
 
 
-def arena(blocks: Sequence[Block], apart: bool = False) -> Arena:
+def arena(blocks: Iterable[Block], apart: bool = False) -> Arena:
     """Place them in their order. `apart`: what stays has memory of its own below, taken beforehand, and is laid one
-    behind the other there."""
+    behind the other there. Raises ParameterError."""
+    blocks = all_made("blocks", blocks, Block)
+    check_truth("apart", apart)
+    for block in blocks:
+        block.check()
     own, floor = _laid([block for block in blocks if block.kind in STAYS]) if apart else ([], 0)
     rest = [block for block in blocks if not (apart and block.kind in STAYS)]
     placed = (*own, *_fitted(rest, floor))

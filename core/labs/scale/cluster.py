@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.arguments import check_number, check_one_of, check_truth, check_whole
 from core.errors import ParameterError
+from core.labs.arguments import check_made
 from core.labs.scale.parts import Parts
 from core.labs.scale.shape import Shape
-from core.labs.scale.states import PRECISIONS, plan, traffic
+from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
+from core.labs.scale.timetable import KINDS
 from resources.language import tr
+
+MOST_DEVICES = 1_000_000
+MOST_TEXTS = 1_000_000
+"""At once, and micro-batches."""
+MOST_TOKENS = 100_000_000
+MOST_BYTES = 10**18
+"""Of a device, or a second."""
+PURPOSES = ("train", "write")
 
 
 @dataclass(frozen=True)
@@ -21,6 +32,13 @@ class Cluster:
     within: float = 300e9
     between: float = 25e9
 
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_whole("devices", self.devices, 1, MOST_DEVICES)
+        check_whole("per_machine", self.per_machine, 1, MOST_DEVICES)
+        for name, value in (("memory", self.memory), ("within", self.within), ("between", self.between)):
+            check_number(name, value, 1, MOST_BYTES)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -30,6 +48,12 @@ class Layout:
     scheme: str = "ddp"
     tensor: int = 1
     pipeline: int = 1
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_one_of("scheme", self.scheme, SCHEMES)
+        check_whole("tensor", self.tensor, 1, MOST_DEVICES)
+        check_whole("pipeline", self.pipeline, 1, MOST_DEVICES)
 
 
 @dataclass(frozen=True)
@@ -44,6 +68,16 @@ class Training:
     recompute: bool = False
     kind: str = "1f1b"
     purpose: str = "train"
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_whole("batch", self.batch, 1, MOST_TEXTS)
+        check_whole("length", self.length, 1, MOST_TOKENS)
+        check_whole("micro_batches", self.micro_batches, 1, MOST_TEXTS)
+        check_one_of("precision", self.precision, PRECISIONS)
+        check_truth("recompute", self.recompute)
+        check_one_of("kind", self.kind, KINDS)
+        check_one_of("purpose", self.purpose, PURPOSES)
 
 
 @dataclass(frozen=True)
@@ -84,7 +118,24 @@ class Reckoning:
 
 
 def reckon(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
-    """What that model needs there. Raises ParameterError where the division does not come out even."""
+    """What that model needs there. Raises ParameterError for what cannot be, and where the division does not come out
+    even."""
+    check_setting(shape, cluster, layout, training)
+    return reckoned(shape, cluster, layout, training)
+
+
+def check_setting(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> None:
+    """Raises ParameterError."""
+    check_made("shape", shape, Shape)
+    check_made("cluster", cluster, Cluster)
+    check_made("layout", layout, Layout)
+    check_made("training", training, Training)
+    for given in (shape, cluster, layout, training):
+        given.check()
+
+
+def reckoned(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
+    """`reckon`, of what has been checked."""
     data = copies(shape, cluster, layout)
     stages = tuple(_stage(shape, layout, training, data, stage) for stage in range(layout.pipeline))
     is_steady = training.kind == "pipedream" or training.purpose == "write"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from core.errors import ParameterError
-from core.labs.scale.cluster import Cluster, Layout, Reckoning, Training, reckon
+from core.labs.scale.cluster import Cluster, Layout, Reckoning, Training, check_setting, reckoned
 from core.labs.scale.shape import Shape
 from core.labs.scale.states import SCHEMES
 
@@ -28,7 +28,8 @@ class Remedy:
 
 def remedies(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> tuple[Remedy, ...]:
     """For each lever that is enough by itself, its least change; for none, the combination that takes the fewest
-    devices, with everything divided and layers computed again. Empty where it fits already."""
+    devices, with everything divided and layers computed again. Empty where it fits already. Raises ParameterError."""
+    check_setting(shape, cluster, layout, training)
     here = _tried(shape, (cluster, layout, training))
     if here is not None and here.fits:
         return ()
@@ -51,7 +52,7 @@ def _first(shape: Shape, tries: Iterator[Try]) -> Remedy | None:
 def _tried(shape: Shape, setting: Setting) -> Reckoning | None:
     """None where the division does not come out even."""
     try:
-        return reckon(shape, *setting)
+        return reckoned(shape, *setting)
     except ParameterError:
         return None
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from core.arguments import check_kind, check_number
 from core.errors import ParameterError
 from resources.language import tr
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 FLOAT = 4
+MOST = 64
+"""Devices: what is held is told after every step, which grows with their third power."""
 Values = tuple[float, ...]
 
 
@@ -94,6 +97,16 @@ def _check(kind: str, tensors: Sequence[Sequence[float]]) -> None:
             tr("There is no collective {name!r}.").format(name=kind),
             tr("Choose one of {names}.").format(names=", ".join(COLLECTIVES)),
             "kind",
+        )
+    remedy = tr("Give a list of lists of numbers, one for each device, {most} at most.").format(most=MOST)
+    check_kind("tensors", tensors, (list, tuple), remedy)
+    for tensor in tensors:
+        check_kind("tensors", tensor, (list, tuple), remedy)
+        for number in tensor:
+            check_number("tensors", number)
+    if len(tensors) > MOST:
+        raise ParameterError(
+            tr("{count:,} devices are more than can be told.").format(count=len(tensors)), remedy, "tensors"
         )
     if not tensors or len({len(tensor) for tensor in tensors}) != 1:
         raise ParameterError(tr("Each device needs a tensor, all of one length."), parameter="tensors")

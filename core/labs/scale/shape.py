@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.arguments import check_kind, check_text, check_truth, check_whole
 from core.errors import ParameterError
 from resources.language import tr
+
+MOST_LAYERS = 10_000
+MOST_SIZE = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,18 @@ class Shape:
     gated: bool = True
     biased: bool = False
     tied: bool = True
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_text("name", self.name)
+        check_whole("layers", self.layers, 1, MOST_LAYERS)
+        check_whole("positions", self.positions, 0, MOST_SIZE)
+        sizes = {"width": self.width, "heads": self.heads, "kv_heads": self.kv_heads, "head_width": self.head_width,
+                 "inner": self.inner, "vocabulary": self.vocabulary}  # fmt: skip
+        for name, size in sizes.items():
+            check_whole(name, size, 1, MOST_SIZE)
+        for name, truth in {"gated": self.gated, "biased": self.biased, "tied": self.tied}.items():
+            check_truth(name, truth)
 
     @property
     def layer_parameters(self) -> int:
@@ -80,6 +96,8 @@ def shape_of(config: Mapping[str, object], name: str = "") -> Shape:
 
     Raises ParameterError where layers, width, heads or vocabulary are missing.
     """
+    check_kind("config", config, Mapping, tr("Give what a config.json holds."))
+    check_text("name", name)
     inner = config.get("text_config")
     text = inner if isinstance(inner, Mapping) else config
     size = {field: _first(text, names) for field, names in _NAMES.items()}

@@ -63,7 +63,7 @@ def checked(parameters: int | float, devices: int, scheme: str) -> int:
 
 
 def _precision(name: str) -> Precision:
-    if name not in PRECISIONS:
+    if name not in tuple(PRECISIONS):
         raise ParameterError(
             tr("There is no precision {name!r}.").format(name=name),
             tr("Choose one of {names}.").format(names=", ".join(PRECISIONS)),

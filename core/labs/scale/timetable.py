@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from core.arguments import check_number, check_text, check_whole
 from core.errors import ParameterError
+from core.labs.arguments import all_made
 from core.labs.scale.whole import whole
 from resources.language import tr
 
 MOST = 100_000
 """Stages times micro-batches of one schedule."""
+LONGEST = 10**12
+"""Units of time."""
 KINDS = ("gpipe", "1f1b", "pipedream")
 WEIGHTS = ("stashed", "synced", "latest")
 """PipeDream's backward: by the weights of its forward; by those of the first stage's forward, at every stage; by
@@ -36,6 +40,13 @@ class Box:
     micro_batch: int
     version: int
 
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_whole("device", self.device, 0, MOST)
+        check_number("start", self.start, 0, LONGEST)
+        check_number("stop", self.stop, 0, LONGEST)
+        check_text("kind", self.kind)
+
 
 def schedule(
     stages: int, micro_batches: int, kind: str = "gpipe", *, forward: float = 1, backward: float = 2,
@@ -46,6 +57,9 @@ def schedule(
     GPipe and 1F1B update once, behind the last backward; PipeDream after every backward. Raises ParameterError.
     """
     _check(stages, micro_batches, kind, weights)
+    for name, time in (("forward", forward), ("backward", backward), ("update", update), ("hop", hop)):
+        check_number(name, time, 0, LONGEST)
+    stages, micro_batches = int(stages), int(micro_batches)
     orders = [_order(kind, stages - stage, micro_batches) for stage in range(stages)]
     timed = _Timing(stages, {FORWARD: forward, BACKWARD: backward, UPDATE: update}, hop)
     boxes = _versioned(timed.boxes(orders), weights)
@@ -53,7 +67,14 @@ def schedule(
 
 
 def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = None) -> float:
-    """The share of all devices' time between two moments in which nothing is computed; sending is not computing."""
+    """The share of all devices' time between two moments in which nothing is computed; sending is not computing.
+    Raises ParameterError."""
+    boxes = all_made("boxes", boxes, Box)
+    for box in boxes:
+        box.check()
+    check_number("since", since, 0, LONGEST)
+    if until is not None:
+        check_number("until", until, 0, LONGEST)
     end = max((box.stop for box in boxes), default=0.0) if until is None else until
     devices = len({box.device for box in boxes})
     whole = devices * (end - since)

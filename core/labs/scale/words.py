@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from core.arguments import check_number, check_one_of, check_truth, check_whole
 from core.explain.sentence import Saying, Sentence, together
+from core.labs.arguments import check_made
 from core.labs.figures import decimal, duration, percent
 from core.labs.scale.cluster import Layout, Reckoning, Training
 from core.labs.scale.fitting import Remedy
 from core.labs.scale.states import PRECISIONS
-from core.labs.scale.timetable import BACKWARD, FORWARD, SEND, UPDATE, WAIT, Box
+from core.labs.scale.timetable import BACKWARD, FORWARD, KINDS, LONGEST, MOST, SEND, UPDATE, WAIT, Box
 from resources.language import mark, tr
 
 _FITS = Saying(
@@ -55,7 +57,13 @@ _SENT = Saying(
 
 
 def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
-    """Whether it fits, how the states are divided, what is sent, and how much of a pipeline's time is idle."""
+    """Whether it fits, how the states are divided, what is sent, and how much of a pipeline's time is idle. Raises
+    ParameterError."""
+    check_made("found", found, Reckoning)
+    check_made("layout", layout, Layout)
+    check_made("training", training, Training)
+    layout.check()
+    training.check()
     fullest, size = found.fullest, PRECISIONS[training.precision]
     verdict = (_FITS if found.fits else _TOO_MUCH).say(
         total=decimal(fullest.total),
@@ -121,7 +129,8 @@ PART_TITLES = {
 
 
 def explain_remedy(remedy: Remedy) -> str:
-    """A change that is enough, and what the fullest device then holds."""
+    """A change that is enough, and what the fullest device then holds. Raises ParameterError."""
+    check_made("remedy", remedy, Remedy)
     value = tr(SCHEME_TITLES[remedy.value]) if remedy.lever == "scheme" else remedy.value
     return tr(_REMEDIES[remedy.lever]).format(
         value=value, bytes=decimal(remedy.bytes), tensor=remedy.layout.tensor, devices=f"{remedy.cluster.devices:,}"
@@ -146,7 +155,13 @@ _WITH_SENDING = Saying(
 
 
 def explain_idle(kind: str, stages: int, count: int, share: float, sends_at_once: bool = True) -> Sentence:
-    """How much waiting a schedule has, and why; the formulas hold where sending takes no time."""
+    """How much waiting a schedule has, and why; the formulas hold where sending takes no time. Raises
+    ParameterError."""
+    check_one_of("kind", kind, KINDS)
+    check_whole("stages", stages, 1, MOST)
+    check_whole("count", count, 1, MOST)
+    check_number("share", share, 0, 1)
+    check_truth("sends_at_once", sends_at_once)
     saying = (_STEADY if kind == "pipedream" else _IDLE) if sends_at_once else _WITH_SENDING
     figures = {"one": str(stages - 1), "all": str(count + stages - 1), "stages": str(stages), "count": str(count)}
     return saying.say(share=percent(share), **figures)
@@ -192,7 +207,10 @@ _DONE = Saying(
 
 
 def explain_box(box: Box) -> Sentence:
-    """What a device does, by which weights. Devices and micro-batches are counted from 1, as the papers do."""
+    """What a device does, by which weights. Devices and micro-batches are counted from 1, as the papers do. Raises
+    ParameterError."""
+    check_made("box", box, Box)
+    check_one_of("kind", box.kind, _BOXES)
     return _BOXES[box.kind].say(
         device=str(box.device + 1),
         number=str(box.micro_batch + 1),
@@ -203,5 +221,8 @@ def explain_box(box: Box) -> Sentence:
 
 
 def explain_waiting(device: int, time: float, is_done: bool = False) -> Sentence:
-    """A device that has nothing to do: yet, or any more."""
+    """A device that has nothing to do: yet, or any more. Raises ParameterError."""
+    check_whole("device", device, 0, MOST)
+    check_number("time", time, 0, LONGEST)
+    check_truth("is_done", is_done)
     return (_DONE if is_done else _WAITS).say(device=str(device + 1), time=f"{time:g}")

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
+from core.arguments import check_kind, check_number, check_one_of, check_text, check_truth, check_whole
+from resources.language import tr
+
 Way = Literal["batch", "weights", "drafts", "compiled", "offload", "parallel"]
 WAYS: tuple[Way, ...] = ("batch", "weights", "drafts", "offload", "parallel", "compiled")
 """In the order they are measured: what can take long comes last."""
@@ -13,6 +16,11 @@ PROMPT = (
     "Once upon a time, there was a little girl named Lily. She loved to play outside. "
     "One day, Lily went to the park with her mom."
 )
+
+MOST_THREADS = 1_024
+LONGEST = 3_600
+"""Seconds of one repeat."""
+MOST_REPEATS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,21 @@ class Asked:
     seconds: float = 0.4
     """How long one repeat of a row takes, more or less."""
     repeats: int = 3
+
+    def check(self) -> None:
+        """Raises ParameterError; whether there are such models and kinds of weights is said by what loads them."""
+        texts = {"model": self.model, "draft": self.draft, "device": self.device, "dtype": self.dtype,
+                 "weights": self.weights, "prompt": self.prompt}  # fmt: skip
+        for name, text in texts.items():
+            check_text(name, text)
+        check_truth("allow_pickle", self.allow_pickle)
+        check_truth("allow_remote_code", self.allow_remote_code)
+        check_whole("threads", self.threads, 0, MOST_THREADS)
+        check_kind("ways", self.ways, (list, tuple), tr("Give a list of names."))
+        for way in self.ways:
+            check_one_of("ways", way, WAYS)
+        check_number("seconds", self.seconds, 0, LONGEST)
+        check_whole("repeats", self.repeats, 1, MOST_REPEATS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from core.arguments import check_number, check_one_of, check_text
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.arguments import all_made, check_made
 from core.labs.figures import decimal, percent
 from core.labs.speed.events import Ground, Measured, Row, Way
 from resources.language import mark, tr
@@ -35,7 +37,10 @@ _ROWS: dict[Row, str] = {
 
 
 def row_title(row: Row) -> str:
-    """What a row is called below its bar: `8`, `int8`, `Early exit`."""
+    """What a row is called below its bar: `8`, `int8`, `Early exit`. Raises ParameterError."""
+    check_made("row", row, Row)
+    check_text("way", row.way)
+    check_text("name", row.name)
     return tr(_ROWS[row]) if row in _ROWS else row.name
 
 
@@ -134,7 +139,8 @@ _NOTHING = Saying(
 
 
 def explain_ground(ground: Ground) -> Sentence:
-    """The limit that everything stands beside."""
+    """The limit that everything stands beside. Raises ParameterError."""
+    check_made("ground", ground, Ground)
     return _GROUND.say(
         model=ground.model,
         bytes=decimal(ground.weight_bytes),
@@ -146,19 +152,23 @@ def explain_ground(ground: Ground) -> Sentence:
 
 
 def explain_way(way: Way, found: Sequence[Measured]) -> Sentence:
-    """What the rows of a way show, the first of them being what the others are held against."""
+    """What the rows of a way show, the first of them being what the others are held against. Raises ParameterError."""
+    check_one_of("way", way, _SENTENCES)
+    found = all_made("found", found, Measured)
     if len(found) < 2:
         return _NOTHING.say()
     return _SENTENCES[way](found)
 
 
 def speed_words(speed: float) -> Figure:
-    """`1,234`, `12.3`."""
+    """`1,234`, `12.3`. Raises ParameterError."""
+    check_number("speed", speed)
     return Figure(f"{speed:,.0f}" if speed >= 99.5 else f"{speed:.3g}")
 
 
 def times(ratio: float) -> Figure:
-    """`2.4`, `12`."""
+    """`2.4`, `12`. Raises ParameterError."""
+    check_number("ratio", ratio)
     return Figure(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 

@@ -13,7 +13,7 @@ import torch
 import transformers as t
 
 import core
-from core.errors import PreferenceError
+from core.errors import ParameterError, PreferenceError
 from core.labs.preference import (
     Begun,
     Compared,
@@ -302,5 +302,5 @@ def test_the_bundled_chats_become_turns_of_the_model_s_template(tiny: LoadedMode
 
 
 def test_a_training_of_no_steps_is_refused(tiny: LoadedModel, tmp_path: Path) -> None:
-    with pytest.raises(PreferenceError, match="at least one step"):
+    with pytest.raises(ParameterError, match=r"steps is -3\. It must be a whole number from 1"):
         next(iter(sft([Example("a", "b")] * 6, model=tiny, folder=tmp_path, steps=-3)))

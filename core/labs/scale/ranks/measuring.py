@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from core.arguments import cancel_of
+from core.arguments import cancel_of, check_text, check_whole
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
+from core.labs.arguments import check_made
 from core.labs.figures import decimal
 from core.labs.processes.machine import RUNTIME, free_port
 from core.labs.scale.options import Options
@@ -46,8 +47,11 @@ def measuring(
     Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
     """
     cancel = cancel_of(cancel)
-    chosen = options or Options()
+    chosen = Options() if options is None else options
+    check_text("model_name", model_name)
     _check(scheme, processes, chosen)
+    processes = int(processes)
+    check_port(port)
     model = outline(model_name)
     right = expected(model, scheme, processes, chosen)
     check_room(right.ranks)
@@ -69,6 +73,7 @@ def _check(scheme: str, processes: int, options: Options) -> None:
             "scheme",
         )
     check_run(processes)
+    check_made("options", options, Options)
     options.check()
 
 
@@ -81,6 +86,11 @@ def check_run(processes: int) -> None:
             tr("A packed program cannot start other Python processes."),
             tr("Install Tokenscope with pip to run this; the plan works everywhere."),
         )
+
+
+def check_port(port: int) -> None:
+    """Raises ParameterError."""
+    check_whole("port", port, 0, 65_535)
 
 
 def check_room(expected: tuple[Parts, ...]) -> None:

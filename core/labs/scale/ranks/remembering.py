@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from core.arguments import cancel_of
+from core.arguments import cancel_of, check_text
 from core.labs.processes.machine import free_port
 from core.labs.scale.arena import Arena, arena
 from core.labs.scale.options import Options
 from core.labs.scale.ranks import sharded
-from core.labs.scale.ranks.measuring import check_room, check_run
+from core.labs.scale.ranks.measuring import check_port, check_room, check_run
 from core.labs.scale.ranks.messages import Job, Remembered
 from core.labs.scale.ranks.outline import Outline, outline
 from core.labs.scale.ranks.predicted import FLOAT
@@ -62,7 +62,10 @@ def remembering(
     Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
     """
     cancel = cancel_of(cancel)
+    check_text("model_name", model_name)
     check_run(processes)
+    processes = int(processes)
+    check_port(port)
     model = outline(model_name)
     sharded.check(model, processes)
     check_room(sharded.states(model, processes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.arguments import check_made
 from core.labs.figures import decimal
 from core.labs.scale.ranks.remembering import Residual
 from resources.language import mark
@@ -42,7 +43,8 @@ _SAME = Saying(
 
 
 def explain_residual(found: Residual) -> Sentence:
-    """Checkpoints, the buffer, gaps, and that the result is the same."""
+    """Checkpoints, the buffer, gaps, and that the result is the same. Raises ParameterError."""
+    check_made("found", found, Residual)
     without, kept = found.without[0], found.kept[0]
     return together(
         _CHECKPOINTS.say(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from core.arguments import LARGEST, check_one_of, check_whole
 from core.explain.sentence import Figure, Saying, Sentence, together
+from core.labs.arguments import check_made
 from core.labs.figures import decimal
 from core.labs.scale.ranks.pipeline_words import explain_pipeline
 from core.labs.scale.ranks.result import Measured
@@ -67,7 +69,8 @@ ROUNDING = 1e-4
 
 
 def explain_measured(found: Measured) -> Sentence:
-    """Bytes, traffic and loss, each beside what it is held against."""
+    """Bytes, traffic and loss, each beside what it is held against. Raises ParameterError."""
+    check_made("found", found, Measured)
     if found.boxes:
         return together(_bytes(found), explain_pipeline(found), _loss(found))
     if found.written is not None:
@@ -123,7 +126,11 @@ _STAGES = {
 
 
 def explain_progress(progress: Progress) -> str:
-    """How far a process has come; counted from 1."""
+    """How far a process has come; counted from 1. Raises ParameterError."""
+    check_made("progress", progress, Progress)
+    check_one_of("stage", progress.stage, _STAGES)
+    for name in ("rank", "process", "step", "steps"):
+        check_whole(name, vars(progress)[name], 0, LARGEST)
     return tr(_STAGES[progress.stage]).format(
         rank=progress.rank + 1, process=progress.process, step=progress.step, steps=progress.steps
     )

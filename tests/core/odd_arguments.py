@@ -1,0 +1,48 @@
+"""Values of every kind, handed to every argument of a public function."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from core.errors import TokenscopeError, UnforeseenError
+
+ODD: list[Any] = [
+    5, -1, 2.5, float("nan"), "x", "", b"x", True, [1], ["a"], [None], {}, {"a": 1}, {1: 2}, None, object, object(), (),
+    10**30, print, threading.Event,
+]  # fmt: skip
+Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
+"""Functions with arguments of the right kind."""
+
+
+def used_up(found: object) -> object:
+    """An iterator does nothing before it is gone through."""
+    return list(found) if isinstance(found, Iterator) else found
+
+
+def hand_odd_values(function: Callable[..., Any], right: Mapping[str, Any]) -> None:
+    """Each of them is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
+    said = [
+        f"{argument}={odd!r}: {raw}"
+        for argument in right
+        for odd in ODD
+        if (raw := _raw(function, {**right, argument: odd}))
+    ]
+    if said:
+        pytest.fail("\n".join(said))
+
+
+def _raw(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """What fails otherwise than in an error of core.errors with a cause; empty where nothing does."""
+    try:
+        used_up(function(**given))
+    except UnforeseenError as error:
+        return str(error)
+    except TokenscopeError as error:
+        return "" if error.cause else "an error without a cause"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""

@@ -1,0 +1,249 @@
+"""What a lab's public function is handed that is of a wrong kind is named in an error of core.errors before anything is
+begun: no process is started, nothing is written."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+import torch
+import transformers as t
+
+import core
+from core.errors import ParameterError
+from core.labs import preference as p
+from core.labs import scale as s
+from core.labs import speed as v
+from core.labs.preference.reward_model import new_reward_model
+from core.labs.processes import starting
+from core.labs.scale.ranks.messages import Remembered
+from core.labs.scale.ranks.remembering import Reckoned
+from core.models.model import LoadedModel
+from tests.core.odd_arguments import Calls, hand_odd_values, used_up
+
+STOP = threading.Event()
+STOP.set()
+RANKINGS = [p.ranked([f"{name} played.", f"{name} slept."], "A fox. ") for name in ("Mia", "Leo")]
+EXAMPLES = [p.Example("Who?", "Mia."), p.Example("Where?", "Here.")]
+PROMPTS = ["A fox. ", "A cat. "]
+SMALL = s.Shape("tiny", 4, 8, 2, 2, 4, 32, 16)
+CLUSTER, LAYOUT, TRAINING = s.Cluster(), s.Layout(), s.Training()
+PARTS = (s.Parts(1, 1, 1), s.Parts(1, 1, 1))
+STEP = Remembered(1, 2, 3, 4.0, [])
+RESIDUAL = s.Residual((STEP,), (STEP,), Reckoned(1, 2, 3), Reckoned(1, 2, 3), 0.0, (s.arena([]), s.arena([])))
+COUNTED = s.Measured("ddp", PARTS, PARTS, (8, 8), 8, 8, (1.0,), (1.0,), 0.1)
+BOXES = s.schedule(2, 2)
+ROW = v.Row("batch", "1")
+TIMED = [v.Measured(ROW, (2.0,), 8, 4.0), v.Measured(v.Row("batch", "2"), (3.0,), 8, 4.0)]
+MISSING = Path("none.jsonl")
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LoadedModel:
+    """Two layers, storyteller's words."""
+    tokenizer = t.AutoTokenizer.from_pretrained(core.catalog.BUNDLED / "storyteller")
+    torch.manual_seed(0)
+    config = t.LlamaConfig(
+        vocab_size=2048, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    return core.wrap(t.LlamaForCausalLM(config), tokenizer, "tiny")
+
+
+@pytest.fixture(scope="module")
+def training(tiny: LoadedModel) -> Calls:
+    """What trains, draws or scores; what can be stopped ends at once."""
+    judge = new_reward_model(tiny)
+    about = {"model": tiny, "folder": Path("kept"), "steps": 1, "seed": 0, "rate": 1e-3, "cancel": STOP}
+    drawn = {"longest": 2, "seed": 0, "cancel": STOP}
+    settings = asdict(p.PpoSettings(steps=1, texts=2, longest=2, checked=2, compared=1))
+    tuned = {"reward": judge, "model": tiny, "folder": Path("kept"), "prompts": PROMPTS, "cancel": STOP}
+    both = {"model": tiny, "prompt": "A fox. "}
+    return {
+        "train_reward": (p.train_reward, {"rankings": RANKINGS, **about}),
+        "sft": (p.sft, {"examples": EXAMPLES, **about}),
+        "Example": (lambda **given: p.sft([p.Example(**given)], **about), {"prompt": "Who?", "completion": "Mia."}),
+        "ppo": (p.ppo, {**tuned, "settings": p.PpoSettings()}),
+        "PpoSettings": (lambda **given: p.ppo(**tuned, settings=p.PpoSettings(**given)), settings),
+        "best_of": (p.best_of, {**both, "judge": judge, "counts": [1, 2], "texts": 2, **drawn}),
+        "completions": (p.completions, {**both, "count": 2, "temperature": 1.0, **drawn}),
+        "load_reward_model": (p.load_reward_model, {"folder": MISSING}),
+        "score_tokens": (p.score_tokens, {"model": judge, "prompt": "A fox. ", "completion": "It slept."}),
+        "rank_completions": (p.rank_completions, {"model": judge, "prompt": "A fox.", "completions": ["So.", "No."]}),
+    }
+
+
+TRAINING_NAMES = (
+    "train_reward", "sft", "Example", "ppo", "PpoSettings", "best_of", "completions", "load_reward_model",
+    "score_tokens", "rank_completions",
+)  # fmt: skip
+CALLS: Calls = {
+    "Ranking": (p.Ranking, {"prompt": "", "completions": ("a", "b"), "ranks": (1, 2)}),
+    "pairs": (p.pairs, {"ranking": ["a", ["b", "c"]]}),
+    "ranked": (p.ranked, {"groups": ["a", ["b", "c"]], "prompt": ""}),
+    "kl_bound": (p.kl_bound, {"n": 2}),
+    "judge": (p.judge, {"prompt": "A fox.", "completion": "It slept."}),
+    "rank_by_rule": (p.rank_by_rule, {"prompt": "A fox.", "completions": ["It slept.", "It ran."]}),
+    "bundled_rankings": (p.bundled_rankings, {}),
+    "read_rankings": (p.read_rankings, {"path": MISSING}),
+    "read_examples": (p.read_examples, {"path": MISSING}),
+    "write_rankings": (p.write_rankings, {"path": Path("new.jsonl"), "rankings": RANKINGS}),
+    "write_pairs": (p.write_pairs, {"path": Path("new.jsonl"), "rankings": RANKINGS}),
+    "arena": (s.arena, {"blocks": [s.Block(0, 1, 8), s.Block(1, 2, 8)], "apart": True}),
+    "Block": (lambda **given: s.arena([s.Block(**given), s.Block(0, 2, 8)]),
+              {"start": 0, "stop": 1, "bytes": 8, "kind": "gradient"}),
+    "decimal": (s.decimal, {"count": 8}),
+    "plan": (s.plan, {"parameters": 8, "devices": 2, "scheme": "zero1", "precision": "mixed"}),
+    "traffic": (s.traffic, {"parameters": 8, "devices": 2, "scheme": "zero1"}),
+    "shape_of": (s.shape_of, {"config": {"n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 16}, "name": ""}),
+    "reckon": (s.reckon, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
+    "remedies": (s.remedies, {"shape": SMALL, "cluster": CLUSTER, "layout": LAYOUT, "training": TRAINING}),
+    "Shape": (lambda **given: s.reckon(s.Shape(**given), CLUSTER, LAYOUT, TRAINING), asdict(SMALL)),
+    "Cluster": (lambda **given: s.remedies(SMALL, s.Cluster(**given), LAYOUT, TRAINING), asdict(CLUSTER)),
+    "Layout": (lambda **given: s.remedies(SMALL, CLUSTER, s.Layout(**given), TRAINING), asdict(LAYOUT)),
+    "Training": (lambda **given: s.remedies(SMALL, CLUSTER, LAYOUT, s.Training(**given)), asdict(TRAINING)),
+    "schedule": (s.schedule, {"stages": 2, "micro_batches": 2, "kind": "gpipe", "forward": 1, "backward": 2,
+                              "update": 0, "hop": 0, "weights": "stashed"}),
+    "idle_share": (s.idle_share, {"boxes": BOXES, "since": 0, "until": 3.0}),
+    "Box": (lambda **given: s.idle_share([s.Box(**given)]), asdict(BOXES[0])),
+    "ring": (s.ring, {"kind": "all_reduce", "tensors": [[1.0, 2.0], [3.0, 4.0]]}),
+    "explain_ring": (s.explain_ring, {"kind": "all_reduce", "step": s.RingStep((), ((),), (0,)), "whole": 8}),
+    "explain_hand": (s.explain_hand, {"hand": s.Hand(0, 1, 0, True)}),
+    "explain_measured": (s.explain_measured, {"found": COUNTED}),
+    "explain_residual": (s.explain_residual, {"found": RESIDUAL}),
+    "explain_progress": (s.explain_progress, {"progress": s.Progress(0, "step", 1, 3, 77)}),
+    "Progress": (lambda **given: s.explain_progress(s.Progress(**given)), asdict(s.Progress(0, "step", 1, 3, 77))),
+    "explain_reckoning": (s.words.explain_reckoning, {"found": s.reckon(SMALL, CLUSTER, LAYOUT, TRAINING),
+                                                      "layout": LAYOUT, "training": TRAINING}),
+    "explain_remedy": (s.words.explain_remedy,
+                       {"remedy": s.Remedy("recompute", "", CLUSTER, LAYOUT, TRAINING, 8)}),
+    "explain_idle": (s.words.explain_idle, {"kind": "gpipe", "stages": 2, "count": 4, "share": 0.2,
+                                            "sends_at_once": True}),
+    "explain_box": (s.words.explain_box, {"box": BOXES[0]}),
+    "explain_waiting": (s.words.explain_waiting, {"device": 0, "time": 1.0, "is_done": False}),
+    "explain_ground": (v.explain_ground, {"ground": v.Ground("tiny", "cpu", "float32", 8, 9.0, 1, 4)}),
+    "explain_way": (v.explain_way, {"way": "batch", "found": TIMED}),
+    "row_title": (v.row_title, {"row": ROW}),
+    "Row": (lambda **given: v.row_title(v.Row(**given)), {"way": "drafts", "name": "plain"}),
+    "speed_words": (v.speed_words, {"speed": 1.5}),
+    "times": (v.times, {"ratio": 1.5}),
+}  # fmt: skip
+STARTING: Calls = {
+    "measure": (s.measure, {"model_name": "storyteller", "scheme": "ddp", "processes": 2, "port": 0,
+                            "options": s.Options()}),
+    "measuring": (s.measuring, {"model_name": "storyteller", "scheme": "gpipe", "processes": 2, "port": 0,
+                                "options": s.Options(), "cancel": None}),
+    "Options": (lambda **given: s.measuring("storyteller", "pipedream", options=s.Options(**given)),
+                asdict(s.Options())),
+    "remembering": (s.remembering, {"model_name": "storyteller", "processes": 2, "port": 0, "cancel": None}),
+    "the speed lab's measuring": (v.measuring, {"asked": v.Asked("storyteller"), "cancel": None}),
+    "Asked": (lambda **given: v.measuring(v.Asked(**given)), asdict(v.Asked("storyteller"))),
+}  # fmt: skip
+TOLD = {
+    "Begun", "BestOf", "Compared", "Kept", "Pair", "PpoChecked", "PpoStep", "RewardChecked", "RewardModel",
+    "RewardStep", "SftChecked", "SftStep", "Stopped", "TokenReward", "Verdict", "Arena", "Chunk", "Hand", "Measured",
+    "Parts", "Reckoning", "Remedy", "Residual", "RingStep", "Traffic", "Done", "Ground", "LeftOut", "Planned",
+}  # fmt: skip
+"""Classes of what a lab tells; nobody makes them to hand them in."""
+
+
+@pytest.fixture(autouse=True)
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Paths that are taken lie in a folder of the test's own, the user's data too; nothing of it lies elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    before = _files(Path.home())
+    yield
+    assert _files(Path.home()) == before
+
+
+def _files(folder: Path) -> set[Path]:
+    return {Path(at) / name for at, _, names in os.walk(folder) for name in names}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_argument_of_another_kind_is_named(name: str) -> None:
+    function, right = CALLS[name]
+    if MISSING not in right.values():
+        used_up(function(**right))
+    hand_odd_values(function, right)
+
+
+@pytest.mark.parametrize("name", TRAINING_NAMES)
+def test_of_what_trains_draws_or_scores_it_is_named_too(training: Calls, name: str) -> None:
+    function, right = training[name]
+    if MISSING not in right.values():
+        used_up(function(**right))
+    hand_odd_values(function, right)
+
+
+@pytest.mark.parametrize("name", STARTING)
+def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is taken comes as far as the first process; what is refused does not."""
+    begun: list[object] = []
+
+    def start(command: object, **_: object) -> object:
+        begun.append(command)
+        raise OSError(1, "none is started here")
+
+    monkeypatch.setattr(starting.subprocess, "Popen", start)
+    function, right = STARTING[name]
+    with pytest.raises(core.errors.ScaleError, match="none is started here"):
+        used_up(function(**right))
+    hand_odd_values(function, right)
+    begun.clear()
+    for argument in right:
+        with pytest.raises(core.errors.TokenscopeError):
+            used_up(function(**{**right, argument: object()}))
+    assert not begun
+
+
+@pytest.mark.parametrize("lab", [p, s, v], ids=["preference", "scale", "speed"])
+def test_every_function_of_a_lab_is_among_them(lab: Any) -> None:
+    known = {*CALLS, *TRAINING_NAMES, *STARTING, *TOLD}
+    assert {name for name in lab.__all__ if isinstance(getattr(lab, name), (type, FunctionType))} <= known
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: s.ring("all_reduce", [[1.0]] * 65), "65 devices are more than can be told"),
+        (lambda: s.ring("all_reduce", ["ab", "cd"]), "tensors is 'ab'"),
+        (
+            lambda: s.reckon(SMALL, s.Cluster(10**30), LAYOUT, TRAINING),
+            "devices is 10+. It must be a whole",
+        ),
+        (lambda: s.reckon(SMALL, CLUSTER, "zero1", TRAINING), r"Give a core\.labs\.scale\.Layout"),
+        (lambda: p.kl_bound(0), "n is 0. It must be a whole number from 1 to 1,000,000"),
+        (lambda: v.measuring(v.Asked("storyteller", ways=("x",))), "ways is 'x'. Choose one of: batch, weights"),
+    ],
+)
+def test_it_says_what_is_wrong_and_what_to_give(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        used_up(call())
+
+
+def test_a_list_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in ("", tmp_path / "file" / "new.jsonl", "a\0b", tmp_path):
+        with pytest.raises(core.errors.FileNotWrittenError):
+            p.write_rankings(path, RANKINGS)
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_is_no_folder_to_train_into(tiny: LoadedModel, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(core.errors.PreferenceError, match="is a file"):
+        used_up(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
+
+
+@pytest.mark.parametrize("folder", ["a\0b", "~nobody-of-that-name/kept"])
+def test_what_is_no_path_of_a_folder_is_named(tiny: LoadedModel, folder: str) -> None:
+    with pytest.raises(ParameterError, match="Give the path of a folder"):
+        used_up(p.sft(EXAMPLES, model=tiny, folder=folder, steps=1))
