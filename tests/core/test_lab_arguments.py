@@ -20,7 +20,8 @@ from core.errors import ParameterError
 from core.labs import preference as p
 from core.labs import scale as s
 from core.labs import speed as v
-from core.labs.preference.reward_model import new_reward_model
+from core.labs.preference import checkpoint
+from core.labs.preference.reward_model import new_reward_model, save_reward_model
 from core.labs.processes import starting
 from core.labs.scale.ranks.messages import Remembered
 from core.labs.scale.ranks.remembering import Reckoned
@@ -241,6 +242,33 @@ def test_a_file_is_no_folder_to_train_into(tiny: LoadedModel, tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with pytest.raises(core.errors.PreferenceError, match="is a file"):
         used_up(p.sft(EXAMPLES, model=tiny, folder=tmp_path / "file", steps=1))
+
+
+@pytest.mark.parametrize("name", ["train_reward", "sft", "ppo"])
+def test_where_nothing_can_be_written_no_training_is_begun(training: Calls, tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+    function, right = training[name]
+    with pytest.raises(core.errors.FileNotWrittenError):
+        next(iter(function(**{**right, "folder": tmp_path / "file" / "kept"})))
+
+
+def test_a_training_that_finds_no_room_any_more_says_so(
+    training: Calls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    function, right = training["sft"]
+    with pytest.raises(core.errors.FileNotWrittenError, match="No space left"):
+        used_up(function(**{**right, "folder": tmp_path / "kept"}))
+
+
+def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path) -> None:
+    save_reward_model(new_reward_model(tiny), tmp_path, "")
+    (tmp_path / "model.safetensors").write_bytes(b"no weights at all")
+    with pytest.raises(core.errors.PreferenceError, match="no reward model that can be read"):
+        p.load_reward_model(tmp_path)
 
 
 @pytest.mark.parametrize("folder", ["a\0b", "~nobody-of-that-name/kept"])

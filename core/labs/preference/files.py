@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.arguments import check_path
-from core.errors import FileNotWrittenError, PreferenceError
+from core.errors import PreferenceError
 from core.labs.arguments import all_made
 from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
+from core.labs.preference.unwritten import unwritten
 from resources.language import tr
 
 BUNDLED = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"
@@ -102,15 +103,7 @@ def _write(path: Path, rows: Iterable[dict[str, object]]) -> None:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         os.replace(beside, path)
     except (OSError, ValueError) as error:  # what no path can hold is a ValueError
-        raise _unwritten(path, error) from error
+        raise unwritten(path, error) from error
     finally:
         with suppress(OSError, ValueError):
             beside.unlink(missing_ok=True)
-
-
-def _unwritten(path: Path, error: OSError | ValueError) -> FileNotWrittenError:
-    reason = error.strerror if isinstance(error, OSError) else None
-    return FileNotWrittenError(
-        tr("{target} was not written: {reason}.").format(target=path, reason=reason or tr("it cannot be written")),
-        tr("Choose a folder you may write to."),
-    )

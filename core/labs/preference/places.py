@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from core.arguments import check_folder, refused
 from core.errors import PreferenceError
+from core.labs.preference.unwritten import unwritten
 from core.models.catalog import BUNDLED
 from resources.language import tr
 
@@ -19,7 +21,7 @@ def home(folder: str | Path | None, name: str) -> Path:
         folder = Path(platformdirs.user_data_dir("tokenscope", appauthor=False)) / "preference" / name
     check_folder("folder", folder)
     path = _whole(folder)
-    if path.exists() and not path.is_dir():
+    if os.path.isfile(path):  # which says no where one may not look
         raise PreferenceError(
             tr("{folder} is a file, and what is trained is kept in a folder.").format(folder=path),
             tr("Choose another."),
@@ -29,6 +31,19 @@ def home(folder: str | Path | None, name: str) -> Path:
             tr("{folder} belongs to the models that ship with the program.").format(folder=path),
             tr("Choose a folder of your own: a bundled model is never changed."),
         )
+    return path
+
+
+def new_home(folder: str | Path | None, name: str) -> Path:
+    """`home`, where something can be written: it, or what it would be made in, is a folder that one may write to.
+    Raises FileNotWrittenError, too."""
+    path = home(folder, name)
+    try:
+        nearest = next(each for each in (path, *path.parents) if each.exists())
+    except OSError as error:
+        raise unwritten(path, error) from error
+    if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
+        raise unwritten(path)
     return path
 
 

@@ -28,7 +28,7 @@ from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep, Stopped
 from core.labs.preference.files import bundled_rankings
 from core.labs.preference.limits import check_longest, check_texts, check_training
-from core.labs.preference.places import home
+from core.labs.preference.places import home, new_home
 from core.labs.preference.reward_model import RewardModel, load_reward_model
 from core.labs.preference.sampling import Drawn, answer_logits, draw
 from core.labs.preference.saving import save_model
@@ -87,13 +87,13 @@ def ppo(
     Events: Begun, PpoStep for each round, then PpoChecked, Compared for each text shown, Kept; or Stopped. One prompt
     in five is held out for what is told in the end. Prompts: those of the bundled rankings unless given. Begun again
     with the same settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError,
-    ModelError.
+    ModelError, FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
     chosen = PpoSettings() if settings is None else settings
     check_made("settings", chosen, PpoSettings)
     chosen.check()
-    kept, known = home(folder, "ppo"), _prompts(prompts)
+    kept, known = new_home(folder, "ppo"), _prompts(prompts)
     source = as_model(model)
     judge = _judge(reward)
     with learning(source):

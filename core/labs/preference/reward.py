@@ -19,7 +19,7 @@ from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, RewardChecked, RewardStep
 from core.labs.preference.files import bundled_rankings, read_rankings
 from core.labs.preference.limits import check_training
-from core.labs.preference.places import home
+from core.labs.preference.places import new_home
 from core.labs.preference.rankings import Ranking
 from core.labs.preference.reward_model import RewardModel, new_reward_model, save_reward_model
 from core.labs.preference.texts import prompt_ids, text_ids
@@ -60,11 +60,12 @@ def train_reward(
 
     Events: Begun, RewardStep for each update, RewardChecked now and then, Kept or Stopped at the end. One ranking in
     five is held out. Begun again with the same settings it goes on where it was killed or stopped.
-    `steps`: once through the rankings unless given. Raises ParameterError, PreferenceError, ModelError.
+    `steps`: once through the rankings unless given. Raises ParameterError, PreferenceError, ModelError,
+    FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
     check_training(1 if steps is None else steps, seed, rate)
-    kept, known = home(folder, "reward"), _rankings(rankings)
+    kept, known = new_home(folder, "reward"), _rankings(rankings)
     source = as_model(model)
     with learning(source):
         yield from _Reward(known, source, kept, steps, seed, rate, cancel).run()

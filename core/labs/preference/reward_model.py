@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache, PreTrainedConfig
 from transformers.utils import logging
 
@@ -129,7 +130,7 @@ def load_reward_model(folder: str | Path) -> RewardModel:
             path, num_labels=1, dtype=torch.float32, local_files_only=True
         )  # fmt: skip
         tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise PreferenceError(
             tr("{folder} holds no reward model that can be read.").format(folder=path.name),
             tr("Train one first."),

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 import torch
+from safetensors import SafetensorError
 
 from core.arguments import check_kind
 from core.guard import told
 from core.labs.preference.checkpoint import Checkpoint, Progress
 from core.labs.preference.events import LabEvent, Stage, Stopped
+from core.labs.preference.unwritten import unwritten
 from core.models.model import LoadedModel, load
 from resources.language import tr
 
@@ -107,6 +109,10 @@ def as_model(model: LoadedModel | str) -> LoadedModel:
 
 @contextmanager
 def learning(model: LoadedModel) -> Iterator[None]:
-    """With gradients, and whatever fails told as an error with cause and remedy."""
+    """With gradients, and whatever fails told as an error with cause and remedy: of the system and of safetensors, that
+    something was not written, for nothing else is asked of them here."""
     with told(model), torch.inference_mode(False), torch.enable_grad():
-        yield
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            raise unwritten(tr("The training"), error) from error

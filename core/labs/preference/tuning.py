@@ -20,7 +20,7 @@ from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
 from core.labs.preference.files import BUNDLED, read_lines
 from core.labs.preference.limits import check_training
-from core.labs.preference.places import home
+from core.labs.preference.places import new_home
 from core.labs.preference.saving import save_model
 from core.labs.preference.texts import Turn, chat_ids, prompt_ids, rows, text_ids
 from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate
@@ -62,11 +62,11 @@ def sft(
 
     Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
     is held out. Begun again with the same settings it goes on where it was killed or stopped. Raises ParameterError,
-    PreferenceError, ModelError.
+    PreferenceError, ModelError, FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
     check_training(steps, seed, rate)
-    kept, known = home(folder, "sft"), _examples(CHATS if examples is None else examples)
+    kept, known = new_home(folder, "sft"), _examples(CHATS if examples is None else examples)
     source = as_model(model)
     with learning(source):
         yield from _Sft(known, source, kept, steps, seed, rate, cancel).run()
