@@ -66,6 +66,11 @@ def check_several(name: str, value: object, remedy: str) -> None:
     check_kind(name, value, Iterable, remedy)
     if isinstance(value, str | bytes):
         raise refused(name, value, remedy)
+    if isinstance(value, Iterable):
+        try:
+            iter(value)
+        except TypeError as error:  # of one number, a tensor says so only now
+            raise refused(name, value, remedy) from error
 
 
 def check_events(value: object) -> None:
@@ -106,8 +111,14 @@ def check_truth(name: str, value: object) -> None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raises ParameterError."""
+    """Raises ParameterError, for half of a character (a lone surrogate) too, which nothing can write."""
     check_kind(name, value, str, tr("Give a text."))
+    if isinstance(value, str) and _is_broken(value):
+        raise refused(name, value, tr("Give a text."))
+
+
+def _is_broken(text: str) -> bool:
+    return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def check_one_of(name: str, value: object, names: Collection[str]) -> None:
@@ -127,4 +138,7 @@ def listed(name: str, value: Iterable[T], kind: type[T] | tuple[type[T], ...], r
 
 def texts_of(name: str, value: Iterable[str]) -> list[str]:
     """What it holds. Raises ParameterError unless that are texts."""
-    return listed(name, value, str, tr("Give a list of texts."))
+    found = listed(name, value, str, tr("Give a list of texts."))
+    for text in found:
+        check_text(name, text)
+    return found

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
+import torch
 
 from core.errors import TokenscopeError, UnforeseenError
+from core.parameter import shortened
 
 ODD: list[Any] = [
     5, -1, 2.5, float("nan"), "x", "", b"x", True, [1], ["a"], [None], {}, {"a": 1}, {1: 2}, None, object, object(), (),
     10**30, print, threading.Event,
 ]  # fmt: skip
+ODDER: list[Any] = [
+    10**5000, float("inf"), 0, "\0", "\ud800", torch.tensor(1), torch.tensor([1, 2]), [[]], [""], bytearray(b"a"), 1j,
+]  # fmt: skip
+"""What cannot be printed, is no number that counts, no text that can be written, or cannot be asked whether it is."""
 Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
 """Functions with arguments of the right kind."""
 
@@ -23,12 +29,12 @@ def used_up(found: object) -> object:
     return list(found) if isinstance(found, Iterator) else found
 
 
-def hand_odd_values(function: Callable[..., Any], right: Mapping[str, Any]) -> None:
+def hand_odd_values(function: Callable[..., Any], right: Mapping[str, Any], values: Sequence[Any] = ODD) -> None:
     """Each of them is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
     said = [
-        f"{argument}={odd!r}: {raw}"
+        f"{argument}={shortened(odd)}: {raw}"
         for argument in right
-        for odd in ODD
+        for odd in values
         if (raw := _raw(function, {**right, argument: odd}))
     ]
     if said:

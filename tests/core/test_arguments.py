@@ -93,6 +93,12 @@ def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:
         core.run(storyteller, core.Request("Hi"), scores=64)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_page_s_path_that_no_disk_can_hold_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(core.errors.FileNotWrittenError):
+        core.page([], tmp_path / name)
+
+
 def test_an_event_of_other_processes_cancels(storyteller: core.LoadedModel) -> None:
     event = multiprocessing.Event()
     event.set()

@@ -26,7 +26,7 @@ from core.labs.processes import starting
 from core.labs.scale.ranks.messages import Remembered
 from core.labs.scale.ranks.remembering import Reckoned
 from core.models.model import LoadedModel
-from tests.core.odd_arguments import Calls, hand_odd_values, used_up
+from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
 
 STOP = threading.Event()
 STOP.set()
@@ -173,7 +173,7 @@ def test_an_argument_of_another_kind_is_named(name: str) -> None:
     function, right = CALLS[name]
     if MISSING not in right.values():
         used_up(function(**right))
-    hand_odd_values(function, right)
+    hand_odd_values(function, right, (*ODD, *ODDER))
 
 
 @pytest.mark.parametrize("name", TRAINING_NAMES)
@@ -181,7 +181,7 @@ def test_of_what_trains_draws_or_scores_it_is_named_too(training: Calls, name: s
     function, right = training[name]
     if MISSING not in right.values():
         used_up(function(**right))
-    hand_odd_values(function, right)
+    hand_odd_values(function, right, (*ODD, *ODDER))
 
 
 @pytest.mark.parametrize("name", STARTING)
@@ -197,7 +197,7 @@ def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkey
     function, right = STARTING[name]
     with pytest.raises(core.errors.ScaleError, match="none is started here"):
         used_up(function(**right))
-    hand_odd_values(function, right)
+    hand_odd_values(function, right, (*ODD, *ODDER))
     begun.clear()
     for argument in right:
         with pytest.raises(core.errors.TokenscopeError):

@@ -87,8 +87,10 @@ def _check(example: Example) -> None:
     """Raises ParameterError."""
     asked = example.prompt
     is_chat = isinstance(asked, (list, tuple)) and all(map(_is_turn, asked))
-    if not asked or not (isinstance(asked, str) or is_chat):
+    if not (isinstance(asked, str) or is_chat) or not asked:
         raise refused("prompt", asked, tr("Give a text, or a list of turns with “role” and “content”."))
+    for text in [asked] if isinstance(asked, str) else [turn["content"] for turn in asked]:
+        check_text("prompt", text)
     check_text("completion", example.completion)
     if not example.completion:
         raise refused("completion", example.completion, tr("Give a text."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.arguments import check_truth
+from core.arguments import check_text, check_truth
 from core.errors import ParameterError
 from core.labs.scale.timetable import WEIGHTS
 from core.labs.scale.whole import whole
@@ -29,6 +29,7 @@ class Options:
                 tr("At most {most} micro-batches are run.").format(most=MOST_MICRO_BATCHES), parameter="micro_batches"
             )
         check_truth("recompute", self.recompute)
+        check_text("weights", self.weights)
         if self.weights not in WEIGHTS:
             raise ParameterError(
                 tr("There are no weights {name!r} to go back by.").format(name=self.weights),

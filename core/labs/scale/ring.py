@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from core.arguments import check_kind, check_number
+from core.arguments import check_kind, check_number, check_text
 from core.errors import ParameterError
 from resources.language import tr
 
@@ -92,6 +92,7 @@ def _frozen(holds: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None
 
 
 def _check(kind: str, tensors: Sequence[Sequence[float]]) -> None:
+    check_text("kind", kind)
     if kind not in COLLECTIVES:
         raise ParameterError(
             tr("There is no collective {name!r}.").format(name=kind),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from core.arguments import check_text
 from core.errors import ParameterError
 from core.labs.scale.parts import Parts
 from core.labs.scale.whole import whole
@@ -52,6 +53,7 @@ def traffic(parameters: int | float, devices: int, scheme: str = "ddp") -> int:
 
 def checked(parameters: int | float, devices: int, scheme: str) -> int:
     """The count as a whole number. Raises ParameterError."""
+    check_text("scheme", scheme)
     if scheme not in SCHEMES:
         raise ParameterError(
             tr("There is no scheme {name!r}.").format(name=scheme),
@@ -63,7 +65,8 @@ def checked(parameters: int | float, devices: int, scheme: str) -> int:
 
 
 def _precision(name: str) -> Precision:
-    if name not in tuple(PRECISIONS):
+    check_text("precision", name)
+    if name not in PRECISIONS:
         raise ParameterError(
             tr("There is no precision {name!r}.").format(name=name),
             tr("Choose one of {names}.").format(names=", ".join(PRECISIONS)),

@@ -162,6 +162,7 @@ def _versioned(boxes: Iterable[Box], weights: str) -> Iterator[Box]:
 
 def _check(stages: int, micro_batches: int, kind: str, weights: str) -> None:
     for name, value, known in (("kind", kind, KINDS), ("weights", weights, WEIGHTS)):
+        check_text(name, value)
         if value not in known:
             raise ParameterError(
                 tr("There is no schedule {name!r}.").format(name=value),
@@ -169,6 +170,8 @@ def _check(stages: int, micro_batches: int, kind: str, weights: str) -> None:
                 name,
             )
     boxes = whole("stages", stages) * whole("micro_batches", micro_batches)
+    check_number("stages", stages, 1, LONGEST)
+    check_number("micro_batches", micro_batches, 1, LONGEST)
     if boxes > MOST:
         raise ParameterError(
             tr("{boxes:,} boxes are more than can be drawn.").format(boxes=boxes),

@@ -24,8 +24,8 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        reason = error.strerror or tr("it cannot be written")
+    except (OSError, ValueError) as error:  # what no path can hold is a ValueError
+        reason = (error.strerror if isinstance(error, OSError) else None) or tr("it cannot be written")
         raise FileNotWrittenError(
             tr("{target} was not written: {reason}.").format(target=target, reason=reason),
             tr("Choose a folder you may write to."),

@@ -66,6 +66,7 @@ def measuring(
 
 def _check(scheme: str, processes: int, options: Options) -> None:
     """Raises ParameterError for what cannot be run, ScaleError where nothing can."""
+    check_text("scheme", scheme)
     if scheme not in RUNS:
         raise ParameterError(
             tr("There is no scheme {name!r}.").format(name=scheme),
