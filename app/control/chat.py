@@ -4,37 +4,30 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.keeping import Keeper
 from app.panels.centre import Centre
 from app.panels.prompt import PromptPanel
 from app.state import conversation
 from app.state.requests import ModelInfo, Prompt
 from app.state.run import Run
-from app.storage.chat_file import ChatStore
 from app.storage.examples import Example
 from app.views.base import View
 from resources.language import tr
 
 
 class ChatController(QObject):
-    """Connects prompt panel and chat views with the one conversation, which is kept in a file.
+    """Connects prompt panel and chat views with the one conversation.
 
-    `answerWanted(messages)`: the last answer is to be written anew; `promptWanted`: the editor is to have the cursor.
+    `answerWanted(messages)`: the last answer is to be written anew; `promptWanted`: the editor is to have the cursor;
+    `settled`: the conversation is as it is to be kept.
     """
 
     answerWanted = Signal(object)
     promptWanted = Signal()
+    settled = Signal()
 
-    def __init__(
-        self,
-        prompt: PromptPanel,
-        centre: Centre,
-        turns: conversation.Conversation,
-        store: ChatStore,
-        keeper: Keeper,
-    ) -> None:
+    def __init__(self, prompt: PromptPanel, centre: Centre, turns: conversation.Conversation) -> None:
         super().__init__(prompt)
-        self._prompt, self._centre, self._store, self._keeper = prompt, centre, store, keeper
+        self._prompt, self._centre = prompt, centre
         self._run: Run | None = None
         self.conversation = turns
         """The turns so far; the prompt's editor holds the next message."""
@@ -139,6 +132,6 @@ class ChatController(QObject):
     def _tell(self) -> None:
         """The views follow, and so does the file, but not for every answer that only begins."""
         if not self.conversation.is_open:
-            self._keeper.keep(lambda: self._store.save(self.conversation))
+            self.settled.emit()
         for view in self._centre.made:
             view.conversation_changed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -11,7 +11,7 @@ from app.panels.parameters import ParameterPanel
 from app.state import values
 from app.state.near import unknown
 from app.widgets.picker_combo import PickerCombo, PickerItem
-from core import strategies
+from core import caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Strategy
 from resources.language import tr
@@ -25,17 +25,12 @@ class Choice(QObject):
 
     chosen = Signal()
     changed = Signal()
+    registry: ClassVar[Mapping[str, Strategy | CacheBackend]]
+    """What there is to choose from."""
 
-    def __init__(
-        self,
-        picker: PickerCombo,
-        panel: ParameterPanel,
-        registry: Mapping[str, Strategy | CacheBackend],
-        first: str,
-        kept: Kept,
-    ) -> None:
+    def __init__(self, picker: PickerCombo, panel: ParameterPanel, first: str, kept: Kept) -> None:
         super().__init__(picker)
-        self._picker, self._panel, self._registry, self._kept = picker, panel, registry, kept
+        self._picker, self._panel, self._kept = picker, panel, kept
         self.show_refusals({})
         picker.choose(first)
         picker.currentIndexChanged.connect(self._on_chosen)
@@ -54,9 +49,9 @@ class Choice(QObject):
 
     def choose(self, name: str, kind: str) -> list[str]:
         """Choose by name or alias; gives back a sentence when there is none of that name."""
-        if name not in self._registry:
-            return [unknown(kind, name, self._registry)]
-        self._picker.choose(self._registry[name].name)
+        if name not in self.registry:
+            return [unknown(kind, name, self.registry)]
+        self._picker.choose(self.registry[name].name)
         return []
 
     def show_refusals(self, refused: Mapping[str, str]) -> None:
@@ -65,12 +60,12 @@ class Choice(QObject):
             PickerItem(
                 tr(entry.title), name, tr(entry.summary), refused.get(name, ""), entry.paper or tr(entry.summary)
             )
-            for name, entry in self._registry.items()
+            for name, entry in self.registry.items()
         )
 
     def show_settings(self) -> None:
         """Draw the chosen entry's settings, with the values they were left with."""
-        self._panel.show_parameters(self._registry[self.name].parameters)
+        self._panel.show_parameters(self.registry[self.name].parameters)
         if kept := self._kept.pop(self.name, None):
             self._panel.set_values({**self._panel.changed_values(), **kept})
 
@@ -90,8 +85,10 @@ class Choice(QObject):
 class StrategyChoice(Choice):
     """The strategy; its picker's second line says what is changed."""
 
+    registry = strategies.registry
+
     def __init__(self, picker: PickerCombo, panel: ParameterPanel, first: str, kept: Kept) -> None:
-        super().__init__(picker, panel, strategies.registry, first, kept)
+        super().__init__(picker, panel, first, kept)
         self.changed.connect(self._show_words)
         self._show_words()
 
@@ -104,3 +101,9 @@ class StrategyChoice(Choice):
     def _show_words(self) -> None:
         words = values.summary(self.strategy.parameters, self._panel.changed_values())
         self._picker.set_subtitle(words or tr("default settings"))
+
+
+class CacheChoice(Choice):
+    """The cache back end."""
+
+    registry = caches.registry

@@ -8,12 +8,12 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.changes import ChangeWatch
-from app.session.quickening import Quickening
 from app.session.session import Session
 from app.storage.settings_file import SettingsStore
 
 if TYPE_CHECKING:
     from app.panels.settings_dialog import SettingsDialog
+    from app.state.steps import Steps
 
 
 class Dialogs(QObject):
@@ -25,13 +25,12 @@ class Dialogs(QObject):
     forgetAllWanted = Signal()
     languageChosen = Signal(str)
     changed = Signal()
+    stepsTold = Signal(object)
 
-    def __init__(
-        self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch, quickening: Quickening
-    ) -> None:
+    def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
         super().__init__(over)
         self._over, self._store, self._session, self._changes = over, store, session, changes
-        self._quickening = quickening
+        self._steps: Steps | None = None
         self._settings: SettingsDialog | None = None
 
     @property
@@ -49,11 +48,17 @@ class Dialogs(QObject):
         dialog.forgetAllWanted.connect(self.forgetAllWanted)
         dialog.languageChosen.connect(self.languageChosen)
         dialog.destroyed.connect(self._on_settings_closed)
-        self._quickening.changed.connect(dialog.show_steps)
-        dialog.show_steps(self._quickening.steps)
+        self.stepsTold.connect(dialog.show_steps)
+        dialog.show_steps(self._steps)
         dialog.open()
         self._settings = dialog
         return dialog
+
+    @Slot(object)
+    def tell_steps(self, steps: Steps | None) -> None:
+        """Who takes the steps of the model in memory; the settings say so, now or once they are open."""
+        self._steps = steps
+        self.stepsTold.emit(steps)
 
     @Slot()
     def open_shortcuts(self) -> None:

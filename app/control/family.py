@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.history import History
-from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.session.session import Session
 from app.state.family import Family, Member, in_order, member_of
@@ -18,12 +17,14 @@ _BUSY = mark("A run is under way")
 
 
 class FamilyController(QObject):
-    """Holds the runs of the shown one's family in memory; older ones are read from the history."""
+    """Holds the runs of the shown one's family in memory; older ones are read from the history. `noticed(text, title)`:
+    why none of them can be shown now."""
 
-    def __init__(self, session: Session, centre: Centre, history: History, messages: Messages, family: Family) -> None:
+    noticed = Signal(str, str)
+
+    def __init__(self, session: Session, centre: Centre, history: History, family: Family) -> None:
         super().__init__(centre)
-        self._session, self._centre, self._history, self._messages = session, centre, history, messages
-        self._family = family
+        self._session, self._centre, self._history, self._family = session, centre, history, family
         for view in centre.made:
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
@@ -67,9 +68,7 @@ class FamilyController(QObject):
         if self._session.run is not None and run == self._session.run.id:
             return
         if self._session.busy:
-            self._messages.show_notice(
-                tr("Stop it, or wait for its end; then show another run of its family."), tr(_BUSY)
-            )
+            self.noticed.emit(tr("Stop it, or wait for its end; then show another run of its family."), tr(_BUSY))
             self._tell_all()
         elif run in self._family.held:
             self._session.show(self._family.held[run])

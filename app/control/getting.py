@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.library import Library
-from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.session.late_downloads import LateDownloads
 from app.state.requests import ErrorReport
@@ -24,15 +22,14 @@ if TYPE_CHECKING:
 
 class GetModels(QObject):
     """Opens the dialog over the window that `over` lies in; lists what has come in the picker, and tells of it where
-    the dialog is closed by then."""
+    the dialog is closed by then: `noticed(text, title)`. `folderWanted`: a model's folder is to be opened instead."""
 
-    def __init__(
-        self, over: QWidget, downloads: LateDownloads, model: ModelChoice, kept: Models, library: Library,
-        messages: Messages,
-    ) -> None:  # fmt: skip
+    noticed = Signal(str, str)
+    folderWanted = Signal()
+
+    def __init__(self, over: QWidget, downloads: LateDownloads, model: ModelChoice, kept: Models) -> None:
         super().__init__(over)
-        self._over, self._downloads, self._model, self._library = over, downloads, model, library
-        self._kept, self._messages = kept, messages
+        self._over, self._downloads, self._model, self._kept = over, downloads, model, kept
         self._theme: Theme | None = None
         self._shown: HubDialog | None = None
         model.hubWanted.connect(self.open)
@@ -91,17 +88,15 @@ class GetModels(QObject):
         if self._shown is not None:
             return
         if error is None:
-            self._messages.show_notice(
-                tr("It stands in the list of models now."), tr("{name} is here").format(name=name)
-            )
+            self.noticed.emit(tr("It stands in the list of models now."), tr("{name} is here").format(name=name))
         else:
-            self._messages.show_notice(sentences(error.cause, error.remedy), f"{error.title}: {name}")
+            self.noticed.emit(sentences(error.cause, error.remedy), f"{error.title}: {name}")
 
     @Slot()
     def _on_folder(self) -> None:
         if self._shown is not None:
             self._shown.dialog.close()
-        self._library.open_folder()
+        self.folderWanted.emit()
 
     @Slot()
     def _on_closed(self) -> None:

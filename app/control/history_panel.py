@@ -11,10 +11,9 @@ from app.control.history import History
 from app.control.kept_changes import KeptChanges
 from app.control.steps import Steps
 from app.panels.setup import SetupPanel
-from app.session.session import Session
 from app.state.request_json import RequestProblem, from_plain
 from app.state.requests import report
-from app.storage.settings import History as Kept
+from app.state.run import Run
 from app.theme.theme import Theme
 from core import words
 from core.errors import TokenscopeError
@@ -43,25 +42,15 @@ class HistoryPanel(QObject):
     changed = Signal()
     runWanted = Signal()
 
-    def __init__(
-        self,
-        setup: SetupPanel,
-        session: Session,
-        history: History,
-        changes: KeptChanges,
-        steps: Steps,
-        settings: Kept,
-    ) -> None:
+    def __init__(self, setup: SetupPanel, history: History, changes: KeptChanges, steps: Steps) -> None:
         super().__init__(setup)
-        self._setup, self._session, self._history, self._steps = setup, session, history, steps
-        self._settings = settings
+        self._setup, self._history, self._changes, self._steps = setup, history, changes, steps
         self._theme: Theme | None = None
-        self._changes = changes
+        self._marked = ""
+        """The id of the run that is shown in the window; empty before there is one."""
         self.view: HistoryView | None = None
         """None until it is first wanted."""
         history.changed.connect(self.refresh)
-        for signal in (session.runStarted, session.runShown):
-            signal.connect(self._mark)
 
     @property
     def search(self) -> str | None:
@@ -113,9 +102,9 @@ class HistoryPanel(QObject):
             return
         ids = self._history.ask(lambda store: store.ids(view.query), list[str]())
         count, size = self._history.ask(lambda store: store.totals(), (0, 0))
-        empty = tr(NOT_FOUND if view.query else NOTHING if self._settings.keep else OFF)
+        empty = tr(NOT_FOUND if view.query else NOTHING if self._history.keeps else OFF)
         total = f"{words.count(count, 'run')} ({words.size(size)})" if count else ""
-        view.head.show_keeping(self._settings.keep)
+        view.head.show_keeping(self._history.keeps)
         view.show_runs(ids, self._records, total, self._history.why_not or empty)
         view.offer("" if ids or self._history.why_not else self._remedy(view))
 
@@ -123,7 +112,7 @@ class HistoryPanel(QObject):
         """What fills an empty list."""
         if view.query:
             return tr("Show all runs")
-        return tr("Run this prompt") if self._settings.keep else tr("Keep runs from now on")
+        return tr("Run this prompt") if self._history.keeps else tr("Keep runs from now on")
 
     @Slot()
     def _fill(self) -> None:
@@ -131,7 +120,7 @@ class HistoryPanel(QObject):
         if self.view is not None and self.view.query:
             self.view.search.clear()
             self.refresh()
-        elif self._settings.keep:
+        elif self._history.keeps:
             self.runWanted.emit()
         else:
             self._set_keeping(True)
@@ -170,13 +159,13 @@ class HistoryPanel(QObject):
         self._setup.window().installEventFilter(self)
         if self._theme is not None:
             view.set_theme(self._theme)
-        if self._session.run is not None:
-            view.list.mark(self._session.run.id)
+        if self._marked:
+            view.list.mark(self._marked)
         return view
 
     @Slot(str)
     def _open(self, run: str) -> None:
-        if self._session.run is None or self._session.run.id != run:
+        if self._marked != run:
             self._history.show(run)
 
     @Slot(str, str)
@@ -207,11 +196,13 @@ class HistoryPanel(QObject):
 
     @Slot(bool)
     def _set_keeping(self, is_on: bool) -> None:
-        self._settings.keep = is_on
+        self._history.keeps = is_on
         self.changed.emit()
         self.refresh()
 
     @Slot(object)
-    def _mark(self, run: object) -> None:
-        if self.view is not None and self._session.run is not None:
-            self.view.list.mark(self._session.run.id)
+    def mark(self, run: Run) -> None:
+        """That one is shown in the window."""
+        self._marked = run.id
+        if self.view is not None:
+            self.view.list.mark(run.id)

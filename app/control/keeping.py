@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.state.conversation import Conversation
+from app.storage.chat_file import ChatStore
 from app.storage.files import StorageError
 from app.storage.settings_file import SettingsStore
 from resources.language import tr
@@ -41,3 +43,16 @@ class Keeper(QObject):
         if error.cause not in self._told:
             self._told.add(error.cause)
             self.refused.emit(str(error), tr(error.title))
+
+
+class ChatKeeper(QObject):
+    """Keeps the conversation in its file."""
+
+    def __init__(self, turns: Conversation, store: ChatStore, keeper: Keeper) -> None:
+        super().__init__(keeper)
+        self._turns, self._store, self._keeper = turns, store, keeper
+
+    @Slot()
+    def keep(self) -> None:
+        """Write the turns as they are."""
+        self._keeper.keep(lambda: self._store.save(self._turns))

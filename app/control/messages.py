@@ -54,6 +54,7 @@ class Messages(QObject):
         if row is not None:
             row.editor.setFocus()
 
+    @Slot(str, str, str)
     def show_setup_error(self, title: str, cause: str, remedy: str = "") -> None:
         """Something in what is set must be changed first."""
         self.show_error(ErrorReport(title, cause, remedy, kind=SETUP))

@@ -17,7 +17,6 @@ from app.control.model_list import (
     ModelList,
     subtitle,
 )
-from app.session.session import Session
 from app.state.near import unknown
 from app.state.requests import ModelInfo
 from app.storage.settings import Models
@@ -38,7 +37,8 @@ class ModelChoice(QObject):
     weightsWanted = Signal()
     engineWanted = Signal()
 
-    def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, session: Session, first: str) -> None:
+    def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, first: str) -> None:
+        """`first`: the one to begin with."""
         super().__init__(picker)
         self._picker, self._models, self._kept = picker, models, kept
         self._info: ModelInfo | None = None
@@ -51,9 +51,6 @@ class ModelChoice(QObject):
         self._show_words()
         picker.currentIndexChanged.connect(self._on_chosen)
         picker.activated.connect(self._on_activated)
-        session.modelLoading.connect(self._on_loading)
-        session.modelReady.connect(self._on_ready)
-        session.failed.connect(self._on_failed)
         scan = HubScan(self)
         scan.found.connect(self._on_found)
         scan.start()
@@ -150,19 +147,21 @@ class ModelChoice(QObject):
         self.listed.emit()
 
     @Slot(str)
-    def _on_loading(self, _name: str) -> None:
+    def on_loading(self, _name: str) -> None:
+        """A model is being loaded."""
         self._info = None
         self._show_words(loading=True)
 
     @Slot(object)
-    def _on_ready(self, info: ModelInfo) -> None:
+    def on_ready(self, info: ModelInfo) -> None:
+        """One is loaded, the chosen one or that of an earlier run."""
         self._info = info
         self._show_words()
         if info.name == self.name:
             self.ready.emit(info)
 
     @Slot(object)
-    def _on_failed(self, _error: object) -> None:
+    def on_failed(self, _error: object) -> None:
         """Loading may have failed: stop saying that it goes on."""
         self._show_words()
 

@@ -106,6 +106,7 @@ class RunController(QObject):
             )
         return not problems
 
+    @Slot(object)
     def start(self, request: RunRequest) -> None:
         """Begin a run, and put away what was said of the one before."""
         self._messages.dismiss()

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.messages import Messages
 from app.control.model_list import ModelList
 from app.control.requests import RequestBuilder
-from app.control.runs import RunController
 from app.control.second_models import seconds_for
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
@@ -22,15 +20,16 @@ _NO_MODEL = (mark("No model is chosen."), mark("Choose one."))
 
 
 class ScoreController(QObject):
-    """Does what the button and its menu say; the menu is made anew whenever it opens."""
+    """Does what the button and its menu say; the menu is made anew whenever it opens. `startWanted(RunRequest)`: that
+    is to be run; `refused(title, cause, remedy)`: why nothing can be."""
 
-    def __init__(
-        self, panel: PromptPanel, session: Session, requests: RequestBuilder, runs: RunController, models: ModelList,
-        messages: Messages,
-    ) -> None:  # fmt: skip
+    startWanted = Signal(object)
+    refused = Signal(str, str, str)
+
+    def __init__(self, panel: PromptPanel, session: Session, requests: RequestBuilder, models: ModelList) -> None:
         super().__init__(panel)
-        self._session, self._requests, self._runs, self._models = session, requests, runs, models
-        self._messages, self._menu = messages, panel.score.menu()
+        self._session, self._requests, self._models = session, requests, models
+        self._menu = panel.score.menu()
         panel.score.clicked.connect(self.score_prompt)
         self._menu.aboutToShow.connect(self.fill)
 
@@ -73,12 +72,12 @@ class ScoreController(QObject):
     def _score_prompt(self, second: str) -> None:
         request = scored(self._requests.as_set())
         if request.model and request.prompt:
-            self._runs.start(replace(request, second=second))
+            self.startWanted.emit(replace(request, second=second))
         else:
             cause, remedy = _EMPTY if request.model else _NO_MODEL
-            self._messages.show_setup_error(tr("There is nothing to score yet"), tr(cause), tr(remedy))
+            self.refused.emit(tr("There is nothing to score yet"), tr(cause), tr(remedy))
 
     def _score_run(self, second: str) -> None:
         run = self._session.run
         if run is not None and run.tokens:
-            self._runs.start(score_of(run, second))
+            self.startWanted.emit(score_of(run, second))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
@@ -21,18 +20,17 @@ STORY = "story"
 
 
 class Welcome(QObject):
-    """Lies over `body`. `storyWanted`: what is set is to be written, and seen; `modelWanted`: another is to be got;
-    `seen`: it has been shown, which is to be remembered."""
+    """Lies over `body`. `storyWanted`: what is set is to be written, and seen; `tourWanted`: one is to be
+    chosen; `modelWanted`: another is to be got; `seen`: it has been shown, which is to be remembered."""
 
     storyWanted = Signal()
+    tourWanted = Signal()
     modelWanted = Signal()
     seen = Signal()
 
-    def __init__(
-        self, body: QWidget, setup: SetupPanel, session: Session, habits: Habits, choose_tour: Callable[[], None]
-    ) -> None:
+    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, habits: Habits) -> None:
         super().__init__(body)
-        self._body, self._setup, self._habits, self._choose_tour = body, setup, habits, choose_tour
+        self._body, self._setup, self._habits = body, setup, habits
         self._theme: Theme | None = None
         self._came_from: QWidget | None = None
         self.page: WelcomePage | None = None
@@ -105,7 +103,7 @@ class Welcome(QObject):
     @Slot()
     def _on_tour(self) -> None:
         self.leave()
-        self._choose_tour()
+        self.tourWanted.emit()
 
     @Slot()
     def _on_model(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QPushButton, QStyle, QStyleOptionButton, QWidget
 
@@ -34,6 +34,7 @@ class RunButton(QPushButton):
         """`run`, `stop` or `stopping`."""
         return self._face
 
+    @Slot(str)
     def set_face(self, face: str) -> None:
         """Show one of FACES; while stopping it cannot be pressed."""
         if face == self._face:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
-from app.control.choice import Choice, StrategyChoice
+from app.control.choice import CacheChoice, StrategyChoice
 from app.control.code import CodeController
 from app.control.copying import CopyController
 from app.control.cues import CueController
@@ -70,7 +70,7 @@ from app.window.stage import Stage
 from app.window.switch import LanguageSwitch
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
-from core import caches, strategies
+from core import strategies
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
         store=store,
         appearance=appearance,
         layout=layout,
-        run_feed=RunFeed(session, panels.toolbar.run, panels.centre, panels.status, controllers.messages),
+        run_feed=RunFeed(session, panels.centre, panels.status, controllers.messages),
         view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
         stage=stage,
         actions=Actions(action_table(window, panels, controllers, appearance, layout, stage, rooms, lasting.switch)),
@@ -197,14 +197,14 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
 
 def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     store, session, models = lasting.store, lasting.session, lasting.models
-    settings, keeper, history = store.settings, lasting.keeper, lasting.history
+    settings = store.settings
     messages = _messages(panels)
     chosen = _chosen(panels, store, models, session)
     loading = LoadController(chosen.model, models, settings, session)
     media = _media(panels, lasting, chosen.model, messages)
     setup = SetupController(chosen, panels.setup, media, settings.choices)
     library = Library(panels.setup.presets, store.presets, chosen.model, setup, messages)
-    chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation, lasting.chats, keeper)
+    chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation)
     requests = RequestBuilder(chosen, chat, media, loading, settings.compute)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
@@ -216,9 +216,9 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         loading=loading,
         requests=requests,
         runs=runs,
-        family=FamilyController(session, panels.centre, history, messages, lasting.family),
+        family=FamilyController(session, panels.centre, lasting.history, lasting.family),
         reuse=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
-        scoring=ScoreController(panels.setup.prompt, session, requests, runs, models, messages),
+        scoring=ScoreController(panels.setup.prompt, session, requests, models),
         weights=WeightsController(chosen.model, loading, models, panels.toolbar),
         controller=setup,
         media=media,
@@ -227,9 +227,9 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=Labs(panels.centre, lasting.labs, chosen.model, loading, taking.export, lasting.history),
         library=library,
-        getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models, library, messages),
+        getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models),
         messages=messages,
-        dialogs=Dialogs(panels.centre, store, session, changes, lasting.quickening),
+        dialogs=Dialogs(panels.centre, store, session, changes),
         terms=Terms(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
         cues=CueController(session, settings.appearance, panels.centre),
@@ -238,18 +238,21 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         live_text=LiveText(session, panels.centre),
         palette=Palette(body, settings.habits),
         filling=Filling(session, chosen, panels.setup.prompt, runs),
-        welcome=Welcome(body, panels.setup, session, settings.habits, tours.choose),
+        welcome=Welcome(body, panels.setup, session, settings.habits),
     )
 
 
 def _keeping(panels: Panels, lasting: Lasting, messages: Messages) -> Keeping:
     session, history, steps = lasting.session, lasting.history, lasting.steps
     changes = KeptChanges(panels.setup, history)
+    panel = HistoryPanel(panels.setup, history, changes, steps)
+    for signal in (session.runStarted, session.runShown):
+        signal.connect(panel.mark)
     return Keeping(
         keeper=lasting.keeper,
         history=history,
         kept_changes=changes,
-        history_panel=HistoryPanel(panels.setup, session, history, changes, steps, lasting.store.settings.history),
+        history_panel=panel,
         recovery=Recovery(history, messages),
         steps=steps,
     )
@@ -319,9 +322,12 @@ def _tours(
 
 def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> Chosen:
     toolbar, setup, kept = panels.toolbar, panels.setup, store.settings.choices
-    model = ModelChoice(toolbar.model, models, store.settings.models, session, kept.model)
+    model = ModelChoice(toolbar.model, models, store.settings.models, kept.model)
+    session.modelLoading.connect(model.on_loading)  # before those that hear of a model by what `model` says
+    session.modelReady.connect(model.on_ready)
+    session.failed.connect(model.on_failed)
     strategy = StrategyChoice(toolbar.strategy, setup.parameters, kept.strategy, kept.values)
-    cache = Choice(toolbar.cache, setup.cache_parameters, caches.registry, kept.cache, kept.cache_values)
+    cache = CacheChoice(toolbar.cache, setup.cache_parameters, kept.cache, kept.cache_values)
     drafts = DraftChoice(toolbar.draft, models, model, strategy)
     return Chosen(model, strategy, cache, drafts, toolbar.seed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.control.history import History
-from app.control.keeping import Keeper
+from app.control.keeping import ChatKeeper, Keeper
 from app.control.labs.opening import LabWorks
 from app.control.model_list import ModelList
 from app.control.steps import Steps
@@ -31,6 +31,7 @@ class Lasting:
     history: History
     steps: Steps
     chats: ChatStore
+    chat_keeper: ChatKeeper
     conversation: Conversation
     family: Family
     models: ModelList
@@ -53,6 +54,7 @@ def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Las
         history=history,
         steps=Steps(session, history),
         chats=chats,
+        chat_keeper=ChatKeeper(conversation, chats, keeper),
         conversation=conversation,
         family=Family(),
         models=ModelList(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 import core
 from app.control.messages import Messages
@@ -15,7 +15,6 @@ from app.session.session import Session
 from app.state import outcomes
 from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
-from app.widgets.run_button import RunButton
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -27,14 +26,14 @@ _STILL_STOPPING = mark("Still stopping")
 
 
 class RunFeed(QObject):
-    """Listens to the session; asks for nothing."""
+    """Listens to the session; asks for nothing. `faceChanged(face)`: `run`, `stop`
+    or `stopping`, for the one button."""
 
-    def __init__(
-        self, session: Session, button: RunButton, centre: Centre, status: StatusLine, messages: Messages
-    ) -> None:
+    faceChanged = Signal(str)
+
+    def __init__(self, session: Session, centre: Centre, status: StatusLine, messages: Messages) -> None:
         super().__init__(centre)
-        self._session, self._button, self._centre, self._status = session, button, centre, status
-        self._messages = messages
+        self._session, self._centre, self._status, self._messages = session, centre, status, messages
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.timeout.connect(self._on_long_stop)
@@ -83,7 +82,7 @@ class RunFeed(QObject):
     def on_state(self, state: str) -> None:
         """Run, Stop or Stopping…, and whether the thin bar runs."""
         face = "stopping" if state == "stopping" else "stop" if self._session.busy else "run"
-        self._button.set_face(face)
+        self.faceChanged.emit(face)
         if state == "stopping":
             self._patience.start(LONG_STOP_MS)
         else:

@@ -27,8 +27,10 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (session.promptTrimmed, chat.on_trimmed),
         (session.finished, chat.on_finished),
         (session.modelReady, chat.on_model),
+        (chat.settled, parts.lasting.chat_keeper.keep),
         (chat.answerWanted, parts.runs.answer),
         (chat.promptWanted, parts.controller.focus_prompt),
+        (parts.run_feed.faceChanged, parts.toolbar.run.set_face),
         (parts.toolbar.run.clicked, parts.runs.run_or_stop),
         (parts.centre.sequenceWanted, session.show_sequence),
         (parts.status.historyWanted, parts.history_panel.toggle),
@@ -45,6 +47,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.filling.promptWanted, parts.controller.focus_prompt),
         (parts.welcome.storyWanted, partial(parts.centre.show_view, "tokens")),
         (parts.welcome.storyWanted, parts.runs.run),
+        (parts.welcome.tourWanted, parts.tours.choose),
         (parts.welcome.modelWanted, parts.getting.open),
         (parts.welcome.seen, parts.keeper.keep_settings),
         (parts.stage.runWanted, parts.runs.run),
@@ -64,6 +67,7 @@ def _connect_quickening(parts: Parts) -> None:
     """Who takes the steps: told below, switched in the settings."""
     quickening = parts.lasting.quickening
     quickening.changed.connect(parts.status.show_steps)
+    quickening.changed.connect(parts.dialogs.tell_steps)
     parts.dialogs.changed.connect(quickening.follow_settings)
     quickening.tell()
 
@@ -90,6 +94,11 @@ def _connect_setup(parts: Parts) -> None:
         (parts.weights.changed, parts.keeper.keep_settings),
         (parts.messages.offerTaken, parts.weights.give_way),
         (parts.fit.paceTold, parts.weights.tell_pace),
+        (parts.scoring.startWanted, parts.runs.start),
+        (parts.scoring.refused, parts.messages.show_setup_error),
+        (parts.family.noticed, parts.messages.show_notice),
+        (parts.getting.noticed, parts.messages.show_notice),
+        (parts.getting.folderWanted, parts.library.open_folder),
         (parts.weights.measureWanted, parts.scoring.measure_weights),
         (setup.changed, parts.changes.look),
         (parts.changes.grammarSet, parts.view_feed.on_grammar),
