@@ -1,4 +1,4 @@
-"""What is opened from and saved to the disk by hand: presets and model folders."""
+"""Presets: opened from and saved to the disk by hand, and settings written as other programs have them."""
 
 from __future__ import annotations
 
@@ -10,41 +10,26 @@ from PySide6.QtCore import QObject, Qt, Slot
 
 import resources
 from app.control.messages import Messages
-from app.control.model_choice import ModelChoice
 from app.control.setup import SetupController
 from app.panels.preset_bar import PresetBar
 from app.storage import presets
 from app.storage.files import StorageError, write_json
-from app.widgets.ask_file import ask_for_folder, ask_what_to_open, ask_where_to_save
+from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
 from resources.language import tr
 
 
 class Library(QObject):
     """Opens the dialogs and does what was chosen in them. `folder` is where presets are saved."""
 
-    def __init__(
-        self, bar: PresetBar, folder: Path, model: ModelChoice, setup: SetupController, messages: Messages
-    ) -> None:
+    def __init__(self, bar: PresetBar, folder: Path, setup: SetupController, messages: Messages) -> None:
         super().__init__(bar)
-        self._bar, self._folder, self._model, self._setup, self._messages = bar, folder, model, setup, messages
+        self._bar, self._folder, self._setup, self._messages = bar, folder, setup, messages
         bar.chosen.connect(self.use_preset)
         bar.saveWanted.connect(self.save_preset)
         bar.openWanted.connect(self.open_preset)
         bar.deleteWanted.connect(self.delete_preset)
         bar.exportWanted.connect(self.export_for)
-        model.folderWanted.connect(self.open_folder)
         self.show_presets()
-
-    @Slot()
-    def open_folder(self) -> None:
-        """Choose a model folder."""
-        ask_for_folder(self._bar, tr("Open a model folder"), self.use_folder)
-
-    @Slot(str)
-    def use_folder(self, folder: str) -> None:
-        """List a model folder and choose it."""
-        if not self._model.add_folder(folder):
-            self._messages.show_setup_error(tr("This folder holds no model"), *self._model.why_not(folder))
 
     @Slot()
     def open_preset(self) -> None:

@@ -28,23 +28,43 @@ class Chosen(NamedTuple):
     seed: SeedBox
 
 
+class RunInput:
+    """What a run is given to read: the prompt or the turns of the chat, and the files beside it."""
+
+    def __init__(self, chat: ChatController, media: MediaController) -> None:
+        self._chat, self._media = chat, media
+
+    @property
+    def problems(self) -> list[str]:
+        """Why nothing can be read as it stands, a sentence each."""
+        return [*self._chat.problems, *self._media.problems]
+
+    @property
+    def prompt(self) -> Prompt:
+        """Empty for a model that reads no text."""
+        return self._chat.prompt() if self._media.takes.text else ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Those that the chosen model takes."""
+        return self._media.sent
+
+    @property
+    def when_full(self) -> str:
+        """What becomes of turns that have no place."""
+        return self._chat.conversation.when_full
+
+
 class RequestBuilder:
     """Gathers what the panels say; changes nothing but the seed, which an unlocked box draws anew for a run."""
 
-    def __init__(
-        self,
-        chosen: Chosen,
-        chat: ChatController,
-        media: MediaController,
-        loading: LoadController,
-        compute: Compute,
-    ) -> None:
-        self._chosen, self._chat, self._media, self._loading, self._compute = chosen, chat, media, loading, compute
+    def __init__(self, chosen: Chosen, given: RunInput, loading: LoadController, compute: Compute) -> None:
+        self._chosen, self._given, self._loading, self._compute = chosen, given, loading, compute
 
     @property
     def problems(self) -> list[str]:
         """Why no run can start as things are set, a sentence each."""
-        return [*self.problems_of_settings, *self._chat.problems, *self._media.problems]
+        return [*self.problems_of_settings, *self._given.problems]
 
     @property
     def problems_of_settings(self) -> list[str]:
@@ -59,19 +79,19 @@ class RequestBuilder:
         chosen, compute = self._chosen, self._compute
         config, options = divided(chosen.strategy.strategy, chosen.strategy.parameters.values())
         return RunRequest(
-            self._chat.prompt() if self._media.takes.text else "",
+            self._given.prompt,
             strategy=chosen.strategy.name,
             config=config,
             options=options,
             draft_names=chosen.drafts.names,
             cache=chosen.cache.name,
             cache_options=chosen.cache.parameters.values(),
-            media=self._media.sent,
+            media=self._given.files,
             seed=chosen.seed.next_seed() if seed is None else seed,
             top_n=compute.top_n,
             prefix_budget=compute.prefix_budget,
             memory_fallback=compute.memory_fallback,
-            when_full=self._chat.conversation.when_full,
+            when_full=self._given.when_full,
             load=self._loading.request(),
         )
 

@@ -63,7 +63,7 @@ def _keeping(controllers: Controllers) -> Table:
     """What is opened, kept and taken along."""
     return {
         "toggle_history": controllers.history_panel.toggle,
-        "open_folder": controllers.library.open_folder,
+        "open_folder": controllers.folders.open,
         "get_model": controllers.getting.open,
         "connect_engine": controllers.getting.connect_engine,
         "open_scale": controllers.labs.open_scale,

@@ -18,11 +18,12 @@ from app.control.draft_choice import DraftChoice
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
+from app.control.folders import ModelFolders
 from app.control.getting import GetModels
 from app.control.guess import GuessController
 from app.control.history_panel import HistoryPanel
 from app.control.kept_changes import KeptChanges
-from app.control.labs.opening import Labs
+from app.control.labs.opening import PREFERENCE, SCALE, SPEED, Labs
 from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
@@ -35,7 +36,7 @@ from app.control.palette.controller import Palette
 from app.control.prefixes import PrefixController
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
-from app.control.requests import Chosen, RequestBuilder
+from app.control.requests import Chosen, RequestBuilder, RunInput
 from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
@@ -77,7 +78,10 @@ if TYPE_CHECKING:
     from app.control.exports import Exports
     from app.control.supposing import Supposer
     from app.control.tours.player import TourPlayer
+    from app.panels.preference_lab import PreferenceLab
+    from app.panels.speed_lab import SpeedLab
     from app.session.engine import Engine
+    from app.views.labs.scale.window import ScaleView
     from app.window.main_window import MainWindow, Step
 
 
@@ -203,9 +207,10 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
     loading = LoadController(chosen.model, models, settings, session)
     media = _media(panels, lasting, chosen.model, messages)
     setup = SetupController(chosen, panels.setup, media, settings.choices)
-    library = Library(panels.setup.presets, store.presets, chosen.model, setup, messages)
+    folders = ModelFolders(panels.setup, chosen.model, messages)
+    library = Library(panels.setup.presets, store.presets, setup, messages)
     chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation)
-    requests = RequestBuilder(chosen, chat, media, loading, settings.compute)
+    requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs)
@@ -225,8 +230,9 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
-        labs=Labs(panels.centre, lasting.labs, chosen.model, loading, taking.export, lasting.history),
+        labs=_labs(panels, lasting, chosen.model, loading, taking.export),
         library=library,
+        folders=folders,
         getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models),
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
@@ -240,6 +246,32 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         filling=Filling(session, chosen, panels.setup.prompt, runs),
         welcome=Welcome(body, panels.setup, session, settings.habits),
     )
+
+
+def _labs(
+    panels: Panels, lasting: Lasting, model: ModelChoice, loading: LoadController, export: ExportController
+) -> Labs:
+    """The way to the labs' rooms, and what each of them works on."""
+
+    def scale(window: QWidget) -> ScaleView:
+        from app.control.labs.scale import ScaleController
+
+        return ScaleController(window, lasting.labs.scale()).lab
+
+    def preference(window: QWidget) -> PreferenceLab:
+        from app.control.labs.preference import PreferenceController
+
+        return PreferenceController(window, lasting.labs.preference(), model, lasting.history).lab
+
+    def speed(window: QWidget) -> SpeedLab:
+        from app.control.labs.speed import SpeedController, SpeedTaking
+
+        work = lasting.labs.speed()
+        lab = SpeedController(window, work, model, loading).lab
+        SpeedTaking(lab, work, export)
+        return lab
+
+    return Labs(panels.centre, {SCALE: scale, PREFERENCE: preference, SPEED: speed})
 
 
 def _keeping(panels: Panels, lasting: Lasting, messages: Messages) -> Keeping:

@@ -13,6 +13,7 @@ from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
+from app.control.folders import ModelFolders
 from app.control.getting import GetModels
 from app.control.guess import GuessController
 from app.control.history import History
@@ -113,6 +114,7 @@ class Controllers(Keeping, Taking):
     prefixes: PrefixController
     labs: Labs
     library: Library
+    folders: ModelFolders
     getting: GetModels
     messages: Messages
     dialogs: Dialogs

@@ -98,7 +98,7 @@ def _connect_setup(parts: Parts) -> None:
         (parts.scoring.refused, parts.messages.show_setup_error),
         (parts.family.noticed, parts.messages.show_notice),
         (parts.getting.noticed, parts.messages.show_notice),
-        (parts.getting.folderWanted, parts.library.open_folder),
+        (parts.getting.folderWanted, parts.folders.open),
         (parts.weights.measureWanted, parts.scoring.measure_weights),
         (setup.changed, parts.changes.look),
         (parts.changes.grammarSet, parts.view_feed.on_grammar),

@@ -71,7 +71,7 @@ def test_a_folder_that_is_no_model_is_told(
     folder = tmp_path / "odd"
     folder.mkdir()
     make(folder)
-    window.parts.library.use_folder(str(folder))
+    window.parts.folders.use(str(folder))
     row = window.parts.toolbar.model.findData(str(folder))
     assert window.parts.centre.error_banner.isVisible() or row >= 0
     assert window.parts.chosen.model.name

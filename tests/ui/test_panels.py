@@ -328,11 +328,11 @@ def test_pickers_show_name_and_amount(qtbot: QtBot, window: MainWindow) -> None:
 def test_a_folder_is_listed_chosen_and_remembered(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     folder = tmp_path / "my-model"
     folder.mkdir()
-    window.parts.library.use_folder(str(folder))
+    window.parts.folders.use(str(folder))
     assert window.parts.centre.error_banner.isVisible()
     (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_layer": 2, "n_embd": 8}), encoding="utf-8")
     (folder / "model.safetensors").write_bytes((2).to_bytes(8, "little") + b"{}")
-    window.parts.library.use_folder(str(folder))
+    window.parts.folders.use(str(folder))
     assert window.parts.chosen.model.name == str(folder)
     assert window.parts.settings.models.folders == [str(folder)]
     assert window.parts.toolbar.model.currentText() == "my-model"

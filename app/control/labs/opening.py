@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.export import ExportController
-from app.control.history import History
-from app.control.loading import LoadController
-from app.control.model_choice import ModelChoice
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
@@ -25,6 +21,9 @@ if TYPE_CHECKING:
     from app.views.labs.scale.window import ScaleView
 
     Room = PreferenceLab | ScaleView | SpeedLab
+
+SCALE, PREFERENCE, SPEED = "scale", "preference", "speed"
+"""The rooms' names."""
 
 
 class LabWorks:
@@ -71,45 +70,27 @@ class LabWorks:
 class Labs(QObject):
     """Opens the rooms beside the window that `over` lies in, each once; they follow its theme and depth of words."""
 
-    def __init__(
-        self, over: QWidget, works: LabWorks, model: ModelChoice, loading: LoadController, export: ExportController,
-        history: History,
-    ) -> None:  # fmt: skip
+    def __init__(self, over: QWidget, makers: Mapping[str, Callable[[QWidget], Room]]) -> None:
+        """`makers`: how the room of each name is made above a window."""
         super().__init__(over)
-        self._over, self._works, self._model, self._loading, self._export = over, works, model, loading, export
-        self._history = history
+        self._over, self._makers = over, makers
         self._theme: Theme | None = None
         self._rooms: dict[str, Room] = {}
 
     @Slot()
     def open_scale(self) -> None:
         """The Scale lab."""
-        from app.control.labs.scale import ScaleController
-
-        def make(window: QWidget) -> ScaleView:
-            return ScaleController(window, self._works.scale()).lab
-
-        self._show("scale", make)
+        self._show(SCALE)
 
     @Slot()
     def open_preference(self) -> None:
         """The Preference lab."""
-        from app.control.labs.preference import PreferenceController
-
-        def make(window: QWidget) -> PreferenceLab:
-            return PreferenceController(window, self._works.preference(), self._model, self._history).lab
-
-        self._show("preference", make)
+        self._show(PREFERENCE)
 
     @Slot()
     def open_speed(self) -> None:
         """The Speed lab."""
-        from app.control.labs.speed import SpeedController
-
-        def make(window: QWidget) -> SpeedLab:
-            return SpeedController(window, self._works.speed(), self._model, self._loading, self._export).lab
-
-        self._show("speed", make)
+        self._show(SPEED)
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -118,9 +99,8 @@ class Labs(QObject):
 
     def open_again(self, names: Sequence[str]) -> None:
         """Rooms that were open, as they are when they are opened."""
-        ways = {"scale": self.open_scale, "preference": self.open_preference, "speed": self.open_speed}
         for name in names:
-            ways[name]()
+            self._show(name)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -135,9 +115,9 @@ class Labs(QObject):
         for room in self._rooms.values():
             room.words_changed()
 
-    def _show(self, name: str, make: Callable[[QWidget], Room]) -> None:
+    def _show(self, name: str) -> None:
         if name not in self._rooms:
-            room = self._rooms[name] = make(self._over.window())
+            room = self._rooms[name] = self._makers[name](self._over.window())
             room.destroyed.connect(partial(self._rooms.pop, name, None))
             if self._theme is not None:
                 room.set_theme(self._theme)

@@ -1,4 +1,4 @@
-"""The Speed lab's room in step with what is measured: starts and stops it, offers it for taking along."""
+"""The Speed lab's room in step with what is measured: starts and stops it; and what is taken along of it."""
 
 from __future__ import annotations
 
@@ -25,22 +25,17 @@ class SpeedController(QObject):
     """One opening of the room. What is under way ends when somebody closes it, and goes on when it is made anew in
     another language; what was measured stays with `work`."""
 
-    def __init__(
-        self, window: QWidget, work: SpeedWork, model: ModelChoice, loading: LoadController, export: ExportController
-    ) -> None:
+    def __init__(self, window: QWidget, work: SpeedWork, model: ModelChoice, loading: LoadController) -> None:
         self.lab = SpeedLab(window)
         super().__init__(self.lab)
-        self._work, self._model, self._loading, self._export = work, model, loading, export
+        self._work, self._model, self._loading = work, model, loading
         view = self._view = self.lab.view
         view.startWanted.connect(self._start)
         view.stopWanted.connect(work.stop)
-        view.exportWanted.connect(self._on_export)
-        view.copyWanted.connect(self._copy)
         work.changed.connect(self._show)
         work.ended.connect(self._on_ended)
         model.listed.connect(self._list)
         self.lab.finished.connect(work.stop)
-        self.lab.destroyed.connect(partial(export.drop_room, NAME))
         self._list()
         self._show()
 
@@ -62,21 +57,37 @@ class SpeedController(QObject):
     @Slot()
     def _show(self) -> None:
         self._view.show_speeds(self._work.speeds)
-        if not self._work.speeds.is_empty:
-            self._export.add_room(NAME, tr("Speed lab"), self._view)
 
     @Slot()
     def _on_ended(self) -> None:
         error = self._work.speeds.error
         announce(self.lab, error.cause if error is not None else tr("The measurement has ended."))
 
+
+class SpeedTaking(QObject):
+    """What one opening of the room shows, offered for taking along: as files, by the clipboard."""
+
+    def __init__(self, lab: SpeedLab, work: SpeedWork, export: ExportController) -> None:
+        super().__init__(lab)
+        self._lab, self._work, self._export = lab, work, export
+        lab.view.exportWanted.connect(self._on_export)
+        lab.view.copyWanted.connect(self._copy)
+        work.changed.connect(self._offer)
+        lab.destroyed.connect(partial(export.drop_room, NAME))
+        self._offer()
+
+    @Slot()
+    def _offer(self) -> None:
+        if not self._work.speeds.is_empty:
+            self._export.add_room(NAME, tr("Speed lab"), self._lab.view)
+
     @Slot()
     def _on_export(self) -> None:
-        self._export.ask_for(NAME, self.lab)
+        self._export.ask_for(NAME, self._lab)
 
     @Slot()
     def _copy(self) -> None:
-        excerpt = self._view.excerpt()
+        excerpt = self._lab.view.excerpt()
         if excerpt is not None:
             put_words(excerpt.plain, excerpt.html)
 
