@@ -36,7 +36,7 @@ def action_table(
         **_looking(appearance, speech),
         "escape": lambda: stage.leave() or controllers.runs.escape(),
         "present": stage.toggle,
-        "record_demo": stage.record_demo,
+        "record_demo": controllers.demos.ask,
         "quit": window.close,
     }
 

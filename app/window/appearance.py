@@ -25,7 +25,7 @@ class Appearance(QObject):
     def __init__(self, kept: settings.Appearance, menu: AppearanceMenu) -> None:
         super().__init__(menu)
         self._kept, self.menu = kept, menu
-        self.theme: Theme | None = None
+        self.theme: Theme = self.usual
         self._staged: Callable[[Theme], Theme] | None = None
         menu.themeChosen.connect(self.set_theme)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_scheme)

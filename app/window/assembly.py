@@ -41,6 +41,7 @@ from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
+from app.control.stage.demos import Demos
 from app.control.terms import Terms
 from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
@@ -62,6 +63,7 @@ from app.widgets.tab_order import TabOrder
 from app.window.action_table import action_table
 from app.window.actions import Actions
 from app.window.appearance import Appearance
+from app.window.cleared import ClearedWindow
 from app.window.lasting import Lasting, begin
 from app.window.panel_layout import Panel, PanelLayout
 from app.window.parts import Controllers, Keeping, Panels, Parts, Taking
@@ -76,6 +78,8 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.exports import Exports
+    from app.control.stage.demo import DemoRecorder
+    from app.control.stage.look import Look
     from app.control.supposing import Supposer
     from app.control.tours.player import TourPlayer
     from app.panels.preference_lab import PreferenceLab
@@ -126,13 +130,13 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     panels = _panels()
     body = Body(panels.toolbar, panels.splitter, panels.timeline, panels.status)
     window.setCentralWidget(body)
-    controllers = _controllers(panels, body, lasting)
-    layout = _panel_layout(panels)
     appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
-    around = (panels.toolbar, panels.status)
+    controllers = _controllers(panels, body, lasting, appearance)
+    layout = _panel_layout(panels)
     window.tab_order = order = TabOrder(window, lambda: _tab_panels(panels, controllers.welcome))
     rooms = Rooms(panels, order.stops)
-    stage = Stage(window, panels.centre, around, session, appearance, layout, controllers.messages)
+    cleared = ClearedWindow(window, (panels.toolbar, panels.status), layout)
+    stage = Stage(panels.centre, session, appearance, cleared)
     parts = Parts(
         **vars(panels),
         **vars(controllers),
@@ -199,7 +203,7 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
     )
 
 
-def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
+def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Controllers:
     store, session, models = lasting.store, lasting.session, lasting.models
     settings = store.settings
     messages = _messages(panels)
@@ -243,6 +247,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting) -> Controllers:
         guess=GuessController(body.dock, panels.centre, session, messages),
         live_text=LiveText(session, panels.centre),
         palette=Palette(body, settings.habits),
+        demos=_demos(panels, session, messages, look),
         filling=Filling(session, chosen, panels.setup.prompt, runs),
         welcome=Welcome(body, panels.setup, session, settings.habits),
     )
@@ -350,6 +355,15 @@ def _tours(
         return TourPlayer(settings, TourPlaces(session, panels.centre), TourFace(body, body.dock, targets), session)
 
     return Tours(make, panels.centre)
+
+
+def _demos(panels: Panels, session: Session, messages: Messages, look: Look) -> Demos:
+    def make() -> DemoRecorder:
+        from app.control.stage.demo import DemoRecorder
+
+        return DemoRecorder(panels.centre, session, messages, look)
+
+    return Demos(make, panels.centre)
 
 
 def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> Chosen:

@@ -36,6 +36,7 @@ from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
 from app.control.setup import SetupController
+from app.control.stage.demos import Demos
 from app.control.steps import Steps
 from app.control.terms import Terms
 from app.control.tours.tours import Tours
@@ -127,6 +128,7 @@ class Controllers(Keeping, Taking):
     palette: Palette
     welcome: Welcome
     filling: Filling
+    demos: Demos
 
 
 @dataclass(eq=False, repr=False)

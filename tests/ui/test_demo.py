@@ -83,11 +83,11 @@ def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:
 
 def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
-    stage = window.parts.stage
-    stage.record_demo()
+    demos = window.parts.demos
+    demos.ask()
     assert "Write something first" in window.parts.centre.notice_banner.accessibleDescription()
     run(qtbot, window)
-    stage.record_demo()
+    demos.ask()
     dialog = find(window, DemoDialog, "demoDialog")
     settle(dialog)
     assert faults(dialog) == []
@@ -96,17 +96,17 @@ def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path
     dialog.close()
     path = tmp_path / "demo.gif"
     small = Demo("gif", 25.0, QSize(320, 180), "dark")
-    with qtbot.waitSignal(stage.recorder.filmed, timeout=3 * WAIT_MS):
-        stage.recorder.record(small, str(path))
-        assert stage.recorder.progress is not None
+    with qtbot.waitSignal(demos.recorder.filmed, timeout=3 * WAIT_MS):
+        demos.recorder.record(small, str(path))
+        assert demos.recorder.progress is not None
     assert path.exists()
-    assert stage.recorder.filming is None
-    stage.recorder.record(small, str(tmp_path / "other.gif"))
-    assert stage.recorder.progress is not None
-    cancel = stage.recorder.progress.findChild(QPushButton)
+    assert demos.recorder.filming is None
+    demos.recorder.record(small, str(tmp_path / "other.gif"))
+    assert demos.recorder.progress is not None
+    cancel = demos.recorder.progress.findChild(QPushButton)
     assert isinstance(cancel, QPushButton)
     cancel.click()
-    assert stage.recorder.filming is None
+    assert demos.recorder.filming is None
     assert [part.name for part in tmp_path.iterdir() if "other" in part.name] == []
 
 

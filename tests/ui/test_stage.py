@@ -23,8 +23,8 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.pictures import save_picture
 from app.widgets.spotlight import DIMMED
 from app.widgets.tree_canvas import TreeCanvas
+from app.window.cleared import hall_of
 from app.window.main_window import MainWindow
-from app.window.stage import hall_of
 from core import explain_token
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import STORY, ScriptedEngine

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QProgressDialog, QWidget
 
 from app.control.messages import Messages
 from app.control.stage.filming import Filming, Order
+from app.control.stage.look import Look
 from app.panels.centre import Centre
 from app.panels.stage.demo_dialog import Demo, DemoDialog
 from app.session.session import Session
 from app.storage.film.kinds import KINDS, PNGS
-from app.theme.theme import Theme, theme_for
+from app.theme.theme import theme_for
 from app.widgets.ask_file import ask_where_to_save
 from resources.language import tr
-
-
-class Look(Protocol):
-    """How the window looks."""
-
-    @property
-    def usual(self) -> Theme:
-        """The theme of the settings."""
-
-    def animates(self) -> bool:
-        """Whether choices may be seen happening."""
 
 
 class DemoRecorder(QObject):

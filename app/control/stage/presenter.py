@@ -9,12 +9,13 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.cues import cue_of
 from app.control.stage.choices import Choices
+from app.control.stage.look import Look
 from app.control.stage.playback import Playback, is_growing
 from app.control.stage.words import title_of, told_of
 from app.panels.centre import Centre
 from app.panels.stage.caption import StageCaption
 from app.session.session import Session
-from app.state.moment import moment
+from app.state.moment import Moment, after, moment
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.widgets.animation.motion import DURATION
@@ -31,18 +32,11 @@ class Presenter(QObject):
     runWanted = Signal()
     """There is nothing to play: something is to be written."""
 
-    def __init__(
-        self,
-        session: Session,
-        centre: Centre,
-        theme: Theme,
-        animates: Callable[[], bool],
-        is_toured: Callable[[], bool],
-    ) -> None:
-        """`animates()`: whether a choice may be seen happening. `is_toured()`: whether a tour moves the cursor now, and
-        says what there is to say."""
+    def __init__(self, session: Session, centre: Centre, look: Look, is_toured: Callable[[], bool]) -> None:
+        """`is_toured()`: whether a tour moves the cursor now, and says what there is to say."""
         super().__init__(centre)
-        self._session, self._centre, self._animates, self._is_toured = session, centre, animates, is_toured
+        self._session, self._centre, self._look, self._is_toured = session, centre, look, is_toured
+        theme = look.theme
         self.playback = Playback(self)
         self.caption, self.light = StageCaption(), Spotlight(centre.columns[0].stack, theme)
         self.light.place = self._place
@@ -72,6 +66,16 @@ class Presenter(QObject):
         self.caption.set_theme(theme)
         self.choices.set_theme(theme)
         self.light.set_theme(theme)
+
+    @property
+    def following(self) -> Moment | None:
+        """What comes next; None at the end."""
+        return after(self._session.run)
+
+    @property
+    def view_title(self) -> str:
+        """The title of the view that is seen."""
+        return self._centre.columns[0].title
 
     # On and off the stage
 
@@ -180,7 +184,7 @@ class Presenter(QObject):
         is_next = run is not None and before == (run, run.cursor - 1)
         has_time = not self.playback.playing or self.playback.interval >= 2 * DURATION
         drafts = self._centre.columns[0].current == "speculation"
-        self.choices.show(run, token, drafts, moves=is_next and has_time and self._animates())
+        self.choices.show(run, token, drafts, moves=is_next and has_time and self._look.animates())
         if run is not None and is_next:
             self._tell_cue(run)
 

@@ -7,10 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.stage.presenter import Presenter
 from app.control.stage.steering import Steering
-from app.panels.centre import Centre
 from app.panels.stage.page import SIZE, PresenterPage, Told
-from app.session.session import Session
-from app.state.moment import after
 from app.theme.theme import Theme
 from resources.language import tr, trn
 
@@ -18,15 +15,15 @@ _SECOND = 1000
 
 
 class PresenterPageController(QObject):
-    """One page for as long as something is presented; `leaveWanted` when it is to end."""
+    """One page for as long as something is presented; `leaveWanted` when it is to end; `viewWanted(by)`: the view that
+    is so many tabs further on."""
 
     leaveWanted = Signal()
+    viewWanted = Signal(int)
 
-    def __init__(
-        self, presenter: Presenter, steering: Steering, session: Session, centre: Centre, over: QWidget, theme: Theme
-    ) -> None:
+    def __init__(self, presenter: Presenter, steering: Steering, over: QWidget, theme: Theme) -> None:
         super().__init__(presenter)
-        self._presenter, self._steering, self._session, self._centre = presenter, steering, session, centre
+        self._presenter, self._steering = presenter, steering
         self.page = PresenterPage(over)
         self.page.resize(*(theme.px(side) for side in SIZE))
         self._since = QElapsedTimer()
@@ -42,7 +39,7 @@ class PresenterPageController(QObject):
         page.played.connect(self._steering.toggle)
         page.stepped.connect(self._steering.step)
         page.paceChanged.connect(presenter.change_pace)
-        page.viewChanged.connect(self._centre.show_beside)
+        page.viewChanged.connect(self.viewWanted)
         page.left.connect(self.leaveWanted)
         page.closed.connect(self._tick.stop)
 
@@ -71,7 +68,7 @@ class PresenterPageController(QObject):
         """Say what is on the stage, and what comes."""
         if not self.page.isVisible():
             return
-        caption, column, following = self._presenter.caption, self._centre.columns[0], after(self._session.run)
+        caption, following = self._presenter.caption, self._presenter.following
         self.page.show_playing(self._presenter.playback.playing)
         self.page.say(
             Told(
@@ -81,7 +78,7 @@ class PresenterPageController(QObject):
                 after=f"{following.title}\n{following.sentence}" if following is not None else "",
                 place=caption.place.text(),
                 pace=pace_told(self._presenter.playback.pace),
-                view=column.title,
+                view=self._presenter.view_title,
             )
         )
 
