@@ -73,15 +73,6 @@ class History(QObject):
         return self._store
 
     @property
-    def keeps(self) -> bool:
-        """Whether runs are kept from now on, as the settings have it."""
-        return self._settings.keep
-
-    @keeps.setter
-    def keeps(self, is_on: bool) -> None:
-        self._settings.keep = is_on
-
-    @property
     def recordings(self) -> Recordings:
         """Those under way."""
         if self._recordings is None:

@@ -102,9 +102,9 @@ class HistoryPanel(QObject):
             return
         ids = self._history.ask(lambda store: store.ids(view.query), list[str]())
         count, size = self._history.ask(lambda store: store.totals(), (0, 0))
-        empty = tr(NOT_FOUND if view.query else NOTHING if self._history.keeps else OFF)
+        empty = tr(NOT_FOUND if view.query else NOTHING if self._changes.keeps else OFF)
         total = f"{words.count(count, 'run')} ({words.size(size)})" if count else ""
-        view.head.show_keeping(self._history.keeps)
+        view.head.show_keeping(self._changes.keeps)
         view.show_runs(ids, self._records, total, self._history.why_not or empty)
         view.offer("" if ids or self._history.why_not else self._remedy(view))
 
@@ -112,7 +112,7 @@ class HistoryPanel(QObject):
         """What fills an empty list."""
         if view.query:
             return tr("Show all runs")
-        return tr("Run this prompt") if self._history.keeps else tr("Keep runs from now on")
+        return tr("Run this prompt") if self._changes.keeps else tr("Keep runs from now on")
 
     @Slot()
     def _fill(self) -> None:
@@ -120,7 +120,7 @@ class HistoryPanel(QObject):
         if self.view is not None and self.view.query:
             self.view.search.clear()
             self.refresh()
-        elif self._history.keeps:
+        elif self._changes.keeps:
             self.runWanted.emit()
         else:
             self._set_keeping(True)
@@ -196,7 +196,7 @@ class HistoryPanel(QObject):
 
     @Slot(bool)
     def _set_keeping(self, is_on: bool) -> None:
-        self._history.keeps = is_on
+        self._changes.set_keeping(is_on)
         self.changed.emit()
         self.refresh()
 

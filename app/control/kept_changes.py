@@ -1,4 +1,4 @@
-"""What a reader changes about kept runs: names, pins, what is deleted, brought back, forgotten."""
+"""What a reader changes about kept runs: names, pins, what is deleted, brought back, forgotten; and whether any are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.history import History
+from app.storage.settings import History as Kept
 from core import words
 from resources.language import tr, trn
 
@@ -15,10 +16,19 @@ class KeptChanges(QObject):
 
     deleted = Signal(str)
 
-    def __init__(self, over: QWidget, history: History) -> None:
+    def __init__(self, over: QWidget, history: History, settings: Kept) -> None:
         super().__init__(over)
-        self._over, self._history = over, history
+        self._over, self._history, self._settings = over, history, settings
         self._deleted: list[str] = []
+
+    @property
+    def keeps(self) -> bool:
+        """Whether runs are kept from now on."""
+        return self._settings.keep
+
+    def set_keeping(self, is_on: bool) -> None:
+        """Keep them from now on, or no more."""
+        self._settings.keep = is_on
 
     @Slot(str, str)
     def rename(self, run: str, title: str) -> None:

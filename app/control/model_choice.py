@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtWidgets import QWidget
 
 from app.control.hub_scan import HubScan
 from app.control.model_list import (
@@ -62,9 +61,9 @@ class ModelChoice(QObject):
         return "" if name in NO_MODELS else str(name)
 
     @property
-    def window(self) -> QWidget:
-        """The window that the picker stands in."""
-        return self._picker.window()
+    def entry(self) -> ModelEntry | None:
+        """What is known of the chosen model; None where there is none, or none of that name is listed."""
+        return self._models.get(self.name)
 
     @property
     def entries(self) -> Sequence[ModelEntry]:
@@ -137,7 +136,7 @@ class ModelChoice(QObject):
 
     def _show_words(self, loading: bool = False) -> None:
         info = self._info if self._info is not None and self._info.name == self.name else None
-        words = subtitle(self._models.get(self.name), info, loading, self.name in self._kept.memory)
+        words = subtitle(self.entry, info, loading, self.name in self._kept.memory)
         self._picker.set_subtitle(words if self.name else tr("choose a model"))
 
     @Slot(object)

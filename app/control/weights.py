@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QWidget
 
 from app.control.loading import LoadController
 from app.control.messages import DISK_OFFER
 from app.control.model_choice import ModelChoice
-from app.control.model_list import ModelList
 from app.state.requests import AS_FITS
 from core import ModelEntry, catalog, words
 from resources.language import mark, tr
@@ -37,15 +37,16 @@ _OFFERED = {
 
 
 class WeightsController(QObject):
-    """Opens the dialog, and has the model loaded anew; `changed` when another kind was chosen."""
+    """Opens the dialog above the window that `over` lies in, and has the model loaded anew; `changed` when another kind
+    was chosen."""
 
     changed = Signal()
     measureWanted = Signal()
     paceTold = Signal(str)
 
-    def __init__(self, model: ModelChoice, loading: LoadController, models: ModelList, over: QObject) -> None:
+    def __init__(self, model: ModelChoice, loading: LoadController, over: QWidget) -> None:
         super().__init__(over)
-        self._model, self._loading, self._models, self._pace = model, loading, models, ""
+        self._model, self._loading, self._over, self._pace = model, loading, over, ""
         model.weightsWanted.connect(self.ask)
 
     @Slot()
@@ -54,14 +55,14 @@ class WeightsController(QObject):
         from app.panels.weights_dialog import WeightsDialog
         from app.panels.weights_memory import WeightsMemory
 
-        entry = self._models.get(self._model.name)
+        entry = self._model.entry
         if entry is None:
             return None
         title = tr("Weights of {model}").format(model=entry.title)
         usual = catalog.weight_bytes(entry, "float32") // 2**21
         memory = WeightsMemory(self._loading.memory, usual)
         memory.show_pace(self._pace)
-        dialog = WeightsDialog(title, lines_of(entry), self._loading.weights, memory, self._model.window)
+        dialog = WeightsDialog(title, lines_of(entry), self._loading.weights, memory, self._over.window())
         self.paceTold.connect(memory.show_pace)
         dialog.memoryChosen.connect(self.limit)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -28,6 +28,7 @@ from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
 from app.control.media import MediaController
+from app.control.media_bar import MediaBarController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
@@ -66,7 +67,7 @@ from app.window.appearance import Appearance
 from app.window.cleared import ClearedWindow
 from app.window.lasting import Lasting, begin
 from app.window.panel_layout import Panel, PanelLayout
-from app.window.parts import Controllers, Keeping, Panels, Parts, Taking
+from app.window.parts import Controllers, Fetching, Keeping, Panels, Parts, Taking
 from app.window.rooms import Rooms
 from app.window.run_feed import RunFeed
 from app.window.stage import Stage
@@ -209,10 +210,9 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
     messages = _messages(panels)
     chosen = _chosen(panels, store, models, session)
     loading = LoadController(chosen.model, models, settings, session)
-    media = _media(panels, lasting, chosen.model, messages)
+    media = MediaController(chosen.model, lasting.media, settings.choices)
+    media_bar = MediaBarController(panels.setup.prompt, media, lambda: store.data)
     setup = SetupController(chosen, panels.setup, media, settings.choices)
-    folders = ModelFolders(panels.setup, chosen.model, messages)
-    library = Library(panels.setup.presets, store.presets, setup, messages)
     chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation)
     requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute)
     changes = _changes(panels, session, requests, setup)
@@ -220,7 +220,8 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
     tours = _tours(panels, body, session, chosen, setup, runs)
     return Controllers(
         **vars(_keeping(panels, lasting, messages)),
-        **vars(taking := _taking(panels, session, setup, messages)),
+        **vars(taking := _taking(panels, session, setup, messages, look)),
+        **vars(_fetching(panels, lasting, chosen.model, setup, messages)),
         chosen=chosen,
         loading=loading,
         requests=requests,
@@ -228,16 +229,14 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         family=FamilyController(session, panels.centre, lasting.history, lasting.family),
         reuse=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
         scoring=ScoreController(panels.setup.prompt, session, requests, models),
-        weights=WeightsController(chosen.model, loading, models, panels.toolbar),
+        weights=WeightsController(chosen.model, loading, panels.toolbar),
         controller=setup,
         media=media,
+        media_bar=media_bar,
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=_labs(panels, lasting, chosen.model, loading, taking.export),
-        library=library,
-        folders=folders,
-        getting=GetModels(panels.centre, lasting.downloads, chosen.model, settings.models),
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
         terms=Terms(panels.toolbar, panels.setup, panels.centre),
@@ -247,7 +246,6 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         guess=GuessController(body.dock, panels.centre, session, messages),
         live_text=LiveText(session, panels.centre),
         palette=Palette(body, settings.habits),
-        demos=_demos(panels, session, messages, look),
         filling=Filling(session, chosen, panels.setup.prompt, runs),
         welcome=Welcome(body, panels.setup, session, settings.habits),
     )
@@ -281,7 +279,7 @@ def _labs(
 
 def _keeping(panels: Panels, lasting: Lasting, messages: Messages) -> Keeping:
     session, history, steps = lasting.session, lasting.history, lasting.steps
-    changes = KeptChanges(panels.setup, history)
+    changes = KeptChanges(panels.setup, history, lasting.store.settings.history)
     panel = HistoryPanel(panels.setup, history, changes, steps)
     for signal in (session.runStarted, session.runShown):
         signal.connect(panel.mark)
@@ -299,20 +297,24 @@ def _messages(panels: Panels) -> Messages:
     return Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
 
 
-def _media(panels: Panels, lasting: Lasting, model: ModelChoice, messages: Messages) -> MediaController:
-    kept, store = lasting.store.settings.choices, lasting.store
-    return MediaController(
-        panels.setup.prompt, model, lasting.models, lasting.media, messages, kept, lambda: store.data
-    )
-
-
-def _taking(panels: Panels, session: Session, setup: SetupController, messages: Messages) -> Taking:
+def _taking(panels: Panels, session: Session, setup: SetupController, messages: Messages, look: Look) -> Taking:
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return Taking(
         recorded=recorded,
         export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
         copying=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
+        demos=_demos(panels, session, messages, look),
+    )
+
+
+def _fetching(
+    panels: Panels, lasting: Lasting, model: ModelChoice, setup: SetupController, messages: Messages
+) -> Fetching:
+    return Fetching(
+        library=Library(panels.setup.presets, lasting.store.presets, setup, messages),
+        folders=ModelFolders(panels.setup, model, messages),
+        getting=GetModels(panels.centre, lasting.downloads, model, lasting.store.settings.models),
     )
 
 
@@ -421,4 +423,4 @@ def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
 
 def _stopped(parts: Parts) -> tuple[Step, ...]:
     """What must not go on without the parts that are seen."""
-    return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.media.stop, parts.kept_changes.settle
+    return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.media_bar.stop, parts.kept_changes.settle

@@ -25,6 +25,7 @@ from app.control.library import Library
 from app.control.live_text import LiveText
 from app.control.loading import LoadController
 from app.control.media import MediaController
+from app.control.media_bar import MediaBarController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.palette.controller import Palette
@@ -94,10 +95,20 @@ class Taking:
     export: ExportController
     copying: CopyController
     code: CodeController
+    demos: Demos
 
 
 @dataclass(eq=False, repr=False)
-class Controllers(Keeping, Taking):
+class Fetching:
+    """What brings in presets and models."""
+
+    library: Library
+    folders: ModelFolders
+    getting: GetModels
+
+
+@dataclass(eq=False, repr=False)
+class Controllers(Keeping, Taking, Fetching):
     """What acts on it."""
 
     chosen: Chosen
@@ -110,13 +121,11 @@ class Controllers(Keeping, Taking):
     reuse: ReuseMarks
     controller: SetupController
     media: MediaController
+    media_bar: MediaBarController
     chat: ChatController
     fit: FitController
     prefixes: PrefixController
     labs: Labs
-    library: Library
-    folders: ModelFolders
-    getting: GetModels
     messages: Messages
     dialogs: Dialogs
     terms: Terms
@@ -128,7 +137,6 @@ class Controllers(Keeping, Taking):
     palette: Palette
     welcome: Welcome
     filling: Filling
-    demos: Demos
 
 
 @dataclass(eq=False, repr=False)

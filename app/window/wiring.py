@@ -21,18 +21,11 @@ def connect(window: MainWindow, parts: Parts) -> None:
     _connect_setup(parts)
     parts.view_feed.follow_models(parts.chosen.model)
     parts.view_feed.follow_media(parts.lasting.media)
-    session, chat = parts.session, parts.chat
+    _connect_chat(parts)
     for signal, slot in (
-        (session.runStarted, chat.on_started),
-        (session.promptTrimmed, chat.on_trimmed),
-        (session.finished, chat.on_finished),
-        (session.modelReady, chat.on_model),
-        (chat.settled, parts.lasting.chat_keeper.keep),
-        (chat.answerWanted, parts.runs.answer),
-        (chat.promptWanted, parts.controller.focus_prompt),
         (parts.run_feed.faceChanged, parts.toolbar.run.set_face),
         (parts.toolbar.run.clicked, parts.runs.run_or_stop),
-        (parts.centre.sequenceWanted, session.show_sequence),
+        (parts.centre.sequenceWanted, parts.session.show_sequence),
         (parts.status.historyWanted, parts.history_panel.toggle),
         (parts.toolbar.export.clicked, parts.export.ask),
         (parts.status.settingsWanted, parts.dialogs.open_used_settings),
@@ -61,6 +54,21 @@ def connect(window: MainWindow, parts: Parts) -> None:
     _connect_quickening(parts)
     _connect_history(parts)
     _connect_tours(parts)
+
+
+def _connect_chat(parts: Parts) -> None:
+    """What joins the conversation, and what becomes of it."""
+    session, chat = parts.session, parts.chat
+    for signal, slot in (
+        (session.runStarted, chat.on_started),
+        (session.promptTrimmed, chat.on_trimmed),
+        (session.finished, chat.on_finished),
+        (session.modelReady, chat.on_model),
+        (chat.settled, parts.lasting.chat_keeper.keep),
+        (chat.answerWanted, parts.runs.answer),
+        (chat.promptWanted, parts.controller.focus_prompt),
+    ):
+        signal.connect(slot)
 
 
 def _connect_quickening(parts: Parts) -> None:
@@ -95,6 +103,7 @@ def _connect_setup(parts: Parts) -> None:
         (parts.messages.offerTaken, parts.weights.give_way),
         (parts.fit.paceTold, parts.weights.tell_pace),
         (parts.scoring.startWanted, parts.runs.start),
+        (parts.media.refused, parts.messages.show_setup_error),
         (parts.scoring.refused, parts.messages.show_setup_error),
         (parts.family.noticed, parts.messages.show_notice),
         (parts.getting.noticed, parts.messages.show_notice),
@@ -178,7 +187,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
         parts.welcome,
         parts.getting,
         parts.labs,
-        parts.media,
+        parts.media_bar,
     ):
         appearance.changed.connect(part.set_theme)
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)

@@ -173,7 +173,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
     window = media_window(qtbot, config_dir, HEARS)
     bar = window.findChildren(type_of_bar(), "mediaBar")[0]
-    tools = window.parts.media._make()[1]
+    tools = window.parts.media_bar.make()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
     qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50%")
