@@ -24,8 +24,6 @@ from resources.language import tr
 
 _EVERY = 0.5
 """Seconds between two blocks: a program that is killed loses what came since the last."""
-_MOMENT = 0.0002
-"""Seconds that are left to the run each time: enough for another thread to be woken."""
 _MOST = 1000
 """Events in one block."""
 
@@ -76,7 +74,7 @@ class Recorder:
         self.trouble: TraceError | None = None
         """Why the file ends before the run did; None while it does not."""
         self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
-        self._writer, self._pending = BlockWriter(self._give_way), deque[Event]()
+        self._writer, self._pending = BlockWriter(), deque[Event]()
         self._written = self._unknown = 0
         self._made = time.time()
         self._identity: ModelIdentity | None = None
@@ -115,12 +113,6 @@ class Recorder:
     def _keep_writing(self) -> None:
         while not self._is_over.wait(_EVERY):
             self._flush()
-
-    def _give_way(self) -> None:
-        """The run needs the interpreter for a moment after each of its passes, and would have to ask for it for five
-        thousandths of a second each time. Nobody waits for a block; for the last one, somebody does."""
-        if not self._is_over.is_set():
-            time.sleep(_MOMENT)
 
     def _flush(self) -> None:
         """Write what has come, as far as the file takes it."""

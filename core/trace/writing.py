@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, compress, count
 from operator import attrgetter, itemgetter, not_, sub
 from typing import Any, TypeAlias
 
 import msgspec
 
-from core.events import EVENTS, Event, TokenChosen
+from core.events import EVENTS, Event
 from core.trace import numbers
 from core.trace.packing import packable
 from core.trace.schema import Kind, Record, records
@@ -21,16 +21,12 @@ Column: TypeAlias = object
 
 _encode = msgspec.msgpack.Encoder().encode
 _FEW = 200
-_SOME = 16
-"""Tokens between two looks at whether somebody waits."""
 
 
 class BlockWriter:
     """Makes the blocks of one file, which share their texts: each is written once, in the block that has it first."""
 
-    def __init__(self, give_way: Callable[[], object] = bool) -> None:
-        """`give_way` is called every now and then while a block is made: the run may be going on beside it."""
-        self._give_way = give_way
+    def __init__(self) -> None:
         self._kinds = {cls: number for number, cls in enumerate(EVENTS)}
         self._records = records()
         self._texts: dict[str, int] = {}
@@ -47,7 +43,6 @@ class BlockWriter:
     def block(self, events: Sequence[Event]) -> bytes:
         """[number of events, new texts, doubles, which event each is, columns of every event that occurs]."""
         self._fresh, self._doubles = [], _numbered()
-        self._make_all(events)
         order = [self._kinds[type(event)] for event in events]
         tables = []
         for cls, number in self._kinds.items():
@@ -56,14 +51,6 @@ class BlockWriter:
         doubles = numbers.pack_floats(array("d", self._doubles))
         texts = [packable(text) for text in self._fresh]
         return _encode([len(events), texts, doubles, self._ints(order), tables])
-
-    def _make_all(self, events: Sequence[Event]) -> None:
-        """What tokens have left to be made when it is read."""
-        for place, event in enumerate(events):
-            if isinstance(event, TokenChosen) and event.unread is not None:
-                event.funnel  # noqa: B018
-                if place % _SOME == 0:
-                    self._give_way()
 
     def _column(self, kind: Kind, values: Sequence[Any]) -> Column:
         if not values:
@@ -86,7 +73,6 @@ class BlockWriter:
     def _fields(self, record: Record, values: Sequence[object]) -> Iterable[Column]:
         for field, getter in zip(record.fields, self._getters[record.name], strict=True):
             yield self._column(field.kind, list(map(getter, values)))
-            self._give_way()
 
     def _plain(self, kind: Kind, values: Sequence[Any]) -> Column:
         """Values that hold no others; and, each by itself, whatever is not what its field says."""
