@@ -18,7 +18,7 @@ def why_missing(extra: Extra | None) -> str:
     Raises ParameterError for an extra that is not there."""
     if extra is not None and extra not in tuple(PACKAGES):
         raise ParameterError(
-            tr("There is no extra “{name}”.").format(name=extra),
+            tr("There is no extra “{name}”.").format(name=_quoted(extra)),
             tr("There are: {names}.").format(names=", ".join(PACKAGES)), "extra",
         )  # fmt: skip
     if extra is None or find_spec(PACKAGES[extra]) is not None:
@@ -26,3 +26,7 @@ def why_missing(extra: Extra | None) -> str:
     return tr("The package {package} is not installed; {command} brings it.").format(
         package=PACKAGES[extra], command=f'pip install "tokenscope[{extra}]"'
     )
+
+
+def _quoted(name: object) -> str:
+    return name if isinstance(name, str) else type(name).__name__

@@ -81,6 +81,11 @@ def shortened(value: object) -> str:
     return words if len(words) <= _QUOTED else f"{words[: _QUOTED - 1]}…"
 
 
+def named(value: object) -> str:
+    """What should be a name, as an error quotes it in marks of its own."""
+    return value if isinstance(value, str) else shortened(value)
+
+
 def it_knows(names: Iterable[str]) -> str:
     """What to choose from where a name is not known, as a sentence."""
     return tr("It knows: {names}.").format(names=", ".join(names) or tr("none"))

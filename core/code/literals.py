@@ -34,7 +34,7 @@ def literal(value: object) -> str:
         case str():
             return quoted(value)
         case Integral():
-            return repr(int(value))
+            return _whole(int(value))
         case Real():
             return _number(float(value))
         case Mapping():
@@ -46,7 +46,11 @@ def literal(value: object) -> str:
         case Constructed():
             fields = ", ".join(f"{name}={literal(item)}" for name, item in value.to_dict().items())
             return f"{type(value).__name__}({fields})"
-    raise ParameterError(
+    raise _unwritable(value)
+
+
+def _unwritable(value: object) -> ParameterError:
+    return ParameterError(
         tr("{value} cannot be written as code.").format(value=shortened(value)), tr("Give plain values.")
     )
 
@@ -94,6 +98,13 @@ def indented(source: str) -> str:
 def _wrapped(line: str) -> list[str]:
     """A line in pieces that end behind a space, where it has one."""
     return re.findall(rf".{{1,{WIDTH - 24}}}(?:\s|$)|\S+\s?|\s+", line, re.DOTALL) or [line]
+
+
+def _whole(value: int) -> str:
+    try:
+        return repr(value)
+    except ValueError as error:  # of more digits than Python writes
+        raise _unwritable(value) from error
 
 
 def _number(value: float) -> str:

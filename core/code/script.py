@@ -19,6 +19,7 @@ from core.defaults import DEFAULTS
 from core.errors import ParameterError
 from core.models import catalog
 from core.models.packed.kinds import PACKED
+from core.parameter import named
 from core.processors.order import OPTION, is_usual
 from core.request import Request, check_request
 from resources.language import sentences, tr
@@ -50,7 +51,7 @@ def as_code(
     """
     if flavour not in ("transformers", "core"):
         raise ParameterError(
-            tr("There is no code of the kind “{flavour}”.").format(flavour=flavour),
+            tr("There is no code of the kind “{flavour}”.").format(flavour=named(flavour)),
             tr("Use transformers or core."),
             "flavour",
         )

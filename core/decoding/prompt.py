@@ -18,6 +18,7 @@ from core.models.templates.render import render_chat
 from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
 from core.models.writer import sense_of
+from core.parameter import shortened
 from resources.language import mark, tr
 
 
@@ -87,7 +88,7 @@ def _is_id(item: object) -> bool:
 
 def _short(value: object) -> str:
     words = "null" if value is None else tr("a {kind}").format(kind=type(value).__name__)
-    return f"{words} ({value!r:.40})" if isinstance(value, (str, int, float)) else words
+    return f"{words} ({shortened(value):.40})" if isinstance(value, (str, int, float)) else words
 
 
 def _encode_text(model: LoadedModel, text: str) -> list[int]:

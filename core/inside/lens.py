@@ -16,6 +16,7 @@ from core.inside.layers import Layers
 from core.inside.question import Question, ask
 from core.models.model import LoadedModel
 from core.native.library import library
+from core.request_fields import check_paths
 
 LARGEST = 2**21
 """Numbers that the logits of one block may have: larger ones leave the processor's own memory."""
@@ -71,6 +72,7 @@ def lens_text(
     `source`: default all that stand before `first`. `cancel` ends it. Raises what `lens` does.
     """
     check_cancel(cancel)
+    check_paths(media)
     if not media:
         ask(model, ids, first, source)
     question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source, media)

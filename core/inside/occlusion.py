@@ -19,6 +19,7 @@ from core.inside.reading import fresh, rows
 from core.inside.units import Span, Unit, spans
 from core.inside.variants import Ending, Read, Variant, of_source, of_text
 from core.models.model import LoadedModel
+from core.request_fields import check_paths
 from resources.language import tr
 
 
@@ -81,6 +82,7 @@ def occlusion(
 ) -> Iterator[Occluded]:
     """The same, batch by batch as it is found. Raises what `occlude` does."""
     check_cancel(cancel)
+    check_paths(media)
     if media:
         raise InsideError(
             tr("Parts are left out of texts alone, and this one was written about a sound or a picture."),

@@ -127,7 +127,7 @@ def _checked_step(step: object, length: int) -> int:
 
 def _checked_source(model: LoadedModel, source: object, step: int) -> int:
     if not model.is_encoder_decoder:
-        if source:
+        if source is not None and not (isinstance(source, int) and source == 0):
             raise ParameterError(
                 tr("source is {value}, and {model} has no encoder.").format(value=shortened(source), model=model.name),
                 tr("Leave it out."),

@@ -34,7 +34,7 @@ def blueprint(
 
     Raises ModelError subclasses, DeviceError, ParameterError, or OutOfMemoryError for a limit that is too low.
     """
-    path = catalog.locate(str(name))
+    path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
     kept = choose_weights(weights, dtype, where, plan.config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
@@ -14,6 +15,7 @@ from core.models.packed.kinds import KINDS, PACKED
 from core.models.purpose import foreign_input, has_language_head
 from core.models.room import Fit, fits, weight_bytes
 from core.models.weights import find_weights
+from core.parameter import shortened
 from core.shorten import cut_short
 from resources.language import tr
 
@@ -84,13 +86,14 @@ def _describe_cached(model: hub.CachedModel) -> ModelEntry:
 
 def inspect(folder: str | Path) -> ModelEntry:
     """A model in a folder of the user's. Raises ModelNotFoundError, ConfigMissingError."""
-    path = locate(str(folder))
+    path = locate(folder)
     read_config(path)
     return describe(path, str(path), "folder")
 
 
-def locate(name: str) -> Path:
+def locate(model: object) -> Path:
     """The folder of a bundled name, a path, or a hub id in the local cache. Raises ModelNotFoundError."""
+    name = str(model) if isinstance(model, str | PathLike) else shortened(model)
     if name and "/" not in name and "\\" not in name and is_file(BUNDLED / name / "config.json"):
         return BUNDLED / name
     path = Path(os.path.expanduser(name))

@@ -9,6 +9,7 @@ import torch
 from core.errors import DeviceError, ParameterError
 from core.models.packed.kinds import PACKED, check_kind
 from core.models.quicker import bfloat16_is_quicker
+from core.parameter import named
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def choose_device(wish: str) -> torch.device:
         device = torch.device(wish)
     except (RuntimeError, TypeError, ValueError):  # torch's own, of a name or of what is none
         raise DeviceError(
-            tr("“{wish}” is not a device.").format(wish=wish), tr("Use auto, cpu, cuda, cuda:1 … or mps.")
+            tr("“{wish}” is not a device.").format(wish=named(wish)), tr("Use auto, cpu, cuda, cuda:1 … or mps.")
         ) from None
     there = {"cpu": True, "meta": False, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
     if not there.get(device.type, True):
@@ -47,7 +48,7 @@ def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> t
         return DTYPES[wish]
     if wish != "auto":
         raise ParameterError(
-            tr("“{wish}” is not a number type.").format(wish=wish),
+            tr("“{wish}” is not a number type.").format(wish=named(wish)),
             tr("Use auto, {names}.").format(names=", ".join(DTYPES)),
             "dtype",
         )

@@ -214,7 +214,7 @@ def load(
     that is).
     Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
     """
-    path = catalog.locate(str(name))
+    path = catalog.locate(name)
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
     kept = choose_weights(weights, dtype, where, plan.config)

@@ -25,11 +25,11 @@ def ordered(names: Sequence[str] | None = None) -> list[Processor]:
     usual = list(processors.registry.values())
     if names is not None:
         check_several(OPTION, names, tr("Give a list of the names of stages."))
-    named = [_known(name) for name in names or ()]
-    if twice := next((one for place, one in enumerate(named) if one in named[:place]), None):
+    asked = [_known(name) for name in names] if names is not None else []
+    if twice := next((one for place, one in enumerate(asked) if one in asked[:place]), None):
         raise _refused(tr("The order names the stage “{name}” twice.").format(name=twice.name), tr("Name it once."))
-    wanted = iter(named)
-    order = [next(wanted) if one in named else one for one in usual]
+    wanted = iter(asked)
+    order = [next(wanted) if one in asked else one for one in usual]
     _check_ends(order)
     return order
 

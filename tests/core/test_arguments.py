@@ -9,7 +9,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from tests.core.odd_arguments import Calls, hand_odd_values, used_up
+from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
 
 IDS = [5, 6, 7, 8, 9]
 
@@ -83,7 +83,7 @@ def test_an_argument_of_another_kind_is_named(
     monkeypatch.chdir(tmp_path)  # some of them are paths
     function, right = calls[name]
     used_up(function(**right))
-    hand_odd_values(function, right)
+    hand_odd_values(function, right, [*ODD, *ODDER])
 
 
 def test_a_cancel_that_is_none_is_named(storyteller: core.LoadedModel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.errors import ParameterError
+from core.parameter import named
 from resources.language import tr
 
 FLOATS = ("float32", "bfloat16", "float16")
@@ -15,7 +16,7 @@ def check_kind(wish: str) -> str:
     """`wish` itself. Raises ParameterError for what is none of KINDS."""
     if wish not in KINDS:
         raise ParameterError(
-            tr("“{wish}” is no kind of weights.").format(wish=wish),
+            tr("“{wish}” is no kind of weights.").format(wish=named(wish)),
             tr("Use {names}.").format(names=", ".join(KINDS)),
             "weights",
         )
