@@ -99,23 +99,17 @@ class Samplers:
     def __init__(self, loaded: ctypes.CDLL) -> None:
         self._spread, self._likely = loaded.tokenscope_spread, loaded.tokenscope_likely
         self._parts, self._passages = loaded.tokenscope_parts, loaded.tokenscope_passages
-        self._cut = loaded.tokenscope_cut
-        self._cut.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
         self._spread.argtypes = (c_void_p, c_int64, c_int64, c_void_p)
         self._likely.argtypes = (c_void_p, c_int64, c_double, c_int64, c_void_p, c_void_p)
         self._parts.argtypes = (c_void_p, c_int64, c_double, c_double, c_int64, c_void_p)
         self._passages.argtypes = (c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64, c_void_p)
-        self._spread.restype = self._cut.restype = self._parts.restype = None
+        self._spread.restype = self._parts.restype = None
         self._likely.restype = self._passages.restype = c_int64
 
     def spread(self, scores: int, rows: int, vocabulary: int, found: int) -> None:
         """Greatest, least, log of the sum of exponentials, entropy in nats, count and deviation of the finite ones of
         each row, float64 [rows, 6] of float32 scores [rows, vocabulary]."""
         self._spread(scores, rows, vocabulary, found)
-
-    def cut(self, scores: int, rows: int, vocabulary: int, floors: int, found: int) -> None:
-        """float32 scores [rows, vocabulary], those below their row's of float32 floors [rows] at -inf."""
-        self._cut(scores, rows, vocabulary, floors, found)
 
     def likely(self, scores: int, vocabulary: int, threshold: float, most: int, tokens: int, found: int) -> int:
         """int64 tokens and float32 shares of those at least so likely, `most` at the most, the likeliest first; how

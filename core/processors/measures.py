@@ -17,22 +17,9 @@ _FLOAT, _DOUBLE, _WHOLE = 4, 8, 8
 """Bytes."""
 
 
-class Spread(NamedTuple):
-    """Of the finite ones of a row of scores."""
-
-    best: float
-    """-inf where none is finite."""
-    lowest: float
-    log_sum: float
-    """ln Σ exp(score)."""
-    entropy: float
-    """In nats."""
-    left: float
-    """How many they are."""
-    deviation: float
-
-
-_FIGURES = len(Spread._fields)
+_BEST, _LOWEST, _LOG_SUM, _ENTROPY, _LEFT, _DEVIATION = range(6)
+"""Places among a row's figures (`Samplers.spread`)."""
+_FIGURES = 6
 
 
 class Likely(NamedTuple):
@@ -51,42 +38,40 @@ def quick(scores: torch.Tensor) -> Samplers | None:
     return found.samplers
 
 
-def spreads(scores: torch.Tensor) -> list[Spread] | None:
-    """Of each row of scores [B, V]; None where nothing is built for it."""
+def _figures(scores: torch.Tensor) -> array[float] | None:
+    """Of each row of scores [B, V], one row behind the other; None where nothing is built for it."""
     found = quick(scores)
     if found is None:
         return None
     scores, (rows, vocabulary) = scores.contiguous(), scores.shape
     figures = array("d", bytes(_FIGURES * _DOUBLE * rows))
     found.spread(scores.data_ptr(), rows, vocabulary, figures.buffer_info()[0])
-    if rows == 1:
-        return [Spread(*figures)]
-    return [Spread(*figures[start : start + _FIGURES]) for start in range(0, len(figures), _FIGURES)]
+    return figures
 
 
 def entropies(scores: torch.Tensor) -> list[tuple[float, float]]:
     """The entropy of each row of scores [B, V] in nats, and how many tokens are left there."""
-    if (found := spreads(scores)) is not None:
-        return [(row.entropy, row.left) for row in found]
+    if (found := _figures(scores)) is not None:
+        return list(zip(found[_ENTROPY::_FIGURES], found[_LEFT::_FIGURES], strict=True))
     import torch
 
-    found_entropies = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
+    uncertain = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
     struck = scores.isneginf().sum(-1).tolist()
-    return [(entropy, scores.shape[-1] - gone) for entropy, gone in zip(found_entropies, struck, strict=True)]
+    return [(entropy, scores.shape[-1] - gone) for entropy, gone in zip(uncertain, struck, strict=True)]
 
 
 def log_sums(scores: torch.Tensor) -> list[tuple[float, float]]:
     """The greatest of each row of scores [B, V], and ln Σ exp(score)."""
-    if (found := spreads(scores)) is not None:
-        return [(row.best, row.log_sum) for row in found]
+    if (found := _figures(scores)) is not None:
+        return list(zip(found[_BEST::_FIGURES], found[_LOG_SUM::_FIGURES], strict=True))
     return list(zip(scores.amax(-1).tolist(), scores.logsumexp(-1).tolist(), strict=True))
 
 
 def deviations(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
     """The greatest of each row of scores [B, V], σ of the finite ones, at once where all are, nearly always, and the
     least of them where it was found on the way."""
-    if (known := spreads(scores)) is not None:
-        return [(row.best, row.deviation, row.lowest) for row in known]
+    if (known := _figures(scores)) is not None:
+        return list(zip(*(known[place::_FIGURES] for place in (_BEST, _DEVIATION, _LOWEST)), strict=True))
     found = scores.std(-1, correction=0, keepdim=True)
     if not all(math.isfinite(one) for (one,) in found.tolist()):
         finite = scores.isfinite()
@@ -140,14 +125,8 @@ def _counts(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tup
 
 def cut_below(scores: torch.Tensor, floors: list[float]) -> torch.Tensor:
     """Scores [B, V] with what is less than its row's floor at −∞."""
-    found = quick(scores)
-    if found is None:
-        floor = floors[0] if len(floors) == 1 else scores.new_tensor(floors)[:, None]
-        return scores.masked_fill(scores < floor, -math.inf)
-    scores, cut = scores.contiguous(), scores.new_empty(scores.shape)
-    (rows, vocabulary), kept = scores.shape, array("f", floors)
-    found.cut(scores.data_ptr(), rows, vocabulary, kept.buffer_info()[0], cut.data_ptr())
-    return cut
+    floor = floors[0] if len(floors) == 1 else scores.new_tensor(floors)[:, None]
+    return scores.masked_fill(scores < floor, -math.inf)
 
 
 def added(scores: torch.Tensor, more: dict[int, dict[int, float]]) -> torch.Tensor:
@@ -165,11 +144,12 @@ def added(scores: torch.Tensor, more: dict[int, dict[int, float]]) -> torch.Tens
     return scores
 
 
-def of_tokens(scores: torch.Tensor, tokens: torch.Tensor) -> list[float]:
-    """The score of one token [B] in each row of scores [B, V]."""
-    if len(scores) == 1:
-        return [scores[0, int(tokens)].item()]
-    found: list[float] = scores.gather(-1, tokens[:, None]).flatten().tolist()
+def of_last(scores: torch.Tensor, ids: torch.Tensor) -> list[float]:
+    """The score, in each row of scores [B, V], of the token with which its text of ids [B, T] ends."""
+    if quick(scores) is not None:
+        numbers, last = scores.numpy(), ids.numpy()[:, -1]
+        return [float(numbers[row, token]) for row, token in enumerate(last)]
+    found: list[float] = scores.gather(-1, ids[:, -1:]).flatten().tolist()
     return found
 
 

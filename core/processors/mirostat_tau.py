@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
-from core.processors.measures import cut_below, log_sums, of_tokens
+from core.processors.measures import cut_below, log_sums, of_last
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ class Mirostat:
         self.tau, self.eta = tau, eta
         self.mu: list[float] = []
         """Of each text, in bits."""
-        self._before: tuple[torch.Tensor, list[float]] | None = None
-        """The scores [B, V] of the step before, and the log of the sum of each row's exponentials."""
+        self._before: tuple[torch.Tensor, list[tuple[float, float]]] | None = None
+        """The scores [B, V] of the step before; of each row the greatest, and the log of the sum of exponentials."""
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with what surprises more than μ at −∞; `ids` [B, T] end with what was drawn last."""
         if self._before is None:
             self.mu = [2 * self.tau] * len(scores)
         else:
-            drawn = zip(self.mu, _surprises(*self._before, ids[:, -1]), strict=True)
+            drawn = zip(self.mu, _surprises(*self._before, ids), strict=True)
             self.mu = [mu - self.eta * (surprise - self.tau) for mu, surprise in drawn]
         found = log_sums(scores)
-        self._before = scores, [whole for _, whole in found]
+        self._before = scores, found
         floors = [min(whole - _BIT * mu, best) for mu, (best, whole) in zip(self.mu, found, strict=True)]
         return cut_below(scores, floors)
 
@@ -60,7 +60,7 @@ class Mirostat:
         assert self._before is not None
         _, sums = self._before
         return lambda row, before, after, chosen: partial(
-            _told, self.tau, limits[row], (sums[row] - before[chosen].item()) / _BIT
+            _told, self.tau, limits[row], (sums[row][1] - before[chosen].item()) / _BIT
         )
 
     def follow(self, rows: torch.Tensor) -> None:
@@ -76,9 +76,9 @@ def _told(tau: float, limit: float, surprise: float) -> StageDetail:
     return StageDetail(aim=SurpriseAim(tau, limit, surprise))
 
 
-def _surprises(scores: torch.Tensor, sums: list[float], tokens: torch.Tensor) -> list[float]:
-    """In bits, of one token [B] for each row of scores [B, V]."""
-    return [(whole - score) / _BIT for whole, score in zip(sums, of_tokens(scores, tokens), strict=True)]
+def _surprises(scores: torch.Tensor, sums: list[tuple[float, float]], ids: torch.Tensor) -> list[float]:
+    """In bits, by each row of scores [B, V], of the token with which its text of ids [B, T] ends."""
+    return [(whole - score) / _BIT for (_, whole), score in zip(sums, of_last(scores, ids), strict=True)]
 
 
 def make(value: float, context: Context) -> Mirostat:

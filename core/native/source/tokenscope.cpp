@@ -104,12 +104,6 @@ TOKENSCOPE void tokenscope_spread(const float* scores, int64_t rows, int64_t voc
     for (long row = 0; row < rows; ++row) write_spread_of(scores + row * vocabulary, vocabulary, found + 6 * row);
 }
 
-// Scores [rows, vocabulary], of each row those below its floor at -inf.
-TOKENSCOPE void tokenscope_cut(const float* scores, int64_t rows, int64_t vocabulary, const float* floors, float* found) {
-    for (long row = 0; row < rows; ++row)
-        for (long i = row * vocabulary; i < (row + 1) * vocabulary; ++i) found[i] = scores[i] < floors[row] ? -INFINITY : scores[i];
-}
-
 // Tokens of scores [vocabulary] at least so likely, and their shares, up to `most` of each; how many there are, or -1
 // where memory ended.
 TOKENSCOPE int64_t tokenscope_likely(
