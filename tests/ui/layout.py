@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QDeadlineTimer, QEventLoop, QPoint, QRect, Qt
 from PySide6.QtGui import QTextDocument
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -46,6 +46,20 @@ def settle(root: QWidget) -> None:
 
 
 _MOST_ROUNDS = 20
+
+
+def remaining(root: QWidget) -> list[str]:
+    """Faults that stay: a page that was filled just now is laid out once more when a timer of no time has run."""
+    rest = QDeadlineTimer(_REST_MS)
+    while True:
+        settle(root)
+        found = list(faults(root))
+        if not found or rest.hasExpired():
+            return found
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents, _LOOK_MS)
+
+
+_REST_MS, _LOOK_MS = 2000, 20
 
 
 def name_of(part: QWidget) -> str:

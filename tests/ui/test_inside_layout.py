@@ -21,7 +21,7 @@ from app.window.main_window import MainWindow
 from resources.language import ENGLISH
 from tests.fonts import SCRIPTS
 from tests.ui.fake_engine import ScriptedEngine
-from tests.ui.layout import faults, settle
+from tests.ui.layout import remaining
 from tests.ui.test_grammar_editor import FIELDS, choose
 from tests.ui.test_inside import ask
 from tests.ui.test_watermark_view import story
@@ -45,8 +45,7 @@ def window(qtbot: QtBot, config_dir: Path, qapp: QApplication, request: pytest.F
 
 
 def check(root: QWidget, what: str) -> None:
-    settle(root)
-    assert "\n".join(faults(root)) == "", what
+    assert "\n".join(remaining(root)) == "", what
 
 
 def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
