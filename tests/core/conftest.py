@@ -31,3 +31,18 @@ def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     monkeypatch.delenv(place.SWITCH, raising=False)
     monkeypatch.setattr(library, "_SHELF", library._Shelf())
+
+
+@pytest.fixture(scope="module")
+def tiny() -> core.LoadedModel:
+    """Two layers, storyteller's words."""
+    import torch
+    import transformers as t
+
+    tokenizer = t.AutoTokenizer.from_pretrained(core.catalog.BUNDLED / "storyteller")
+    torch.manual_seed(0)
+    config = t.LlamaConfig(
+        vocab_size=2048, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    return core.wrap(t.LlamaForCausalLM(config), tokenizer, "tiny")

@@ -12,8 +12,6 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-import torch
-import transformers as t
 
 import core
 from core.errors import ParameterError
@@ -43,18 +41,6 @@ BOXES = s.schedule(2, 2)
 ROW = v.Row("batch", "1")
 TIMED = [v.Measured(ROW, (2.0,), 8, 4.0), v.Measured(v.Row("batch", "2"), (3.0,), 8, 4.0)]
 MISSING = Path("none.jsonl")
-
-
-@pytest.fixture(scope="module")
-def tiny() -> LoadedModel:
-    """Two layers, storyteller's words."""
-    tokenizer = t.AutoTokenizer.from_pretrained(core.catalog.BUNDLED / "storyteller")
-    torch.manual_seed(0)
-    config = t.LlamaConfig(
-        vocab_size=2048, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0,
-    )  # fmt: skip
-    return core.wrap(t.LlamaForCausalLM(config), tokenizer, "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import transformers as t
 
 import core
 from core.errors import ParameterError, PreferenceError
@@ -50,18 +49,6 @@ RANKINGS = [
     ranked([f"{name} played.", [f"{name} slept.", "So."], "The end"], f"A fox named {name}. ") for name in NAMES
 ]
 SMALL = PpoSettings(steps=3, texts=4, longest=6, checked=4, compared=2, rate=1e-2)
-
-
-@pytest.fixture(scope="module")
-def tiny() -> LoadedModel:
-    """Two layers, storyteller's words."""
-    tokenizer = t.AutoTokenizer.from_pretrained(core.catalog.BUNDLED / "storyteller")
-    torch.manual_seed(0)
-    config = t.LlamaConfig(
-        vocab_size=2048, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0,
-    )  # fmt: skip
-    return core.wrap(t.LlamaForCausalLM(config), tokenizer, "tiny")
 
 
 @pytest.fixture(scope="module")
