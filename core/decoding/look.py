@@ -8,27 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.decoding.funnel import Heading
+from core.decoding.laying import lay_alternatives, lay_funnels, rows_of
+from core.decoding.row import FIXED, OF_STAGE
 from core.events import Alternative, Stage, StageDetail
+from core.events.laid import Laid
 from core.events.open_twins import open_twin
 from core.models.text import Pieces
 
 if TYPE_CHECKING:
+    from core.events.tokens import Source
     from core.processors.base import Telling
-
-FIXED = 7
-"""Figures every row begins with: raw and processed log-probability of the chosen token, how many tokens are likelier by
-the model alone and after processing, negative entropy, varentropy, chosen token."""
-OF_STAGE = 3
-"""Survivors, mass and raw mass."""
-
-
-def columns(stages: int, top_n: int) -> int:
-    """Figures of a row. Behind the fixed ones: ids, raw and, where there are stages, processed log-probabilities of the
-    n likeliest; for each stage its three, ids and probabilities of its n likeliest; for the last one's likeliest the
-    raw log-probability and how many tokens are likelier (-1 where it is among the n likeliest by the model alone)."""
-    if not top_n:
-        return FIXED
-    return FIXED + 2 * top_n + (3 * top_n + stages * (OF_STAGE + 2 * top_n) if stages else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +39,10 @@ class Made:
         """Of its stages."""
         return tuple([stage.detail for stage in self.stages if stage.detail is not None])
 
+    def lay_out(self, steps: Sequence[Source | None]) -> tuple[Laid, Laid] | None:
+        """None: they are there one by one."""
+        return None
+
 
 @dataclass(slots=True)
 class Look:
@@ -64,6 +57,7 @@ class Look:
     """Tokens that the model itself leaves."""
     tellings: tuple[tuple[int, Telling], ...] = ()
     """Who tells of a stage's detail, with its place in the funnel."""
+    _told: dict[int, StageDetail | None] | None = None
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """The n likeliest by the model alone, those after processing, and the chosen one; by rank."""
@@ -106,15 +100,40 @@ class Look:
         ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
         top = _likely(ids, list(map(math.exp, before)))
         opening = Stage("raw", "raw", self.survivors, 1.0, 1.0, top, kind="model", phrase="the model")
-        told = dict(self.tellings)
+        told = self._details()
         return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.names, 1)))
 
     def details(self) -> tuple[StageDetail, ...]:
         """What its stages tell, in their order."""
-        told = [telling() for _, telling in self.tellings]
-        return tuple([detail for detail in told if detail is not None])
+        return tuple([detail for detail in self._details().values() if detail is not None])
 
-    def _stage(self, place: int, head: Heading, told: Telling | None) -> Stage:
+    def _details(self) -> dict[int, StageDetail | None]:
+        """By place in the funnel; told once, so that each is the same wherever it is met."""
+        if self._told is None:
+            self._told = {place: telling() for place, telling in self.tellings}
+        return self._told
+
+    def lay_out(self, steps: Sequence[Source | None]) -> tuple[Laid, Laid] | None:
+        """Alternatives and funnels of steps of the same run; None where one of them is of another kind."""
+        looks = [step for step in steps if isinstance(step, Look)]
+        if len(looks) < len(steps) or not all(map(self._is_like, looks)):
+            return None
+        rows = rows_of([look.row for look in looks], self.top_n, self.names)
+        if rows is None:
+            return None
+        told = [look._details() if look.tellings else {} for look in looks]
+        alternatives = lay_alternatives(rows, lambda step: looks[step].alternatives(), self.pieces)
+        return alternatives, lay_funnels(rows, [look.survivors for look in looks], told)
+
+    def _is_like(self, other: Look) -> bool:
+        """Whether the rows of both hold the same."""
+        return (
+            other.pieces is self.pieces
+            and other.top_n == self.top_n
+            and (other.names is self.names or list(other.names) == list(self.names))
+        )
+
+    def _stage(self, place: int, head: Heading, told: StageDetail | None) -> Stage:
         n, width = self.top_n, OF_STAGE + 2 * self.top_n
         end = FIXED + 3 * n + place * width
         survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
@@ -122,7 +141,7 @@ class Look:
         made.name, made.label, made.value, made.kind, made.phrase = head
         made.survivors, made.mass, made.raw_mass = int(survivors), min(mass, 1.0), min(raw_mass, 1.0)
         made.top = _likely(self.row[end - 2 * n : end - n], self.row[end - n : end])
-        made.detail = told() if told is not None else None
+        made.detail = told
         made.__class__ = Stage
         closed: Stage = made
         return closed

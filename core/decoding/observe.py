@@ -10,9 +10,10 @@ from typing import NamedTuple
 import torch
 
 from core.decoding.funnel import Heading
-from core.decoding.look import FIXED, Look, Made
+from core.decoding.look import Look, Made
 from core.decoding.quick_reading import read_quickly, reads_quickly
-from core.events.tokens import Unread
+from core.decoding.row import FIXED
+from core.events.tokens import Source
 from core.models.text import Pieces
 
 _NOTHING = Made()
@@ -30,7 +31,7 @@ class Reading(NamedTuple):
     """Place after processing; None where nothing was processed."""
     varentropy: float = 0.0
     """In nats²."""
-    look: Unread = _NOTHING
+    look: Source = _NOTHING
     """Alternatives and funnel."""
 
 
@@ -71,7 +72,7 @@ def read_steps(
 
 
 def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
-    """A row of figures for each text (`core.decoding.look.columns`)."""
+    """A row of figures for each text (`core.decoding.row.columns`)."""
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from core.decoding.look import columns
+from core.decoding.row import columns
 from core.native.library import library
 
 _FLOAT = 4
@@ -22,7 +22,7 @@ def reads_quickly(scores: Sequence[torch.Tensor]) -> bool:
 
 
 def read_quickly(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]] | None:
-    """A row of figures for each text (`core.decoding.look.columns`); None where nothing is built, or the scores lie
+    """A row of figures for each text (`core.decoding.row.columns`); None where nothing is built, or the scores lie
     elsewhere.
 
     `scores`: [B, V], raw and after every stage; `chosen`: [B].

@@ -107,7 +107,7 @@ def token_event(
     made.entropy, made.varentropy = reading.entropy, reading.varentropy
     made.method, made.origin, made.layer_choice = method, origin, layer_choice
     made.seconds = note.seconds + seconds
-    made.unread = reading.look
+    made.source = reading.look
     made.__class__ = TokenChosen
     closed: TokenChosen = made
     return closed

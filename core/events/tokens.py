@@ -1,8 +1,10 @@
 """One token of a text: why it was chosen, among which others, and what a second model holds of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from core.events.laid import Laid
 from core.events.run import Event
 from core.events.stages import Stage, StageDetail
 
@@ -42,7 +44,7 @@ class LayerChoice:
     """(candidate layer, Jensen–Shannon divergence from the final layer)."""
 
 
-class Unread(Protocol):
+class Source(Protocol):
     """The figures of a step, of which its alternatives and its funnel are made once somebody reads them."""
 
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -54,26 +56,28 @@ class Unread(Protocol):
     def details(self) -> tuple[StageDetail, ...]:
         """Those of the funnel's stages."""
 
+    def lay_out(self, steps: "Sequence[Source | None]") -> tuple[Laid, Laid] | None:
+        """Alternatives and funnels of many steps in columns; None where they cannot be had so."""
+
 
 class _Unfolding(Event):
     """Its alternatives and its funnel may be left to be made when they are read first: most steps of a run are never
     looked at so closely, and to make them of every step takes a tenth of a small model's time."""
 
-    __slots__ = ("unread",)
-    unread: Unread | None
-    """Of which they are going to be made; no field of the event."""
+    __slots__ = ("source",)
+    source: Source | None
+    """Of which they are made; no field of the event."""
 
     if not TYPE_CHECKING:  # fields are known by their declaration; this is called where one was not set
 
         def __getattr__(self, name):
-            if name == "unread":
+            if name == "source":
                 return None
             if name not in _UNFOLDED:
                 raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
-            if (unread := self.unread) is not None:
+            if (source := self.source) is not None:
                 for field in _UNFOLDED:
-                    object.__setattr__(self, field, getattr(unread, field)())
-                object.__setattr__(self, "unread", None)  # last: another thread may have come here meanwhile
+                    object.__setattr__(self, field, getattr(source, field)())
             return object.__getattribute__(self, name)
 
 
@@ -120,9 +124,16 @@ class TokenChosen(_Unfolding):
     @property
     def details(self) -> tuple[StageDetail, ...]:
         """What stages with a picture of their own tell, in their order; the rest of the funnel need not be made."""
-        if self.unread is not None:
-            return self.unread.details()
+        if self.source is not None:
+            return self.source.details()
         return tuple([stage.detail for stage in self.funnel if stage.detail is not None])
+
+
+def lay_out(tokens: Sequence[TokenChosen]) -> dict[str, Laid]:
+    """What may be left to be made of each, laid out at once, by field; empty where it has to be read token by token."""
+    first = tokens[0].source if tokens else None
+    laid = first.lay_out([token.source for token in tokens]) if first is not None else None
+    return dict(zip(_UNFOLDED, laid, strict=True)) if laid is not None else {}
 
 
 @dataclass(frozen=True, slots=True)

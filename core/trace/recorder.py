@@ -19,7 +19,6 @@ from core.trace.blocks import END, EVENTS, HEADER, BlockFile
 from core.trace.ending import Ending, Failure, failure_of, write_ending
 from core.trace.header import write_header
 from core.trace.requests import plain_request
-from core.trace.writing import BlockWriter
 from resources.language import tr
 
 _EVERY = 0.5
@@ -71,6 +70,8 @@ class Recorder:
 
     def __init__(self, path: str | PathLike[str], request: Request, extra: Mapping[str, object] | None = None) -> None:
         """Raises TraceError when the file cannot be made."""
+        from core.trace.writing import BlockWriter  # needs NumPy, which reading a file does not
+
         self.trouble: TraceError | None = None
         """Why the file ends before the run did; None while it does not."""
         self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, compress, count
-from operator import attrgetter, itemgetter, not_, sub
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 import msgspec
+import numpy as np
 
-from core.events import EVENTS, Event
-from core.trace import numbers
+from core.events import EVENTS, Event, TokenChosen
+from core.events.laid import Laid
+from core.events.tokens import lay_out
+from core.trace import planes
 from core.trace.packing import packable
 from core.trace.schema import Kind, Record, records
 
@@ -48,12 +51,15 @@ class BlockWriter:
         for cls, number in self._kinds.items():
             if rows := [event for event in events if type(event) is cls]:
                 tables.append([number, self._column(("record", cls.__name__), rows)])
-        doubles = numbers.pack_floats(array("d", self._doubles))
+        doubles = planes.pack_floats(np.fromiter(self._doubles, np.float64, len(self._doubles)))
         texts = [packable(text) for text in self._fresh]
         return _encode([len(events), texts, doubles, self._ints(order), tables])
 
-    def _column(self, kind: Kind, values: Sequence[Any]) -> Column:
-        if not values:
+    def _column(self, kind: Kind, values: Any) -> Column:
+        """Of a sequence of values, of an array of them, or of many tuples laid out."""
+        if isinstance(values, Laid):
+            return self._laid(kind, values)
+        if not len(values):
             return None
         match kind:
             case ("optional", of):
@@ -66,16 +72,30 @@ class BlockWriter:
                 return ["parts", *self._fields(self._records[name], values)]
         return self._plain(kind, values)
 
+    def _laid(self, kind: Kind, laid: Laid) -> Column:
+        """As the same tuples one by one would be written."""
+        kinds: dict[str | int, Kind]
+        match kind:
+            case ("many", ("record", str(name))):
+                kinds = {field.name: field.kind for field in self._records[name].fields}
+            case ("many", ("tuple", *of)):
+                kinds = dict(enumerate(of))
+        parts = ["parts", *(self._column(one, laid.parts[place]) for place, one in kinds.items())]
+        return ["many", self._ints(laid.lengths), parts if laid.total else None]
+
     def _optional(self, of: Kind, values: Sequence[Any]) -> Column:
         there = [value is not None for value in values]
         return ["some", self._bools(there), self._column(of, list(compress(values, there)))]
 
-    def _fields(self, record: Record, values: Sequence[object]) -> Iterable[Column]:
+    def _fields(self, record: Record, values: Sequence[Any]) -> Iterable[Column]:
+        laid = lay_out(values) if record.cls is TokenChosen else {}
         for field, getter in zip(record.fields, self._getters[record.name], strict=True):
-            yield self._column(field.kind, list(map(getter, values)))
+            yield self._column(field.kind, laid.get(field.name) or list(map(getter, values)))
 
-    def _plain(self, kind: Kind, values: Sequence[Any]) -> Column:
+    def _plain(self, kind: Kind, values: Any) -> Column:
         """Values that hold no others; and, each by itself, whatever is not what its field says."""
+        if isinstance(values, np.ndarray):
+            return self._floats(values) if kind == "float" else self._ints(values)
         if kind == "float" and _all_are(float, values):
             return self._floats(values)
         if kind == "int" and _all_are(int, values):
@@ -86,19 +106,21 @@ class BlockWriter:
             return self._strings(values)
         return self._mixed(values)
 
-    def _ints(self, values: Sequence[int]) -> Column:
-        if values.count(values[0]) == len(values):
-            return ["same", packable(values[0])]
-        differences = numbers.steps(values)
-        if differences is not None:
-            return ["steps", values[0], *numbers.pack_ints(differences)]
+    def _ints(self, values: Any) -> Column:
         try:
-            return ["ints", *numbers.pack_ints(values)]
+            whole: planes.Whole = np.asarray(values, dtype=np.int64)
         except OverflowError:
             return ["each", list(map(packable, values))]
+        if (whole == whole[0]).all():
+            return ["same", int(whole[0])]
+        differences = planes.steps(whole)
+        if differences is not None:
+            return ["steps", int(whole[0]), *planes.pack_ints(differences)]
+        return ["ints", *planes.pack_ints(whole)]
 
-    def _bools(self, values: Sequence[bool]) -> Column:
-        return ["same", values[0]] if values.count(values[0]) == len(values) else ["bools", bytes(values)]
+    def _bools(self, values: Any) -> Column:
+        truths: planes.Truths = np.asarray(values, dtype=np.bool_)
+        return ["same", bool(truths[0])] if (truths == truths[0]).all() else ["bools", truths.tobytes()]
 
     def _strings(self, values: Sequence[str]) -> Column:
         known = self._texts
@@ -110,24 +132,25 @@ class BlockWriter:
                 self._fresh.append(text)
         return ["texts", self._ints(list(map(known.__getitem__, values)))]
 
-    def _floats(self, values: Sequence[float]) -> Column:
+    def _floats(self, values: Any) -> Column:
         """In 32 bits those that are the same there; the others as places among the block's doubles, each kept once."""
-        short, exact = numbers.narrowed(values)
-        if all(exact):
-            data = short.tobytes()
-            if data == data[:4] * len(values):
-                return ["same", values[0]]
-            return ["floats", numbers.pack_floats(short)]
-        places = list(map(self._doubles.__getitem__, compress(values, map(not_, exact))))
-        following = [places[0], *map(sub, places[1:], places)]
-        packed = numbers.pack_floats(array("f", compress(short, exact)))
-        return ["doubles", self._bools(exact), packed, self._ints(following)]
+        wide: planes.Wide = np.asarray(values, dtype=np.float64)
+        short, exact = planes.narrowed(wide)
+        if exact.all():
+            bits = short.view(np.uint32)
+            return ["same", float(wide[0])] if (bits == bits[0]).all() else ["floats", planes.pack_floats(short)]
+        others = wide[~exact]
+        listed = map(_one_nan, others.tolist()) if np.isnan(others).any() else others.tolist()
+        places = np.fromiter(map(self._doubles.__getitem__, listed), np.int64, len(others))
+        return ["doubles", self._bools(exact), planes.pack_floats(short[exact]), self._ints(np.diff(places, prepend=0))]
 
     def _mixed(self, values: Sequence[object]) -> Column:
         """A few numbers and texts of several types, again and again; or whatever there is."""
-        if all(type(value) in (int, float, bool, str) for value in values):
+        apart = {id(value): value for value in values}  # a list repeats a few objects more often than equal ones
+        if all(type(value) in (int, float, bool, str) for value in apart.values()):
             places: dict[object, int] = {}
-            order = [places.setdefault((type(value), repr(value)), len(places)) for value in values]
+            keys = {one: (type(value), repr(value)) for one, value in apart.items()}
+            order = [places.setdefault(keys[id(value)], len(places)) for value in values]
             if len(places) <= _FEW:
                 first = {place: value for place, value in zip(reversed(order), reversed(values), strict=True)}
                 return ["of", [packable(first[place]) for place in range(len(places))], self._ints(order)]
@@ -136,6 +159,11 @@ class BlockWriter:
 
 def _all_are(cls: type, values: Iterable[object]) -> bool:
     return set(map(type, values)) == {cls}
+
+
+def _one_nan(value: float) -> float:
+    """What is no number is not even the same as itself, unless it is the same object."""
+    return value if value == value else math.nan
 
 
 def _numbered() -> defaultdict[float, int]:

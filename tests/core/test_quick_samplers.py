@@ -11,8 +11,8 @@ import torch
 
 import core
 from core.decoding import observe
-from core.decoding.look import FIXED
 from core.decoding.quick_reading import read_quickly
+from core.decoding.row import FIXED
 from core.native import library, place
 from core.processors import Context, measures
 from core.processors.dry_multiplier import LONGEST, Dry, repeated

@@ -76,6 +76,7 @@ ALLOWED = (
     Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),
     Allowed("core/decoding/look.py", r"the model", "in an event; core.processors.wording says it"),
+    Allowed("core/decoding/laying.py", r"the model", "the same"),
     Allowed("core/explain/sizes.py", r"(full|windowed|head|key|value|kv) \w+", "a figure's name in an event"),
     Allowed("core/explain/words.py", r"\{…\} (ms|tok/s)", "a unit"),
     Allowed(
