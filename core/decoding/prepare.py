@@ -9,6 +9,7 @@ from transformers import GenerationConfig
 
 from core import caches
 from core.caches.base import CacheBackend
+from core.decoding.extremes import greatest
 from core.decoding.perception.perceived import Perceived
 from core.decoding.stopping import Stopping
 from core.decoding.way import Way
@@ -93,7 +94,7 @@ def check_scores(
 ) -> None:
     """Scores [B, V] to choose from. Raises NumericError for logits `raw` that are no numbers, ParameterError when the
     settings leave no token."""
-    if all(map(math.isfinite, scores.amax(-1).tolist())):
+    if all(map(math.isfinite, greatest(scores))):
         return
     if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
         raise NumericError(

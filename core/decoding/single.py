@@ -7,6 +7,7 @@ from typing import Protocol
 
 import torch
 
+from core.decoding.extremes import argmax
 from core.decoding.funnel import Funnel, Heading
 from core.decoding.growing import Growing, growing_ids
 from core.decoding.run import DecodingRun
@@ -31,7 +32,7 @@ class Greedy:
 
     def pick(self, scores: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """argmax; the lowest id among equals."""
-        return scores.argmax(-1)
+        return argmax(scores)
 
 
 class Multinomial:

@@ -16,6 +16,11 @@ VERSION = 8
 """Of the functions below; a library that says otherwise is not used."""
 
 
+AT_ONCE = 2**16
+"""Numbers that are read without giving up the interpreter's lock: they take some 50 µs, and a thread that draws keeps
+the lock for a millisecond once it has it."""
+
+
 class Library:
     """The functions of `source/tokenscope.cpp`. Pointers are addresses of contiguous memory.
 
@@ -24,7 +29,7 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         """Raises OSError where it cannot be opened or is another version."""
-        loaded = ctypes.CDLL(str(path))
+        loaded, at_once = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
         loaded.tokenscope_version.restype = c_int64
         if loaded.tokenscope_version() != VERSION:
             raise OSError(f"{path.name} is of another version")
@@ -40,19 +45,23 @@ class Library:
         self._step.argtypes = (POINTER(Model), POINTER(Pass))
         self._multiply.argtypes = (POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
         self._read.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
+        self._read_at_once = at_once.tokenscope_read
+        self._read_at_once.argtypes = self._read.argtypes
         self._beside = loaded.tokenscope_beside
         self._beside.argtypes = (POINTER(Beside),)
         self._product, self._gated = loaded.tokenscope_product, loaded.tokenscope_gated
         self._product.argtypes = (POINTER(Matrix), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)
         self._gated.argtypes = (POINTER(Matrix), POINTER(Matrix), c_void_p, c_int64, c_void_p, c_int64)
-        for function in (self._step, self._multiply, self._read, self._beside, self._product, self._gated):
+        for function in (
+            self._step, self._multiply, self._read, self._read_at_once, self._beside, self._product, self._gated,
+        ):  # fmt: skip
             function.restype = c_int64
         self._norm, self._choices = loaded.tokenscope_norm, loaded.tokenscope_choices
         self._norm.argtypes = (c_void_p, POINTER(Norm), c_int64, c_int64, c_void_p)
         self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
         for nothing in (self._norm, self._choices):
             nothing.restype = None
-        self.samplers = Samplers(loaded)
+        self.samplers = Samplers(at_once)
 
     def step(self, model: Model, a_pass: Pass) -> None:
         """Go through the model: logits are written, and keys and values gain the tokens."""
@@ -66,7 +75,8 @@ class Library:
         """Figures of `rows` steps: `scores` are float32 [rows, vocabulary] before the first stage and behind each,
         `chosen` int64 [rows], `found` float32 [rows, `columns`]."""
         pointers = (c_void_p * len(scores))(*scores)
-        _check(self._read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
+        read = self._read_at_once if len(scores) * rows * vocabulary <= AT_ONCE else self._read
+        _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
 
     def beside(self, of: Beside) -> None:
         """What a layer's heads read, of many tokens of several texts; queries and keys are turned where they lie."""
@@ -94,7 +104,7 @@ class Library:
 
 
 class Samplers:
-    """What samplers ask of scores: `source/samplers.h`."""
+    """What samplers ask of scores: `source/samplers.h`. None of it gives up the interpreter's lock."""
 
     def __init__(self, loaded: ctypes.CDLL) -> None:
         self._spread, self._likely = loaded.tokenscope_spread, loaded.tokenscope_likely

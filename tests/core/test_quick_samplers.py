@@ -14,6 +14,7 @@ from core.decoding import observe
 from core.decoding.quick_reading import read_quickly
 from core.decoding.row import FIXED
 from core.native import library, place
+from core.native.library import AT_ONCE
 from core.processors import Context, measures
 from core.processors.dry_multiplier import LONGEST, Dry, repeated
 from tests.core import tiny
@@ -128,7 +129,7 @@ def test_a_token_that_the_model_does_not_write_ends_a_passage(monkeypatch: pytes
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("top_n", [0, 5])
-@pytest.mark.parametrize("size", [23, 77, 2048])
+@pytest.mark.parametrize("size", [23, 77, 2048, AT_ONCE])  # the last one without the interpreter's lock
 def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
     raw = 4 * torch.randn(3, size, generator=torch.Generator().manual_seed(0))
     fewer = (raw / 0.7).masked_fill(raw < raw.median(), -torch.inf)
