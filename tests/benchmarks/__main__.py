@@ -96,7 +96,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument("--compare", type=Path, metavar="BASELINE", help="say what differs from these figures")
-    parser.add_argument("--save", type=Path, metavar="BASELINE", help="keep the figures, with their noise")
+    parser.add_argument(
+        "--save",
+        type=Path,
+        metavar="BASELINE",
+        help="keep the figures, with their noise; of what is named alone, beside the others'",
+    )
     parser.add_argument("--times", type=int, default=1, help="how often everything is measured (default 1)")
     options = parser.parse_args()
     standing = core.quicken()  # as the window has it built: figures are not to depend on whether it was there already
@@ -107,7 +112,8 @@ def main() -> None:
     if options.json:
         print(json.dumps(runs[-1], ensure_ascii=False, indent=2))
     if options.save:
-        baseline.save(options.save, baseline.summary(runs))
+        there = baseline.load(options.save) if options.names and options.save.exists() else {}
+        baseline.save(options.save, there | baseline.summary(runs))  # of the others it keeps what it knew
 
 
 def one_run(modules: list[str], options: argparse.Namespace, before: Mapping[str, baseline.Kept] | None) -> Figures:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pytest
+
+import core
+from tests.benchmarks import __main__ as benchmarks
 from tests.benchmarks.baseline import Kept, changed, load, save, summary
 
 
@@ -25,3 +30,16 @@ def test_a_file_gives_back_what_was_kept(tmp_path: Path) -> None:
     kept = {"window ÷ core": Kept(0.91, 0.02)}
     save(tmp_path / "baseline.json", kept)
     assert load(tmp_path / "baseline.json") == kept
+
+
+def test_figures_made_anew_leave_those_of_other_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, before = tmp_path / "baseline.json", {"lens": Kept(1.1, 0.1), "old": Kept(0.5, 0.1)}
+    save(path, before)
+    monkeypatch.setattr(benchmarks, "measured", lambda module, quick: iter([("old", 0.9), ("new", 2.0)]))
+    monkeypatch.setattr(core, "quicken", lambda: core.Quickened("ready", ""))
+    for names, left in ((["trace"], ["lens", "old", "new"]), ([], ["old", "new"])):
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *names, "--save", str(path), "--json"])
+        benchmarks.main()
+        kept = load(path)
+        assert list(kept) == left
+        assert kept["old"] == Kept(0.9, 0.0)
