@@ -35,6 +35,10 @@ class Heading(NamedTuple):
     phrase: str = ""
 
 
+OPENING = Heading("raw", "raw", None, "model", "the model")
+"""Of the model's own distribution, which comes before all stages."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunnelStage:
     """A processor that is switched on: what it is called, and its function on scores."""

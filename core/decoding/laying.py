@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from core.decoding.funnel import OPENING, Heading
 from core.decoding.row import FIXED, OF_STAGE
 from core.events.laid import Laid
 
 if TYPE_CHECKING:
-    from core.decoding.funnel import Heading
     from core.events import Alternative, StageDetail
+    from core.events.laid import Values
     from core.models.text import Pieces
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Truths: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-Places: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(slots=True)
@@ -107,11 +107,7 @@ def lay_alternatives(rows: Rows, one: Callable[[int], Sequence[Alternative]], pi
 def lay_funnels(rows: Rows, survivors: Sequence[int], details: Sequence[dict[int, StageDetail | None]]) -> Laid:
     """Funnels of all steps. `survivors`: of the model's own distribution; `details`: by place in the funnel."""
     steps, stages, n = len(rows.figures), 1 + len(rows.names), rows.top_n
-    sums, tokens, shares = (
-        np.ones((steps, stages, OF_STAGE)),
-        np.empty((steps, stages, n)),
-        np.empty((steps, stages, n)),
-    )
+    sums, tokens, shares = (np.ones((steps, stages, width)) for width in (OF_STAGE, n, n))
     sums[:, 0, 0], tokens[:, 0], shares[:, 0] = survivors, rows.tokens, rows.shares
     if rows.names:
         of_stages = rows.stages
@@ -122,16 +118,12 @@ def lay_funnels(rows: Rows, survivors: Sequence[int], details: Sequence[dict[int
     for step, found in enumerate(details):
         for place, detail in found.items():
             told[step * stages + place] = detail
-    heads = {
-        name: [getattr(head, name) for head in rows.names] for name in ("name", "label", "value", "kind", "phrase")
-    }
+    heads = [OPENING, *rows.names]
+    said: dict[str | int, Values] = {name: [getattr(head, name) for head in heads] * steps for name in Heading._fields}
     return Laid(np.full(steps, stages), {
-        "name": ["raw", *heads["name"]] * steps, "label": ["raw", *heads["label"]] * steps,
-        "survivors": sums[:, :, 0].ravel().astype(np.int64),
+        **said, "detail": told, "survivors": sums[:, :, 0].ravel().astype(np.int64),
         "mass": np.minimum(sums[:, :, 1], 1.0).ravel(), "raw_mass": np.minimum(sums[:, :, 2], 1.0).ravel(),
         "top": Laid(kept.sum(axis=2).ravel(), {0: tokens[kept].astype(np.int64), 1: shares[kept]}),
-        "value": [None, *heads["value"]] * steps, "kind": ["model", *heads["kind"]] * steps,
-        "phrase": ["the model", *heads["phrase"]] * steps, "detail": told,
     })  # fmt: skip
 
 

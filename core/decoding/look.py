@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.decoding.funnel import Heading
+from core.decoding.funnel import OPENING, Heading
 from core.decoding.laying import lay_alternatives, lay_funnels, rows_of
 from core.decoding.row import FIXED, OF_STAGE
 from core.events import Alternative, Stage, StageDetail
@@ -99,7 +99,7 @@ class Look:
         n, row = self.top_n, self.row
         ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
         top = _likely(ids, list(map(math.exp, before)))
-        opening = Stage("raw", "raw", self.survivors, 1.0, 1.0, top, kind="model", phrase="the model")
+        opening = Stage(**OPENING._asdict(), survivors=self.survivors, mass=1.0, raw_mass=1.0, top=top)
         told = self._details()
         return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.names, 1)))
 

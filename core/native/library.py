@@ -14,8 +14,6 @@ log = logging.getLogger(__name__)
 
 VERSION = 8
 """Of the functions below; a library that says otherwise is not used."""
-
-
 AT_ONCE = 2**16
 """Numbers that are read without giving up the interpreter's lock: they take some 50 µs, and a thread that draws keeps
 the lock for a millisecond once it has it."""

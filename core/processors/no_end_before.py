@@ -27,5 +27,6 @@ class NoEndBefore:
             return scores
         if self._width != scores.shape[-1] or self._known.device != scores.device:
             self._width = scores.shape[-1]
-            self._known = self._ends[self._ends.cpu() < self._width].to(scores.device)
+            there = (self._ends >= 0) & (self._ends < self._width)  # an index of -1 would be the last token
+            self._known = self._ends[there].to(scores.device)
         return scores.index_fill(-1, self._known, -math.inf)

@@ -58,4 +58,5 @@ def test_an_end_that_the_scores_have_no_place_for_is_none() -> None:
     stage, ids = NoEndBefore(9, torch.tensor([4, 12])), torch.zeros(1, 3, dtype=torch.long)
     assert stage(ids, torch.zeros(1, 10)).isneginf().nonzero().tolist() == [[0, 4]]
     assert stage(ids, torch.zeros(1, 13)).isneginf().nonzero().tolist() == [[0, 4], [0, 12]]
+    assert not NoEndBefore(9, torch.tensor([-1, -100]))(ids, torch.zeros(1, 4)).isneginf().any()
     assert not NoEndBefore(9, None)(ids, torch.zeros(1, 4)).isneginf().any()

@@ -75,8 +75,7 @@ ALLOWED = (
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
     Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),
-    Allowed("core/decoding/look.py", r"the model", "in an event; core.processors.wording says it"),
-    Allowed("core/decoding/laying.py", r"the model", "the same"),
+    Allowed("core/decoding/funnel.py", r"the model", "in an event; core.processors.wording says it"),
     Allowed("core/explain/sizes.py", r"(full|windowed|head|key|value|kv) \w+", "a figure's name in an event"),
     Allowed("core/explain/words.py", r"\{…\} (ms|tok/s)", "a unit"),
     Allowed(
