@@ -18,8 +18,11 @@ from core.models.model import LoadedModel
 from core.native.library import library
 from core.request_fields import check_paths
 
-LARGEST = 2**21
-"""Numbers that the logits of one block may have: larger ones leave the processor's own memory."""
+LARGEST = 2**18
+"""Numbers that the logits of one block may have: larger ones leave the memory of one core."""
+_LEAST = 16
+"""States that are scored at once where a vocabulary is so large that their logits leave it anyway: each block goes
+through all of the head."""
 _READING = 2**17
 """The same of what is read off them at a time: several operations over the same numbers."""
 _PORTION = 64
@@ -108,7 +111,7 @@ def _figures(
     layers: Layers, states: torch.Tensor, chosen: torch.Tensor, width: int
 ) -> Iterator[tuple[torch.Tensor, ...]]:
     """First choice, its probability, the chosen token's, its rank; of states [n, D] and tokens [n], some at a time."""
-    scored = max(1, LARGEST // width)
+    scored = max(_LEAST, LARGEST // width)
     for some, tokens in zip(torch.split(states, scored), torch.split(chosen, scored), strict=True):
         yield from _figures_of(layers.end(some), tokens)
 

@@ -68,7 +68,8 @@ class Wide:
 
     def states(self, rests: Sequence[Rest], kept: Sequence[Kept] = ()) -> torch.Tensor:
         """What stands between the layers, [L + 1, n, D], text behind text. Without `kept` no text keeps anything."""
-        seats, embedded = _Seats(rests, kept), self._embed(rests)
+        seats = _Seats(rests, kept)
+        embedded = self._embed(seats)
         found = embedded.new_empty(len(self._layers) + 1, *embedded.shape)
         found[0] = embedded
         for index in range(len(self._layers)):
@@ -78,7 +79,8 @@ class Wide:
 
     def endings(self, rests: Sequence[Rest], kept: Sequence[Kept] = ()) -> torch.Tensor:
         """Float32 logits [texts, V] behind the last token of each."""
-        seats, hidden = _Seats(rests, kept), self._embed(rests)
+        seats = _Seats(rests, kept)
+        hidden = self._embed(seats)
         last = len(self._layers) - 1
         for index in range(last):
             self._pass(index, hidden, seats, False)
@@ -88,17 +90,26 @@ class Wide:
         """Float32 logits [n, V] of states [n, D] that a layer wrote."""
         return self._head(self._normed(states.contiguous(), self._norm))
 
-    def _embed(self, rests: Sequence[Rest]) -> torch.Tensor:
-        return F.embedding(torch.tensor([token for rest in rests for token in rest.ids]), self._lean.embed)
+    def _embed(self, seats: _Seats) -> torch.Tensor:
+        return F.embedding(seats.ids, self._lean.embed)
 
     def _pass(self, index: int, hidden: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
         """hidden [n, D], which becomes what the layer writes; of the last token of each text alone, a new one."""
         layer = self._layers[index]
-        read = self._attend(index, layer.qkv(self._normed(hidden, layer.norm)), seats, last_only)
+        read = self._attend(index, self._project(index, hidden, seats), seats, last_only)
         if last_only:
             hidden = hidden[seats.ends]
         normed = self._normed(layer.out.add_to(hidden, read), layer.norm_mlp)
         return layer.down.add_to(hidden, layer.gate_up(normed))
+
+    def _project(self, index: int, hidden: torch.Tensor, seats: _Seats) -> torch.Tensor:
+        """Queries, keys and values of all tokens, before they are turned to their places. Below the first layer they
+        depend on the token alone, and texts that differ in a few tokens have few different ones."""
+        layer = self._layers[index]
+        if index or seats.different.numel() == seats.ids.numel():
+            return layer.qkv(self._normed(hidden, layer.norm))
+        embedded = F.embedding(seats.different, self._lean.embed)
+        return F.embedding(seats.which, layer.qkv(self._normed(embedded, layer.norm)))
 
     def _normed(self, hidden: torch.Tensor, norm: description.Norm) -> torch.Tensor:
         normed = torch.empty_like(hidden)
@@ -130,6 +141,8 @@ class _Seats:
         self.kept, self.counts = numbers(*(rest.kept for rest in rests)), numbers(*(len(rest.ids) for rest in rests))
         self.longest = max(rest.kept + len(rest.ids) for rest in rests)
         self.ends = torch.tensor([len(rest.ids) for rest in rests]).cumsum(0) - 1
+        self.ids = torch.tensor([token for rest in rests for token in rest.ids])
+        self.different, self.which = self.ids.unique(return_inverse=True)
         self._read = [(keys.contiguous(), values.contiguous()) for keys, values in kept]
 
     def kept_of(self, index: int) -> tuple[int | None, int | None, int]:

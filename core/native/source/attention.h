@@ -33,14 +33,20 @@ inline void softmax(float* values, long count) {
     const float most = greatest(values, count);
     Lanes sums = {};
     long i = 0;
-    float total = 0;
     for (; i + LANES <= count; i += LANES) {
         const Lanes shares = power(load(values + i) - all(most));
         store(values + i, shares);
         sums += shares;
     }
-    for (; i < count; ++i) total += values[i] = power(values[i] - most);
-    const float scale = 1.0f / (total + sum(sums));
+    if (i < count) {    // at once as well: one power takes as long as LANES of them
+        float last[LANES];
+        for (long j = 0; j < LANES; ++j) last[j] = i + j < count ? values[i + j] : -INFINITY;
+        const Lanes shares = power(load(last) - all(most));
+        store(last, shares);
+        std::copy(last, last + (count - i), values + i);
+        sums += shares;
+    }
+    const float scale = 1.0f / sum(sums);
     for (i = 0; i < count; ++i) values[i] *= scale;
 }
 

@@ -13,6 +13,8 @@ constexpr int DEEP = 12;            // vectors at a time whose sums the processo
 constexpr int DEEP = 6;
 #endif
 
+constexpr long LAID_AHEAD = 64;          // numbers of a row that are asked for before they are laid
+
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define TOKENSCOPE_FOURS
@@ -36,8 +38,11 @@ inline void lay_as_columns(const float* from, long apart, long rows, long width,
     long whole_rows = 0, whole_width = 0;
 #ifdef TOKENSCOPE_FOURS
     whole_rows = rows / 4 * 4, whole_width = width / 4 * 4;
-    for (long row = 0; row < whole_rows; row += 4)
-        for (long i = 0; i < whole_width; i += 4) lay_four(from + row * apart + i, apart, to + i * to_apart + row, to_apart);
+    for (long i = 0; i < whole_width; i += 4) {
+        if (i % 16 == 0)
+            for (long row = 0; row < whole_rows; ++row) __builtin_prefetch(from + row * apart + i + LAID_AHEAD);
+        for (long row = 0; row < whole_rows; row += 4) lay_four(from + row * apart + i, apart, to + i * to_apart + row, to_apart);
+    }
 #endif
     for (long row = 0; row < rows; ++row)
         for (long i = row < whole_rows ? whole_width : 0; i < width; ++i) to[i * to_apart + row] = from[row * apart + i];
@@ -60,6 +65,12 @@ struct Outputs {
     long apart, count;
     Ending ending;
     Lanes biases[2 * BESIDE];
+
+    // Have the places of some rows near before they are written.
+    void fetch(long row, long rows) const {
+        for (float* place = found + row * apart; rows--; place += apart)
+            __builtin_prefetch(place, 1), __builtin_prefetch(place + (ending == GATED ? 0 : LANES), 1);
+    }
 };
 
 inline void put(float* place, Lanes sums, long count, bool adds) {
@@ -70,6 +81,7 @@ inline void put(float* place, Lanes sums, long count, bool adds) {
 // `ROWS` vectors times `SIDE` panels [width, PANEL] that follow each other.
 template <int ROWS, int SIDE, typename Weight>
 inline void tile_panels(const Weight* numbers, const float* vectors, long width, const Outputs& to, long first_row) {
+    if constexpr (ROWS > 2) to.fetch(first_row, ROWS);
     Lanes sums[ROWS][2 * SIDE];
     for (int row = 0; row < ROWS; ++row)
         for (int half = 0; half < 2 * SIDE; ++half) sums[row][half] = to.biases[half];
