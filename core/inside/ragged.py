@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import torch
 from torch.nn import functional as F
-from transformers.cache_utils import DynamicLayer
 
+from core.caches.tensors.roomy import grows_plainly
 from core.decoding.forward.choosing import lean_pass
 from core.decoding.forward.forward import Forward
 from core.decoding.forward.lean import LeanLlama
@@ -73,7 +73,7 @@ def ragged(whole: Forward) -> Ragged | None:
     """Behind the text that `whole` has read, where its model is one for which this is worth it."""
     lean = lean_pass(whole.model, whole.cache)
     layers = whole.cache.layers if isinstance(lean, LeanLlama) else ()
-    if not isinstance(lean, LeanLlama) or any(type(layer) is not DynamicLayer for layer in layers):
+    if not isinstance(lean, LeanLlama) or not all(map(grows_plainly, layers)):
         return None
     return Ragged(lean, [(layer.keys, layer.values) for layer in layers], wide(whole.model, lean))
 

@@ -11,6 +11,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticLa
 from core.caches.tensors.disk import DiskLayer
 from core.caches.tensors.editing import copy, own_half, tokens_read, truncate
 from core.caches.tensors.faces import face
+from core.caches.tensors.roomy import grows_plainly
 
 
 @torch.inference_mode()
@@ -30,7 +31,7 @@ def beginning(cache: Cache, length: int, fresh: Callable[[], Cache | None]) -> C
                 keys, values = face(old).states()
                 empty.update(keys[:, :, :length], values[:, :, :length], number)
         return empty
-    if all(type(layer) is DynamicLayer for layer in own_half(cache).layers) and isinstance(cache, DynamicCache):
+    if all(map(grows_plainly, own_half(cache).layers)) and isinstance(cache, DynamicCache):
         return _sharing(cache, length)
     twin = copy(cache)
     if length < tokens_read(twin):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy as copying
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -29,6 +30,7 @@ from core.caches.tensors.layer import (
     piece,
     window_moved_on,
 )
+from core.caches.tensors.roomy import RoomyLayer
 from core.caches.tensors.windowed import WindowLayer
 from core.errors import CacheError
 from resources.language import tr
@@ -158,6 +160,27 @@ class Growing(Face[DynamicLayer]):
         return bool(self.layer.is_initialized and self.layer.keys is not None and self.layer.keys.numel())
 
 
+class Roomy(Growing):
+    """The same, with room for more perhaps: what is taken back becomes room."""
+
+    def cut(self, length: int, total: int) -> None:
+        self.layer.shorten(length)
+
+    def copied(self) -> RoomyLayer:
+        twin: RoomyLayer = copying.copy(self.layer)
+        if twin.keys is not None and twin.values is not None:
+            twin.keys, twin.values = twin.keys.clone(), twin.values.clone()
+        return twin
+
+    def stored(self) -> Iterator[Piece]:
+        for part in ("keys", "values"):
+            if (states := getattr(self.layer, part)) is not None:
+                yield piece(part, states)
+
+    def _slice(self, tokens: slice) -> None:
+        self.layer.shorten(tokens.stop)
+
+
 class Indexed(Growing):
     """Keeps more than keys and values of every token (an index to find the few worth attending to)."""
 
@@ -259,7 +282,9 @@ class FixedWindow(Fixed):
 
 
 _Adapter = type[Face[Any]]
-_EXACT: dict[type, _Adapter] = {DynamicLayer: Growing, DynamicSlidingWindowLayer: Window, WindowLayer: Window}
+_EXACT: dict[type, _Adapter] = {
+    DynamicLayer: Growing, RoomyLayer: Roomy, DynamicSlidingWindowLayer: Window, WindowLayer: Window,
+}  # fmt: skip
 """Grows by the classes met."""
 _KINDS: tuple[tuple[type, _Adapter], ...] = (
     (DummyLayer, Empty),

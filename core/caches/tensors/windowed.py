@@ -7,7 +7,8 @@ from collections.abc import Callable
 import torch
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, EncoderDecoderCache
 
-from core.caches.tensors.layer import compacted
+from core.caches.tensors.layer import CacheLayer, compacted
+from core.caches.tensors.roomy import RoomyLayer
 from core.models.model import LoadedModel
 from resources.language import tr
 
@@ -64,10 +65,15 @@ def paired(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
 def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Cache:
     cache = DynamicCache(config=model.config)
     cache.layers = [
-        windowed(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else layer for layer in cache.layers
+        windowed(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else _roomy(layer)
+        for layer in cache.layers
     ]
     return cache
 
 
+def _roomy(layer: CacheLayer) -> CacheLayer:
+    return RoomyLayer() if type(layer) is DynamicLayer else layer
+
+
 def _plain() -> DynamicLayer:
-    return DynamicLayer()
+    return RoomyLayer()

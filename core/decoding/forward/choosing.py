@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
+from transformers.cache_utils import Cache, DynamicCache
 
+from core.caches.tensors.roomy import grows_plainly
 from core.decoding.forward.lean import (
     LARGEST,
     LeanLlama,
@@ -101,4 +102,4 @@ def _try(model: LoadedModel) -> LeanDecoder | None:
 
 def _keeps_all(cache: object) -> bool:
     """Whether its layers are transformers' plain ones, whose places are those of the text."""
-    return isinstance(cache, DynamicCache) and all(type(layer) is DynamicLayer for layer in cache.layers)
+    return isinstance(cache, DynamicCache) and all(map(grows_plainly, cache.layers))

@@ -17,10 +17,11 @@ from typing import Protocol, TypeGuard
 import torch
 from torch.nn import functional as F
 from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
-from transformers.cache_utils import Cache, DynamicLayer, StaticCache
+from transformers.cache_utils import Cache, StaticCache
 
 from core.caches.tensors.fixed import is_compiled
 from core.caches.tensors.layer import Layer as CacheLayer
+from core.caches.tensors.roomy import grows_plainly
 from core.decoding.forward.anatomy import STEADY_ROPES
 from core.decoding.forward.llama import Block, Llama
 from core.decoding.forward.products import linear
@@ -315,9 +316,7 @@ def is_growing(cache: object) -> bool:
         isinstance(cache, (DynamicCache, StaticCache))
         and not cache.offloading
         and not is_compiled(cache)
-        and all(
-            type(layer) is DynamicLayer or (isinstance(layer, CacheLayer) and layer.is_lean) for layer in cache.layers
-        )
+        and all(grows_plainly(layer) or (isinstance(layer, CacheLayer) and layer.is_lean) for layer in cache.layers)
     )
 
 

@@ -13,13 +13,13 @@ import logging
 import time
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, StaticCache
 
 from core.caches.tensors.fixed import FixedLayer
+from core.caches.tensors.roomy import RoomyLayer, Stores, grows_plainly
 from core.decoding.forward.anatomy import Anatomy, Unfamiliar, anatomy_of
 from core.decoding.forward.choosing import LeanPass, forget_lean, lean_pass
 from core.decoding.forward.lean import LARGEST, agrees, size_of
@@ -42,6 +42,10 @@ _TRIES = 8
 """Tokens that two ways are timed with."""
 
 
+_Place = tuple[int, int, int]
+"""Addresses of keys and of values, and tokens that a head has room for."""
+
+
 class _Stores:
     """Where keys and values of every layer lie, before a pass and after it."""
 
@@ -51,61 +55,42 @@ class _Stores:
         self.old_places, self.new_places = numbers(), numbers()
         self.held: list[torch.Tensor] = []
         """Storages that nobody else holds any more while they are read."""
-        self._spacious: WeakKeyDictionary[DynamicLayer, tuple[int, int]] = WeakKeyDictionary()
-        """Layers whose storages have room behind what they show, by where those lie."""
 
     def grow(self, index: int, layer: DynamicLayer, count: int, spare: int) -> None:
-        """Storages of a growing layer: made anew as `torch.cat` makes them, or with `spare` places that the next
-        passes take."""
+        """Storages of a growing layer: those it has, where they have room, else new ones; in them `spare` places stay
+        for the next passes, where the layer is one that can have room."""
+        if isinstance(layer, RoomyLayer) and layer.take(count) and layer.stores:
+            place = layer.stores[2:]
+            self._note(index, place, place)
+            return
         keys, values = layer.keys, layer.values
         assert keys is not None
         assert values is not None
-        if spare and self._has_room(layer, count):
-            layer.keys, layer.values = _longer(keys, count), _longer(values, count)
-            self._note(index, (layer.keys, layer.values), (layer.keys, layer.values))
-            return
-        texts, heads, past, width = keys.shape
         if not _is_in_rows(keys) or values.stride() != keys.stride():
             keys, values = keys.contiguous(), values.contiguous()
-        made = [keys.new_empty(texts, heads, past + count + spare, width) for _ in range(2)]
-        if spare:
-            self._spacious[layer] = made[0].data_ptr(), made[1].data_ptr()
-            made = [one[:, :, : past + count] for one in made]
-        layer.keys, layer.values = made
         self.held += (keys, values)
-        self._note(index, (keys, values), (layer.keys, layer.values))
-
-    def _has_room(self, layer: DynamicLayer, count: int) -> bool:
-        """Whether a layer's storages are still those that were made with room, and have enough."""
-        keys, values = layer.keys, layer.values
-        assert keys is not None
-        assert values is not None
-        return (
-            self._spacious.get(layer) == (keys.data_ptr(), values.data_ptr())
-            and keys.shape[2] + count <= _places(keys)
-            and keys.stride() == values.stride()
-        )
+        length = keys.shape[2] + count
+        made = Stores.like(keys, length + spare if isinstance(layer, RoomyLayer) else length)
+        if isinstance(layer, RoomyLayer):
+            layer.hold(made, length)
+        else:
+            layer.keys, layer.values = made.keys, made.values
+        self._note(index, (keys.data_ptr(), values.data_ptr(), _places(keys)), made[2:])
 
     def fill(self, index: int, layer: FixedLayer, count: int) -> None:
         """The storages of a layer of fixed size, as they are."""
-        self._note(index, (layer.keys, layer.values), (layer.keys, layer.values))
+        place = layer.keys.data_ptr(), layer.values.data_ptr(), _places(layer.keys)
+        self._note(index, place, place)
         layer.cumulative_length.add_(count)
 
-    def _note(self, index: int, old: tuple[torch.Tensor, torch.Tensor], new: tuple[torch.Tensor, torch.Tensor]) -> None:
-        self.old_keys[index], self.old_values[index] = old[0].data_ptr(), old[1].data_ptr()
-        self.new_keys[index], self.new_values[index] = new[0].data_ptr(), new[1].data_ptr()
-        self.old_places[index], self.new_places[index] = _places(old[0]), _places(new[0])
+    def _note(self, index: int, old: _Place, new: _Place) -> None:
+        self.old_keys[index], self.old_values[index], self.old_places[index] = old
+        self.new_keys[index], self.new_values[index], self.new_places[index] = new
 
 
 def _places(states: torch.Tensor) -> int:
     """Tokens that a head of [B, H, T, D] has room for."""
     return states.stride(1) // states.shape[3]
-
-
-def _longer(states: torch.Tensor, count: int) -> torch.Tensor:
-    """`count` tokens more of the same storage."""
-    texts, heads, past, width = states.shape
-    return states.as_strided((texts, heads, past + count, width), states.stride())
 
 
 def _is_in_rows(states: torch.Tensor) -> bool:
@@ -163,9 +148,7 @@ class QuickStep:
             return False
         if isinstance(cache, StaticCache):
             return not self._has_windows and all(_has_room(layer, ids) for layer in layers)
-        return all(type(layer) is DynamicLayer and layer.is_initialized for layer in layers) and _is_filled(
-            layers[0], ids
-        )
+        return all(grows_plainly(layer) and layer.is_initialized for layer in layers) and _is_filled(layers[0], ids)
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
@@ -232,6 +215,8 @@ def _has_room(layer: object, ids: torch.Tensor) -> bool:
 
 
 def _is_filled(layer: Any, ids: torch.Tensor) -> bool:
+    if isinstance(layer, RoomyLayer):
+        return layer.texts == len(ids)
     keys: torch.Tensor = layer.keys
     return keys.dim() == 4 and keys.shape[0] == len(ids) and keys.shape[2] > 0
 
