@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache
 from core.caches.description import Situation
 from core.caches.plan import plan_of
 from core.caches.prefixes.store import PrefixStore
-from core.caches.tensors.editing import give_room_back, record_past
+from core.caches.tensors.editing import record_past
 from core.caches.tensors.shapes import learn_shapes
 from core.decoding.context import context_of
 from core.decoding.figures import Figures, is_measured
@@ -38,8 +38,6 @@ from core.request import Request
 if TYPE_CHECKING:
     from core.processors.base import Dice
 
-_ROOM = 15
-"""Tokens that a growing cache has room for behind its text: as many as come between two measurements of it."""
 _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
 
@@ -69,7 +67,6 @@ class DecodingRun:
         self.stopping = build_stopping(config, len(self.start_ids), context, before)
         check_room(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
-        self.forward.spare = _ROOM
         self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
         self.device = device = model.device  # which it looks for among its weights each time
         self.generator = torch.Generator(device).manual_seed(request.seed)
@@ -179,9 +176,7 @@ class DecodingRun:
         self.figures.step_done()
 
     def measure(self, step: int) -> CacheMeasured:
-        """Bytes of the cache now, without room behind its text: that is given back."""
-        if self.forward.cache is not None:
-            give_room_back(self.forward.cache)
+        """Bytes of the cache now."""
         return self.figures.measure(self.backend, self.forward, step)
 
     def end(self, tracks: Sequence[Track]) -> Iterator[Event]:

@@ -9,7 +9,7 @@ import torch
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from core.caches.tensors.disk import DiskCache
-from core.caches.tensors.faces import Roomy, face
+from core.caches.tensors.faces import face
 from core.caches.tensors.layer import CacheLayer, Layer, Move
 from core.errors import CacheError
 from resources.language import tr
@@ -61,13 +61,6 @@ def compact(cache: Cache) -> None:
     """Give back memory that only tokens taken back still occupy."""
     for layer in faces(cache):
         layer.compact()
-
-
-def give_room_back(cache: Cache) -> None:
-    """The same of the layers that have room for tokens to come."""
-    for layer in faces(cache):
-        if isinstance(layer, Roomy):
-            layer.compact()
 
 
 def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
