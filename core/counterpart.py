@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from resources.language import tr
 
 
-@dataclass(frozen=True, slots=True)
-class Counterpart:
+class Counterpart(NamedTuple):
     """What `generate` is given for a strategy or a cache beside the settings that both know by the same name."""
 
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, object] = MappingProxyType({})
     missing: str = ""
     """Why `generate` cannot do the same, as a sentence; empty where it can."""
     note: str = ""

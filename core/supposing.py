@@ -123,7 +123,7 @@ class _Side:
         self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
         _check(run, strategy)
         self._die: Die | None = None
-        self._funnel = build_funnel(replace(run.context, dice=self._throw))
+        self._funnel = build_funnel(run.context._replace(dice=self._throw))
         self.remembers = remembers(self._funnel)
 
     def _throw(self, rows: int) -> torch.Tensor:

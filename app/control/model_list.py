@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.state.requests import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
-from core import ModelEntry, Takes, catalog, remote, words
+from core import ModelEntry, Takes, catalog, words
 from core.errors import TokenscopeError
 from resources.language import mark, tr
 
@@ -68,6 +68,8 @@ class ModelList:
 
     def add_engine(self, address: str) -> ModelEntry | None:
         """Add a model on another machine; None for what is no address. Nobody is asked whether it is there."""
+        from core import remote  # few have one
+
         try:
             parsed = remote.parse(address, allow_plain=True)
         except TokenscopeError:

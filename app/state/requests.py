@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from core import Request, Takes, catalog, strategies
@@ -163,8 +164,7 @@ class Fit(NamedTuple):
     """How quick it is, said beforehand, where layers are read from the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(NamedTuple):
     """A loaded model, as far as the window must know it."""
 
     name: str
@@ -178,14 +178,14 @@ class ModelInfo:
     context: int | None = None
     vocabulary: int = 0
     has_chat: bool = False
-    takes: Takes = field(default_factory=Takes)
+    takes: Takes = Takes()
     """What it reads beside text."""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = MappingProxyType({})
     """Settings of the model's own generation_config that differ from transformers' defaults."""
-    refused_strategies: Mapping[str, str] = field(default_factory=dict)
+    refused_strategies: Mapping[str, str] = MappingProxyType({})
     """Strategy name → why this model cannot do it."""
-    refused_caches: Mapping[str, str] = field(default_factory=dict)
-    refused_settings: Mapping[str, str] = field(default_factory=dict)
+    refused_caches: Mapping[str, str] = MappingProxyType({})
+    refused_settings: Mapping[str, str] = MappingProxyType({})
     """Settings of strategies → why they have no effect on this model."""
     engine: str = ""
     """The engine on another machine that runs it; empty for one in memory."""

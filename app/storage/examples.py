@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import resources
 from app.state.conversation import format_turns
 from app.state.media import Sample, kind_by_name
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """A prompt with the settings that make its effect visible; empty `model` or `strategy` leave them as they are."""
 
     id: str
@@ -23,7 +22,7 @@ class Example:
     messages: tuple[Mapping[str, str], ...] = ()
     model: str = ""
     strategy: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: Mapping[str, Any] = MappingProxyType({})
     about: str = ""
     seed: int | None = None
     drafters: tuple[str, ...] = ()
@@ -62,7 +61,7 @@ def load(path: Path | None = None, known_strategies: Container[str] | None = Non
     path = path or resources.path("examples.json")
     if not path.exists():
         return []
-    known = Example.__dataclass_fields__.keys()
+    known = Example._fields
     entries = json.loads(path.read_text(encoding="utf-8"))
     found = [_example({key: value for key, value in entry.items() if key in known}) for entry in entries]
     return [example for example in found if known_strategies is None or example.strategy in known_strategies]

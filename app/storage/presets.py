@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from app.state.values import why_not
 from app.storage.checks import is_name
@@ -31,14 +31,13 @@ class PresetProblem(TokenscopeError):
     title = mark("The preset cannot be used")
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(NamedTuple):
     """A named set of settings. `extra` are the file's keys that no editor shows: kept, told, and saved again."""
 
     name: str
     strategy: str
-    values: Mapping[str, Any] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = MappingProxyType({})
+    extra: Mapping[str, Any] = MappingProxyType({})
     path: Path | None = None
     drafters: tuple[str, ...] = ()
     """Names of draft models, where the strategy takes some."""
@@ -89,7 +88,7 @@ def load(path: Path) -> Preset:
     if (program := programs.program_of(data)) is None:
         return from_config(path.stem, data, path)
     config, without = programs.read(program, data)
-    return replace(from_config(path.stem, config, path), program=program.name, without=without)
+    return from_config(path.stem, config, path)._replace(program=program.name, without=without)
 
 
 def delete(path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from PySide6.QtCore import QSize
 
 from app.theme.palettes import STAGE_PALETTES
@@ -20,4 +18,4 @@ SCALE = 2.15
 def on_stage(theme: Theme, room: QSize) -> Theme:
     """`theme` as it is shown to a hall in a window of that size."""
     share = min(room.width() / MEASURE.width(), room.height() / MEASURE.height())
-    return replace(theme, scale=SCALE * share, least=round(LEAST_TYPE * share), **STAGE_PALETTES[theme.name])
+    return theme._replace(scale=SCALE * share, least=round(LEAST_TYPE * share), **STAGE_PALETTES[theme.name])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication
@@ -16,8 +15,7 @@ from app.theme.contrast import readable
 from app.theme.palettes import PALETTES, RAMPS, SCHEMES
 
 
-@dataclass(frozen=True)
-class Theme:
+class Theme(NamedTuple):
     """Colours as `#rrggbb`, and everything that depends on the font scale (1.0 = 100 %)."""
 
     name: str
@@ -95,7 +93,7 @@ class Theme:
 
     def stylesheet(self) -> str:
         """Style sheet for the whole application."""
-        values = {key: str(value) for key, value in asdict(self).items()}
+        values = {key: str(value) for key, value in self._asdict().items()}
         values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
         template = _no_smaller(_scaled(_template(), self.scale), self.least)
         return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from app.control.history import History
 from app.control.keeping import ChatKeeper, Keeper
@@ -20,8 +20,7 @@ from app.storage.settings_file import SettingsStore
 from app.window.switch import LanguageSwitch
 
 
-@dataclass(frozen=True)
-class Lasting:
+class Lasting(NamedTuple):
     """From the window's first assembly to its end: what runs, what is known, what is kept. None of it is drawn."""
 
     store: SettingsStore

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import dataclass_transform
 
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
@@ -62,8 +62,15 @@ from app.window.stage import Stage
 from app.window.view_feed import ViewFeed
 
 
-@dataclass(eq=False, repr=False)
-class Panels:
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class _Group:
+    """Parts by name. A dataclass to who checks types; the methods of real ones take a while to make at each start."""
+
+    def __init__(self, **parts: object) -> None:
+        vars(self).update(parts)
+
+
+class Panels(_Group):
     """What is to be seen."""
 
     toolbar: Toolbar
@@ -75,8 +82,7 @@ class Panels:
     splitter: SideSplitter
 
 
-@dataclass(eq=False, repr=False)
-class Keeping:
+class Keeping(_Group):
     """What keeps runs and settings, and brings them back."""
 
     keeper: Keeper
@@ -87,8 +93,7 @@ class Keeping:
     steps: Steps
 
 
-@dataclass(eq=False, repr=False)
-class Taking:
+class Taking(_Group):
     """What takes along what is seen, as files or by the clipboard."""
 
     recorded: RecordedRuns
@@ -98,8 +103,7 @@ class Taking:
     demos: Demos
 
 
-@dataclass(eq=False, repr=False)
-class Fetching:
+class Fetching(_Group):
     """What brings in presets and models."""
 
     library: Library
@@ -107,7 +111,6 @@ class Fetching:
     getting: GetModels
 
 
-@dataclass(eq=False, repr=False)
 class Controllers(Keeping, Taking, Fetching):
     """What acts on it."""
 
@@ -139,7 +142,6 @@ class Controllers(Keeping, Taking, Fetching):
     filling: Filling
 
 
-@dataclass(eq=False, repr=False)
 class Parts(Panels, Controllers):
     """Everything, by one name each. No part is handed this: each gets the few that it works on."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from core.caches.description import Description, Situation
 from core.caches.measurement import Measurement
@@ -29,14 +30,13 @@ def by_itself(options: Settings, needs: frozenset[Need], device: str) -> Counter
     return SAME
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(NamedTuple):
     """A back end with some of its settings chosen, to be compared as if it were one of its own."""
 
     title: str
     brief: str = ""
     """Beside a bar; empty: the title fits."""
-    options: Settings = field(default_factory=dict)
+    options: Settings = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.parameter import Settings
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from core.arithmetic import Term
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """A run as far as its cache is concerned."""
 
     rows: int
@@ -21,7 +20,7 @@ class Situation:
     """Tokens that a cache of fixed size is made for."""
     source: int | None = None
     """Tokens an encoder reads; None for a decoder."""
-    options: Settings = field(default_factory=dict)
+    options: Settings = MappingProxyType({})
 
 
 class Description(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
@@ -39,7 +38,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
 
 def describe(model: LoadedModel, situation: Situation) -> Description:
     """The written half as its back end says; cross-attention takes the same bytes in every place."""
-    return _half(situation.options, "self").describe(model, replace(situation, options={}))
+    return _half(situation.options, "self").describe(model, situation._replace(options={}))
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

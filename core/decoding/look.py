@@ -105,6 +105,8 @@ class Look:
 
     def details(self) -> tuple[StageDetail, ...]:
         """What its stages tell, in their order."""
+        if not self.tellings:  # of most runs, none does
+            return ()
         return tuple([detail for detail in self._details().values() if detail is not None])
 
     def _details(self) -> dict[int, StageDetail | None]:

@@ -8,17 +8,16 @@ by), `of` (what in the program it explains: `param.top_k`, `strategy.greedy`, `c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 import resources
 from resources import depth
 from resources.language import tr
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """One term as it stands in its file, in English; `title` and `sentence` are for people."""
 
     id: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -81,7 +80,7 @@ def hub_entry(name: str) -> ModelEntry | None:
 
 def _describe_cached(model: hub.CachedModel) -> ModelEntry:
     entry = describe(model.path, model.name, "hub")
-    return replace(entry, problem=model.problem) if model.problem else entry
+    return entry._replace(problem=model.problem) if model.problem else entry
 
 
 def inspect(folder: str | Path) -> ModelEntry:

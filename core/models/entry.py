@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.models.files import is_file, read_json
@@ -16,8 +16,7 @@ from core.models.weights import Stored, WeightFiles, count_stored, find_weights
 from resources.language import tr
 
 
-@dataclass(frozen=True, slots=True)
-class ModelEntry:
+class ModelEntry(NamedTuple):
     """A model on this disk, described without loading it."""
 
     name: str

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Takes:
+class Takes(NamedTuple):
     """What a model reads, and how many sounds or pictures in one run."""
 
     text: bool = True
@@ -75,7 +74,7 @@ def takes(config: Mapping[str, object]) -> Takes:
     if _OTHERS & {*heads}:
         return TEXT
     found = _FAMILIES.get(str(config.get("model_type", "")), TEXT)
-    return replace(found, text=False) if found.sound and found.text and not _reads_before(config) else found
+    return found._replace(text=False) if found.sound and found.text and not _reads_before(config) else found
 
 
 def _reads_before(config: Mapping[str, object]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from core.grammar.setting import Progress
 from core.parameter import Parameter, Settings
@@ -77,8 +78,7 @@ class Reader(Protocol):
         """What is kept of it between runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What processors need to know of the run besides their own setting."""
 
     model: Reader
@@ -93,7 +93,7 @@ class Context:
     dice: Dice
     """(rows) → a number of [0, 1) for each row [B], by the run's seed; never twice the same."""
     negative_ids: torch.Tensor | None = None
-    options: Settings = field(default_factory=dict)
+    options: Settings = MappingProxyType({})
     """`Request.options`: the settings that GenerationConfig has no field for."""
     before: Sequence[int] = ()
     """The decoder's input before the answer: `start` tokens."""

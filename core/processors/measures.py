@@ -6,12 +6,10 @@ import math
 from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.native.library import library
-
 if TYPE_CHECKING:
     import torch
 
-    from core.native.library import Samplers
+    from core.native.library import Library, Samplers
 
 _FLOAT, _DOUBLE, _WHOLE = 4, 8, 8
 """Bytes."""
@@ -28,6 +26,13 @@ class Likely(NamedTuple):
     tokens: list[int]
     shares: list[float]
     total: int
+
+
+def library() -> Library | None:
+    """What is built, if anything. Imported with the first use: a list of settings needs no machine code."""
+    from core.native.library import library
+
+    return library()
 
 
 def quick(scores: torch.Tensor) -> Samplers | None:

@@ -5,7 +5,7 @@ Each strategy says in its own file which flags mean it (`Strategy.selects`); for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.defaults import DEFAULTS
 from core.parameter import Parameter, Settings, check
@@ -14,8 +14,7 @@ _COUNTS = tuple(Parameter(name, name, "int", DEFAULTS[name], "") for name in ("n
 _ALPHA = Parameter("penalty_alpha", "penalty_alpha", "float", 0.0, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Flags:
+class Flags(NamedTuple):
     """The settings that decide; made by `flags_of`."""
 
     beams: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -16,7 +16,7 @@ from tests.core import tiny
 
 
 def test_any_flags_mean_exactly_one_strategy() -> None:
-    for values in product((False, True), repeat=len(fields(Flags))):
+    for values in product((False, True), repeat=len(Flags._fields)):
         flags = Flags(*values)
         assert sum(strategy.selects(flags) for strategy in registry.values()) == 1, flags
 

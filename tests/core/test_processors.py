@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,7 +73,7 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
 def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
     plain = context(**({"top_k": 0, name: ON[name]} if name in ON else {"top_k": 0}))
     options = {} if name in ON else {name: 1.0}
-    (stage,) = build_funnel(replace(plain, options=options)).stages
+    (stage,) = build_funnel(plain._replace(options=options)).stages
     scores = torch.randn(2, 96, generator=torch.Generator().manual_seed(3))
     one, other = torch.tensor([[5, 6], [5, 6]]), torch.tensor([[8, 9, 1], [2, 2, 2]])
     assert torch.equal(stage.process(one, scores), stage.process(other, scores))

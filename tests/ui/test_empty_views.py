@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,10 +138,10 @@ def test_the_history_offers_what_is_lacking(qtbot: QtBot, window: MainWindow) ->
 @pytest.mark.parametrize(
     ("name", "info", "why"),
     [
-        ("chat", replace(INFO, has_chat=False), "storyteller has no chat template."),
-        ("tree", replace(INFO, refused_strategies={name: "It keeps a state." for name in strategies.registry}),
+        ("chat", INFO._replace(has_chat=False), "storyteller has no chat template."),
+        ("tree", INFO._replace(refused_strategies={name: "It keeps a state." for name in strategies.registry}),
          "It keeps a state."),
-        ("speculation", replace(INFO, refused_strategies={name: "No drafts." for name in strategies.registry}),
+        ("speculation", INFO._replace(refused_strategies={name: "No drafts." for name in strategies.registry}),
          "No drafts."),
     ],
 )  # fmt: skip

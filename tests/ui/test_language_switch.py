@@ -110,7 +110,7 @@ def test_nothing_of_the_old_parts_is_left(qtbot: QtBot, window: MainWindow) -> N
     old = [weakref.ref(part) for part in vars(window.parts).values() if isinstance(part, QObject)]
     switch(qtbot, window, "en")
     gc.collect()
-    lasting = [*vars(window.parts.lasting).values(), window.parts.settings]
+    lasting = [*window.parts.lasting, window.parts.settings]
     left = [ref() for ref in old if ref() is not None and ref() not in lasting]
     assert [part for part in left if shiboken6.isValid(part) and part is not None] == []
     assert (len(window.findChildren(QObject)), listeners(window)) == (before, heard)

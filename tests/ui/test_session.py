@@ -6,7 +6,6 @@ import gc
 import random
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,7 +146,7 @@ def test_what_is_said_of_the_model_in_another_language_arrives(
 ) -> None:
     with qtbot.waitSignal(session.modelReady, timeout=WAIT_MS) as ready:
         session.load_model("storyteller")
-    engine.info = replace(ready.args[0], note="这台 torch 用不了显卡")
+    engine.info = ready.args[0]._replace(note="这台 torch 用不了显卡")
     with qtbot.waitSignals([session.modelReady, session.modelReady], timeout=WAIT_MS):
         session.tell_again()
     assert session.model == engine.info
