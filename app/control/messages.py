@@ -67,7 +67,7 @@ class Messages(QObject):
 
     def withdraw_notice(self, title: str) -> None:
         """Close the notice of that title, which is no longer true; any other stays."""
-        if self._notices.title.text() == title:
+        if self._notices.told == title:
             self._notices.dismiss()
 
     @Slot()

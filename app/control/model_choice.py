@@ -126,7 +126,7 @@ class ModelChoice(QObject):
 
     def reckon(self, tokens: int, rows: int) -> None:
         """Say of each listed model what a run of that size would take; not while the list is open."""
-        if not self._picker.view().isVisible() and self._models.reckon(tokens, rows):
+        if not self._picker.is_open and self._models.reckon(tokens, rows):
             self._show_models()
 
     def _show_models(self) -> None:

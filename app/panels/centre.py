@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import (
-    QComboBox,
     QProgressBar,
     QSplitter,
     QVBoxLayout,
@@ -21,6 +20,7 @@ from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
+from app.widgets.late_combo import LateCombo
 from resources.language import tr
 
 
@@ -132,7 +132,8 @@ class Centre(QWidget):
 
     def show_texts(self, run: Run | None) -> None:
         """Offer the choice among a run's texts when it writes more than one and the view has no choice of its own."""
-        texts = len(run.sequences) if run is not None else 1
+        several = len(run.sequences) if run is not None else 1
+        texts = several if several > 1 else 0  # nothing to choose from one
         if self.texts.count() != texts:
             self.texts.blockSignals(True)
             self.texts.clear()
@@ -141,7 +142,7 @@ class Centre(QWidget):
             )
             self.texts.blockSignals(False)
             self._offer_texts()
-        if run is not None and self.texts.currentIndex() != run.shown:
+        if run is not None and texts and self.texts.currentIndex() != run.shown:
             self.texts.setCurrentIndex(run.shown)
 
     def _offer_texts(self) -> None:
@@ -163,7 +164,7 @@ class Centre(QWidget):
         self.progress.setFixedHeight(2)
 
     def _make_corner(self) -> None:
-        self.texts = QComboBox()
+        self.texts = LateCombo()
         self.texts.setObjectName("sequenceCombo")
         self.texts.setAccessibleName(tr("Text that is shown"))
         self.texts.hide()

@@ -26,8 +26,9 @@ def _hint() -> PickerItem:
 class _TickDelegate(TwoLineDelegate):
     """An item with a box at its right end: empty, or with the mark the drafter has in the speculation view."""
 
-    def __init__(self, parent: DraftPicker) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
+        assert isinstance(parent, DraftPicker)
         self._picker = parent
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
@@ -64,11 +65,11 @@ class DraftPicker(PickerCombo):
     adds it to the others or takes it away."""
 
     chosenChanged = Signal()
+    delegate_class = _TickDelegate
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(name, label, width, parent)
         self._more: list[str] = []
-        self._use_delegate(_TickDelegate(self))
         self.setToolTip(tr("The small model that runs ahead. Tick several to merge their guesses."))
         self.activated.connect(self._on_one)
 
@@ -123,7 +124,8 @@ class DraftPicker(PickerCombo):
         elif name not in chosen and len(chosen) < MOST:
             chosen.append(name)
         self.choose_all(chosen)
-        self.view().viewport().update()
+        if self.is_open:
+            self.view().viewport().update()
 
     def showPopup(self) -> None:
         """Open the list, and hear what is done in it."""

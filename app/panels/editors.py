@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QWheelEvent
@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.panels.grammar_editor import GrammarEditor
 from app.state import values
 from app.state.values import LARGEST_INT
 from core.strategies import Parameter
@@ -54,6 +53,8 @@ def lowest(parameter: Parameter) -> float:
 
 
 if TYPE_CHECKING:
+    from app.panels.grammar_editor import GrammarEditor
+
     _Box = QAbstractSpinBox
 else:  # Qt's classes cannot be mixed: the box is the second base of those below
     _Box = object
@@ -291,7 +292,7 @@ def _reader(parameter: Parameter) -> Callable[[str], Any]:
     return values.parse_lines if parameter.kind == "lines" else values.parse_tokens
 
 
-Editor = IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor | GrammarEditor
+Editor: TypeAlias = "IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor | GrammarEditor"
 _CLASSES: dict[str, type[Any]] = {
     "int": IntEditor,
     "float": FloatEditor,
@@ -301,13 +302,20 @@ _CLASSES: dict[str, type[Any]] = {
     "lines": ListEditor,
     "tokens": ListEditor,
     "names": ListEditor,
-    "grammar": GrammarEditor,
 }
+
+
+def _class_of(kind: str) -> type[Any]:
+    if kind == "grammar":
+        from app.panels.grammar_editor import GrammarEditor  # few ever see it
+
+        return GrammarEditor
+    return _CLASSES[kind]
 
 
 def make_editor(parameter: Parameter, parent: QWidget | None = None) -> Editor:
     """The editor for a parameter's kind, showing its default."""
-    editor: Editor = _CLASSES[parameter.kind](parameter, parent)
+    editor: Editor = _class_of(parameter.kind)(parameter, parent)
     editor.setAccessibleName(tr(parameter.title))
     editor.setAccessibleDescription(tr(parameter.help))
     with QSignalBlocker(editor):

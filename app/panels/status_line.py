@@ -72,7 +72,7 @@ class StatusLine(QFrame):
         self.settings.setText(tr("Settings changed") if changes else tr("Settings used"))
         self.settings.setToolTip(hint)
         self.settings.setAccessibleDescription(hint)
-        if self.settings.property("changed") != bool(changes):
+        if bool(self.settings.property("changed")) != bool(changes):
             self.settings.setProperty("changed", bool(changes))
             self.settings.style().unpolish(self.settings)
             self.settings.style().polish(self.settings)

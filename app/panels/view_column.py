@@ -32,7 +32,7 @@ class ViewColumn(QWidget):
         self._suffix = suffix
         self._theme: Theme | None = None
         self._made: dict[int, View] = {}
-        self._is_presenting = False
+        self._is_presenting = self._has_room = False
         self.header = ViewHeader(tr(spec.title) for spec in self._specs)
         self.tabs = self.header.tabs
         LateTip(self.tabs, lambda place: f"view.{self.name_at(place)}", told)
@@ -127,6 +127,7 @@ class ViewColumn(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._has_room = True
         self.fit_header()
 
     def _view(self, index: int) -> View:
@@ -157,5 +158,6 @@ class ViewColumn(QWidget):
 
     @Slot()
     def fit_header(self) -> None:
-        """Tabs and tools share the column's width anew."""
-        self.header.fit(self.width())
+        """Tabs and tools share the column's width anew, once it is known, and how large they are."""
+        if self._has_room and self._theme is not None:
+            self.header.fit(self.width())

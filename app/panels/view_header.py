@@ -57,7 +57,7 @@ class ViewHeader(QFrame):
         """Take other sizes; `fit` has to follow."""
         self._row_height = theme.px(20) + theme.space(20)
         self._strut.setFixedSize(0, self._row_height)
-        self.tabs.measure()
+        self.tabs.measure(theme)
 
     def add_tool(self, tool: QWidget) -> None:
         """Stand beside the shown view's own tools."""

@@ -9,7 +9,11 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
 from app.panels.shortcuts import MOST_VIEW_KEYS
+from app.theme.theme import Theme
 from resources.language import tr
+
+MARGIN, TIGHT_MARGIN = 9, 5
+"""Pixels at either side of a tab at 100 %, as in the theme's sheet and where there is little room."""
 
 
 class ViewTabs(QTabBar):
@@ -31,17 +35,21 @@ class ViewTabs(QTabBar):
         self.more.setText("+9 ⌄")
         self.more.hide()
         self._widths: dict[bool, list[int]] = {}
+        self._is_tight, self._tight_rules = False, ""
         self._absent: set[int] = set()
 
     def minimumSizeHint(self) -> QSize:
         """One tab, for the others can go into the menu."""
         return QSize(max(self._widths.get(True, [0])), super().minimumSizeHint().height())
 
-    def measure(self) -> None:
+    def measure(self, theme: Theme) -> None:
         """Find the tabs' widths anew, after the font has changed."""
-        for tight in (True, False):
-            self._set_tight(tight)
-            self._widths[tight] = [self.tabSizeHint(index).width() for index in range(self.count())]
+        self._set_tight(False)
+        self.ensurePolished()
+        saved = 2 * (theme.space(MARGIN) - theme.px(TIGHT_MARGIN))
+        self._widths[False] = [self.tabSizeHint(index).width() for index in range(self.count())]
+        self._widths[True] = [width - saved for width in self._widths[False]]
+        self._tight_rules = f"QTabBar::tab {{ margin: 0 {theme.px(TIGHT_MARGIN)}px; }}"
 
     def set_absent(self, index: int, absent: bool) -> bool:
         """Whether a tab is not there at all, not even in the menu; False when it was so already. The one in front
@@ -59,8 +67,6 @@ class ViewTabs(QTabBar):
 
     def needed(self, tight: bool) -> int:
         """Width of all tabs, close together or not."""
-        if not self._widths:
-            self.measure()
         return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_absent(index))
 
     def fit(self, room: int, tight: bool) -> None:
@@ -95,10 +101,9 @@ class ViewTabs(QTabBar):
         return shown
 
     def _set_tight(self, tight: bool) -> None:
-        if self.property("tight") != tight:
-            self.setProperty("tight", tight)
-            self.style().unpolish(self)
-            self.style().polish(self)
+        if self._is_tight != tight:
+            self._is_tight = tight
+            self.setStyleSheet(self._tight_rules if tight else "")
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.session.engine import CoreEngine, Engine
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
 from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
+    from app.session.engine import Engine
     from app.session.looks import Part
     from app.state.inside import LookRequest
     from core import WhatIf
@@ -21,7 +21,7 @@ class Engines:
     """Asks the engine that has the model of a request; the other keeps what it holds."""
 
     def __init__(self) -> None:
-        self._here: Engine = CoreEngine()
+        self._in_memory: Engine | None = None
         self._elsewhere: Engine | None = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
@@ -55,6 +55,15 @@ class Engines:
     def look(self, request: LookRequest) -> Iterator[Part]:
         """As the engine that has the model does."""
         return self._of(request.load).look(request)
+
+    @property
+    def _here(self) -> Engine:
+        """The one with models in memory; not before a window has something to ask."""
+        if self._in_memory is None:
+            from app.session.engine import CoreEngine
+
+            self._in_memory = CoreEngine()
+        return self._in_memory
 
     def _of(self, request: LoadRequest) -> Engine:
         from core import remote

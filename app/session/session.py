@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.session.delivery import Delivery, Underway
-from app.session.engine import Engine
 from app.session.engines import Engines
 from app.session.garbage import Collector
 from app.session.held_model import HeldModel
@@ -24,6 +23,7 @@ from app.state.run import Run
 from app.state.steps import StepsRequest
 
 if TYPE_CHECKING:
+    from app.session.engine import Engine
     from app.state.inside import LookRequest
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-
 from core import glossary
 from resources.language import tr
 
@@ -15,6 +13,8 @@ def found(name: str) -> glossary.Term | None:
 
 def told(names: str) -> str:
     """“**temperature**: Below 1 …” for each of the names, as rich text, a line each; nothing where there is none."""
+    import html  # the names of all its characters: not before a tip is asked for
+
     terms = [term for name in names.split() if (term := found(name)) is not None]
     return "<br>".join(
         tr("<b>{term}</b>: {sentence}").format(term=html.escape(term.title), sentence=html.escape(term.sentence))

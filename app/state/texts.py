@@ -29,7 +29,7 @@ class Sequence:
     def text_until(self, count: int) -> str:
         """What its first `count` tokens wrote, behind what it begins with; the tail of an incomplete character comes
         with the last one."""
-        text = self.before + "".join(token.text for token in self.tokens[:count])
+        text = self.before + "".join([token.text for token in self.tokens[:count]])
         if self.finished is not None and count >= len(self.tokens):
             text += self.finished.tail
         return text

@@ -48,7 +48,6 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #scoreButton::menu-button {{ border: 0; width: {px(20)}px; }}
 #moreButton, #openPreset {{ color: {theme.muted}; }}
 #toursButton {{ padding: 0 {px(10)}px; }}
-QTabBar[tight="true"]::tab {{ margin: 0 {px(5)}px; }}
 #colourButton, #whitespaceButton {{ padding: {px(4)}px 1px; }}
 #moreViews {{ padding: 2px {px(6)}px; }}
 #toolStack {{ background: transparent; }}

@@ -36,9 +36,10 @@ class StageCurves:
         """Read what was written next."""
         for token in tokens:
             found = token.details
-            self._any = self._any or bool(found)
             self._details.append(found)
-            self._signs += [detail.sign for detail in found if detail.sign is not None][:1]
+            if found:
+                self._any = True
+                self._signs += [detail.sign for detail in found if detail.sign is not None][:1]
 
     def curves(self, count: int) -> list[Curve]:
         """Those of the first `count` tokens; none where no stage tells of one."""

@@ -22,7 +22,8 @@ _NARROW = 20
 
 
 class Banner(QFrame):
-    """Hidden until `show_message`. `actionChosen` tells which of its buttons was pressed; dismissing says `dismiss`."""
+    """Hidden until `show_message`, which makes what is in it: most never have anything to say. `actionChosen` tells
+    which of its buttons was pressed; dismissing says `dismiss`."""
 
     actionChosen = Signal(str)
 
@@ -33,13 +34,14 @@ class Banner(QFrame):
         self._icon_name, self._role = icon, role
         self._theme: Theme | None = None
         self._buttons: list[QPushButton] = []
-        self._build()
+        self._is_built = False
         self.hide()
 
     def show_message(
         self, title: str, cause: str = "", remedy: str = "", details: str = "", actions: Sequence[tuple[str, str]] = ()
     ) -> None:
         """Show a message in place of the last one; `actions` are (name, label)."""
+        self._build()
         self.title.setText(title)
         for label, text in ((self.cause, cause), (self.remedy, remedy)):
             label.setText(text)
@@ -52,6 +54,11 @@ class Banner(QFrame):
         self.setAccessibleDescription(sentences(cause, remedy))
         self.show()
         announce(self, ". ".join(filter(None, (title, sentences(cause, remedy)))), urgent=self._role == "banner")
+
+    @property
+    def told(self) -> str:
+        """Title of the last message; empty before there was one."""
+        return self.accessibleName()
 
     @Slot()
     def dismiss(self) -> None:
@@ -67,6 +74,10 @@ class Banner(QFrame):
     def set_theme(self, theme: Theme) -> None:
         """Colours, icon and the height of the details."""
         self._theme = theme
+        if self._is_built:
+            self._dress(theme)
+
+    def _dress(self, theme: Theme) -> None:
         color = theme.danger if self._role == "banner" else theme.muted
         self._mark.setPixmap(icons.pixmap(self._icon_name, color, theme.px(18)))
         self.close_button.set_theme(theme)
@@ -74,6 +85,9 @@ class Banner(QFrame):
         self.details.setMaximumHeight(theme.px(132))
 
     def _build(self) -> None:
+        if self._is_built:
+            return
+        self._is_built = True
         self._mark = QLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
         self.title.setProperty("role", "bannerTitle")
@@ -90,6 +104,8 @@ class Banner(QFrame):
         self.close_button = IconButton("close", tr("Dismiss this message"), self)
         self.close_button.clicked.connect(self.dismiss)
         self._lay_out()
+        if self._theme is not None:
+            self._dress(self._theme)
 
     def _lay_out(self) -> None:
         words = QVBoxLayout()
@@ -114,6 +130,8 @@ class Banner(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """What stands below the words begins with them, or with the icon where it is narrow."""
         super().resizeEvent(event)
+        if not self._is_built:
+            return
         narrow = self.width() < _NARROW * self._mark.width()
         self._below.setContentsMargins(0 if narrow else self._mark.width() + _GAP, 0, 0, 0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QStyle, QStyleOption, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QWidget
 
 
 class ElidedLabel(QLabel):
@@ -18,12 +18,6 @@ class ElidedLabel(QLabel):
         return QSize(self.fontMetrics().horizontalAdvance("…") + 2, super().minimumSizeHint().height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        option = QStyleOption()
-        option.initFrom(self)
-        painter = QPainter(self)
-        self.style().drawPrimitive(QStyle.PrimitiveElement.PE_Widget, option, painter, self)
+        QFrame.paintEvent(self, event)
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width())
-        self.style().drawItemText(
-            painter, self.contentsRect(), int(self.alignment()), option.palette, self.isEnabled(), shown,
-            self.foregroundRole(),
-        )  # fmt: skip
+        QPainter(self).drawText(self.contentsRect(), self.alignment(), shown)

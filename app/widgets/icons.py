@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
+from PySide6.QtCore import QByteArray, QEvent, QRectF, QSize, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QToolButton, QWidget
@@ -50,6 +50,8 @@ class IconButton(QToolButton):
         super().__init__(parent)
         self._names = (name, checked_name or name)
         self._theme: Theme | None = None
+        self._fades = False
+        """Whether it has ever been disabled: most never are."""
         self.setAccessibleName(label)
         self.setToolTip(label)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -68,5 +70,12 @@ class IconButton(QToolButton):
         self.setIconSize(QSize(px, px))
         name = self._names[self.isChecked()]
         drawn = icon(name, color, px)
-        drawn.addPixmap(pixmap(name, self._theme.faint, px), QIcon.Mode.Disabled)  # Qt's own is bright on a dark ground
+        if self._fades or not self.isEnabled():
+            self._fades = True
+            drawn.addPixmap(pixmap(name, self._theme.faint, px), QIcon.Mode.Disabled)  # Qt's is bright on dark ground
         self.setIcon(drawn)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.EnabledChange and not self._fades:
+            self._draw()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint
@@ -28,6 +27,8 @@ class LateTip(QObject):
 
     def text(self, place: QPoint | None = None) -> str:
         """All that hovering shows there, as rich text."""
+        import html  # not before one hovers
+
         own = self._widget.toolTip()
         rich = own if own.startswith("<") else html.escape(own, quote=False).replace("\n", "<br>")
         about = self._about(place)

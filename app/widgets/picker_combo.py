@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
-    QBrush,
+    QAccessibleInterface,
+    QColor,
     QEnterEvent,
     QFontMetrics,
     QPainter,
     QPaintEvent,
     QPen,
+    QStandardItem,
     QStandardItemModel,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyle, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.drawn_rows import DrawnRows, Index
+from app.widgets.late_combo import LateCombo
 from app.widgets.screen import room_around
 from app.widgets.spoken import Spoken
-from app.widgets.spoken.combo import ComboInterface
 from resources.language import tr
 
 LEAST_LIST, MOST_LIST = 300, 640
@@ -66,6 +68,8 @@ class TwoLineDelegate(DrawnRows):
         if self.theme is None:
             super().paint(painter, option, index)
             return
+        from PySide6.QtWidgets import QStyle  # its many names take 5 ms to make: not before a list is open
+
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if option.state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
@@ -98,8 +102,22 @@ def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle
         painter.drawText(bottom, side, metrics.elidedText(subtitle, Qt.TextElideMode.ElideRight, bottom.width()))
 
 
-class PickerCombo(QComboBox, Spoken):
+def _row(item: PickerItem) -> QStandardItem:
+    row = QStandardItem(item.title)
+    told = item.reason or item.subtitle
+    row.setData(item.data, Qt.ItemDataRole.UserRole)
+    row.setData(told, SUBTITLE)
+    row.setToolTip(item.reason or item.help or item.subtitle)
+    row.setAccessibleText(", ".join(part for part in (item.title, told) if part))
+    row.setEnabled(not item.reason)
+    return row
+
+
+class PickerCombo(LateCombo, Spoken):
     """Title and subtitle in the box and in its list; the wheel changes nothing."""
+
+    delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
+    """What draws the list."""
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,17 +129,20 @@ class PickerCombo(QComboBox, Spoken):
         self._hovered = False
         self.items: tuple[PickerItem, ...] = ()
         """What the list says now."""
-        self._use_delegate(TwoLineDelegate(self))
+        self._delegate: TwoLineDelegate | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMaxVisibleItems(12)
 
-    def accessible_interface(self) -> ComboInterface:
+    def accessible_interface(self) -> QAccessibleInterface:
         """A box with its name and its choice apart."""
+        from app.widgets.spoken.combo import ComboInterface  # many never have a screen reader
+
         return ComboInterface(self)
 
-    def _use_delegate(self, delegate: TwoLineDelegate) -> None:
-        self._delegate = delegate
-        self.setItemDelegate(delegate)
+    def make_ready(self) -> None:
+        self._delegate = self.delegate_class(self)
+        self.setItemDelegate(self._delegate)
+        self._dress_list()
 
     def set_items(self, items: Iterable[PickerItem]) -> None:
         """Replace the list, keeping the choice where it is still there; says nothing of a choice that stays."""
@@ -152,25 +173,23 @@ class PickerCombo(QComboBox, Spoken):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of the box and its list."""
-        self._theme = self._delegate.theme = theme
-        self._widen_list()
-        self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
+        self._theme = theme
+        self._dress_list()
         self.updateGeometry()
         self.update()
 
-    def showPopup(self) -> None:
-        """The list is as wide as what it says, within reason."""
-        self._widen_list()
-        super().showPopup()
-
-    def _widen_list(self) -> None:
-        if self._theme is None:
+    def _dress_list(self) -> None:
+        """Let the list, if there is one, look as the theme wants it, and be as wide as what it says."""
+        theme = self._theme
+        if self._delegate is None or theme is None:
             return
-        metrics = QFontMetrics(self._theme.font(11))
+        self._delegate.theme = theme
+        metrics = QFontMetrics(theme.font(11))
         words = [str(self.itemData(row, SUBTITLE) or "") for row in range(self.count())]
-        widest = max(map(metrics.horizontalAdvance, words), default=0) + 2 * self._theme.px(10) + self._theme.px(24)
+        widest = max(map(metrics.horizontalAdvance, words), default=0) + 2 * theme.px(10) + theme.px(24)
         screen = room_around(self).width()
-        self.view().setMinimumWidth(min(max(widest, self._theme.px(LEAST_LIST)), self._theme.px(MOST_LIST), screen))
+        self.view().setMinimumWidth(min(max(widest, theme.px(LEAST_LIST)), theme.px(MOST_LIST), screen))
+        self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
 
     def sizeHint(self) -> QSize:
         return self._scaled(self._width)
@@ -201,7 +220,9 @@ class PickerCombo(QComboBox, Spoken):
     def _paint_box(self, painter: QPainter, theme: Theme) -> None:
         border = theme.accent if self.hasFocus() else theme.faint if self._hovered else theme.line
         width = 2 if self.hasFocus() else 1  # the colour alone would be lost on a border that the pointer has darkened
-        painter.setPen(QPen(QBrush(border), width))
+        pen = QPen(QColor(border))  # not of a brush: a gradient's names would be made for it
+        pen.setWidth(width)
+        painter.setPen(pen)
         painter.setBrush(theme.color("hover" if self._hovered else "field"))
         inset = width / 2
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(inset, inset, -inset, -inset), 8, 8)
@@ -221,15 +242,9 @@ class PickerCombo(QComboBox, Spoken):
         return self.currentText() or tr("none")
 
     def _add(self, item: PickerItem) -> None:
-        self.addItem(item.title, item.data)
-        row = self.count() - 1
-        self.setItemData(row, item.reason or item.subtitle, SUBTITLE)
-        self.setItemData(row, item.reason or item.help or item.subtitle, Qt.ItemDataRole.ToolTipRole)
-        description = ", ".join(part for part in (item.title, item.reason or item.subtitle) if part)
-        self.setItemData(row, description, Qt.ItemDataRole.AccessibleTextRole)
         model = self.model()
         assert isinstance(model, QStandardItemModel)
-        model.item(row).setEnabled(not item.reason)
+        model.appendRow(_row(item))  # whole: of each change to a row that is there, everybody is told
 
     def _scaled(self, width: int) -> QSize:
         return QSize(self._theme.px(width), self._theme.px(38)) if self._theme else QSize(width, 38)

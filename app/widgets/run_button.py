@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
-from PySide6.QtWidgets import QPushButton, QStyle, QStyleOptionButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
@@ -82,12 +82,9 @@ class RunButton(QPushButton):
         return self._theme.px(12) + self._theme.px(7) + words + keys + 2 * self._theme.space(14)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        option = QStyleOptionButton()
-        self.initStyleOption(option)
-        painter = QPainter(self)
-        self.style().drawControl(QStyle.ControlElement.CE_PushButtonBevel, option, painter, self)
+        super().paintEvent(event)  # a button without words
         if self._theme is not None:
-            self._paint_face(painter, self._theme)
+            self._paint_face(QPainter(self), self._theme)
 
     def _paint_face(self, painter: QPainter, theme: Theme) -> None:
         name, word, key = self._parts(self._face)

@@ -66,7 +66,7 @@ class RunFeed(QObject):
         for event in events:
             if isinstance(event, core.events.Notice) and event.kind == "memory_fallback":
                 self._messages.show_notice(event.message, tr("Memory ran out; the run goes on"))
-        if len(run.sequences) != self._centre.texts.count():
+        if len(run.sequences) != max(1, self._centre.texts.count()):
             self._centre.show_texts(run)
         self._status.first_events()
 

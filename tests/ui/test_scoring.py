@@ -114,4 +114,4 @@ def test_nothing_to_score_says_so(qtbot: QtBot, config_dir: Path) -> None:
     window.parts.scoring.score_prompt()
     assert "The prompt is empty" in window.parts.centre.error_banner.accessibleDescription()
     run(qtbot, window)
-    assert not find(window, ScoreStrip, "scoreStrip").isVisible()
+    assert window.findChild(ScoreStrip) is None

@@ -135,7 +135,7 @@ class ModelPage(QScrollArea):
         self.verdict.setVisible(bool(self.verdict.text()) and error is None)
         if error is None:
             self.banner.hide()
-        elif is_other or self.banner.isHidden() or self.banner.title.text() != error.title:
+        elif is_other or self.banner.isHidden() or self.banner.told != error.title:
             self.banner.show_message(error.title, error.cause, error.remedy)
 
     def _offer(self, model: catalog.HubModel | None, standing: Standing, is_other: bool) -> None:

@@ -41,22 +41,28 @@ class TokenText:
         self.asked_pieces = len(self.starts)
         self._separate = bool(prompt) and bool(words.control_name(prompt[-1].text))
         for token in beginning:
-            self._part_from_prompt()
+            self.text += self._parting()
             special = not token.text and bool(words.control_name(token.piece))
             self._add(token.piece if special else token.text, special)
         self.prompt_pieces = len(self.starts)
 
     def append(self, tokens: Iterable[TokenChosen]) -> None:
         """Add what was chosen next."""
+        drawn, end = [self.text], len(self.text)
         for token in tokens:
-            self._part_from_prompt()
-            self._add(token.piece if token.special else token.text, token.special)
+            if self._separate:
+                drawn.append(self._parting())
+                end += 1
             self.tokens.append(token)
+            drawn.append(self._take(token.piece if token.special else token.text, token.special, end))
+            end += len(drawn[-1])
+        self.text = "".join(drawn)
 
-    def _part_from_prompt(self) -> None:
+    def _parting(self) -> str:
         """What follows a control token is a text of its own: a summary, an answer."""
-        self.text += "\n" if self._separate else ""
+        parting = "\n" if self._separate else ""
         self._separate = False
+        return parting
 
     def finish(self, tail: str) -> None:
         """Add the characters that were held back until the end; they belong to no token."""
@@ -64,11 +70,15 @@ class TokenText:
         self.text += words.visible(tail)
 
     def _add(self, text: str, special: bool) -> None:
+        self.text += self._take(text, special, len(self.text))
+
+    def _take(self, text: str, special: bool, start: int) -> str:
+        """Another piece, which begins there; gives back what is drawn of it."""
         if special:
             self.specials.add(len(self.starts))
-        self.starts.append(len(self.text))
+        self.starts.append(start)
         self.originals.append("" if special else text)
-        self.text += pill(text) if special else words.visible(text)
+        return pill(text) if special else words.visible(text)
 
     @property
     def owned(self) -> int:

@@ -16,7 +16,6 @@ from app.views.text.paint import Look, paint_rows
 from app.views.tokens.headings import paint_empty, paint_heading
 from app.views.tokens.marks import take_marks
 from app.views.tokens.page import Page
-from app.views.tokens.reading import TokenParts, passage
 from app.views.tokens.selection import TextChoice
 from app.widgets.hover_area import HoverArea
 from app.widgets.spoken import Part, Passage, Role, Spoken
@@ -141,6 +140,8 @@ class TokenArea(HoverArea, Spoken):
 
     def spoken_parts(self) -> Sequence[Part]:
         """The drawn tokens."""
+        from app.views.tokens.reading import TokenParts
+
         return TokenParts(self)
 
     def spoken_focus(self) -> int | None:
@@ -149,6 +150,8 @@ class TokenArea(HoverArea, Spoken):
 
     def spoken_text(self) -> Passage:
         """What is drawn, as a text."""
+        from app.views.tokens.reading import passage
+
         return passage(self)
 
     # Painting

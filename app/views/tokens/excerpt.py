@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.views.base import Excerpt
-from app.views.text.markup import coloured
 from app.views.tokens.area import TokenArea
 
 
@@ -12,6 +11,8 @@ def excerpt_of(area: TokenArea) -> Excerpt | None:
     run = area.run
     if run is None or not run.tokens:
         return None
+    from app.views.text.markup import coloured  # not before something is taken along
+
     ended = run.sequence.finished if run.cursor >= len(run.tokens) else None
     tail = ended.tail if ended else ""
     return Excerpt(run.text, coloured(run.before, run.tokens[: run.cursor], tail, area.look))

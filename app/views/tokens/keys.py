@@ -11,9 +11,6 @@ from app.views.base import ViewSignals
 from app.views.text.column import Column
 from app.views.text.walk import BACKWARDS, KEYS, extend, step
 from app.views.tokens.area import TokenArea
-from app.views.tokens.branches import add_branches
-from app.views.tokens.excerpt import excerpt_of
-from app.widgets.clipboard import put_words
 from resources.language import tr
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -93,6 +90,9 @@ class Keys(QObject):
     @Slot()
     def copy_coloured(self) -> None:
         """Copy the prompt and what was written, with their colours."""
+        from app.views.tokens.excerpt import excerpt_of
+        from app.widgets.clipboard import put_words
+
         excerpt = excerpt_of(self._area)
         if excerpt is not None:
             put_words(excerpt.plain, excerpt.html)
@@ -112,6 +112,8 @@ class Keys(QObject):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         run = self._area.run
         if run is not None and token is not None and not why_not_branch(run):
+            from app.views.tokens.branches import add_branches
+
             add_branches(menu, run, token, self._signals, grammar)
         has_text = self._area.page.has_text
         is_written = run is not None and bool(run.text)

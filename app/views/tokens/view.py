@@ -17,7 +17,6 @@ from app.views.shared.tables import of_tokens
 from app.views.tokens.announcing import announce
 from app.views.tokens.area import TokenArea
 from app.views.tokens.around import AroundText
-from app.views.tokens.excerpt import excerpt_of
 from app.views.tokens.keys import Keys, below_picked
 from app.views.tokens.look_choice import LookChoice
 from app.views.tokens.pointer import Pointer
@@ -69,6 +68,8 @@ class TokenView(View):
 
     def excerpt(self) -> Excerpt | None:
         """What was written up to the cursor."""
+        from app.views.tokens.excerpt import excerpt_of  # not before something is taken along
+
         return excerpt_of(self.area)
 
     def set_theme(self, theme: Theme) -> None:
@@ -87,7 +88,7 @@ class TokenView(View):
 
     def medium_known(self, medium: Medium) -> None:
         """Draw what the run has read."""
-        self.around.media.tell(medium)
+        self.around.tell(medium)
 
     def set_colouring(self, name: str) -> None:
         """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""
@@ -96,7 +97,7 @@ class TokenView(View):
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        self.around.score.show_run(run)
+        self.around.show_scores(run)
         self.look_choice.begin(run)
         self.area.arrange()
 
@@ -104,7 +105,7 @@ class TokenView(View):
         """Add what was written; scroll along only where the reader is at the end already."""
         self.area.grow(run)
         if run.is_scored:
-            self.around.score.show_run(run)
+            self.around.show_scores(run)
             self.set_colouring(self.area.look.colouring)
             self.around.arrange()
 
@@ -120,8 +121,7 @@ class TokenView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """What stands above the text leaves it most of the room."""
         super().resizeEvent(event)
-        self.around.score.fit_into(self.height())
-        self.around.media.fit_into(self.height())
+        self.around.fit_into(self.height())
 
     def token_rect(self, token: int) -> QRect:
         """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""

@@ -8,20 +8,21 @@ from __future__ import annotations
 from typing import Any, cast
 
 from PySide6.QtGui import QAccessible, QAccessibleActionInterface, QAccessibleInterface
-from PySide6.QtWidgets import QAccessibleWidget, QComboBox
+from PySide6.QtWidgets import QAccessibleWidget
 
+from app.widgets.late_combo import LateCombo
 from app.widgets.spoken.part import Role
 
 
 class ComboInterface(QAccessibleWidget):
     """Its name is what is chosen, its value the choice, its child the list; pressing it opens that."""
 
-    def __init__(self, combo: QComboBox) -> None:
+    def __init__(self, combo: LateCombo) -> None:
         super().__init__(combo, Role.ComboBox)
 
     @property
-    def _combo(self) -> QComboBox:
-        return cast(QComboBox, self.widget())
+    def _combo(self) -> LateCombo:
+        return cast(LateCombo, self.widget())
 
     def text(self, kind: QAccessible.Text) -> str:
         return self._combo.currentText() if kind == QAccessible.Text.Value else super().text(kind)
@@ -38,7 +39,7 @@ class ComboInterface(QAccessibleWidget):
     def state(self) -> QAccessible.State:
         state: Any = super().state()
         state.expandable = state.hasPopup = True
-        state.expanded = self._combo.view().isVisible()
+        state.expanded = self._combo.is_open
         state.collapsed = not state.expanded
         return state
 
@@ -48,4 +49,4 @@ class ComboInterface(QAccessibleWidget):
 
     def doAction(self, name: str) -> None:
         if name in self.actionNames():
-            self._combo.hidePopup() if self._combo.view().isVisible() else self._combo.showPopup()
+            self._combo.hidePopup() if self._combo.is_open else self._combo.showPopup()

@@ -11,7 +11,8 @@ from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, QAccessibleObject
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.spoken import Spoken, release
+from app.widgets.spoken import Spoken
+from app.widgets.spoken.items import release
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.stage import Stage
 from resources.language import mark, tr

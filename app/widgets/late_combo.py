@@ -1,0 +1,38 @@
+"""A combo box whose list is made when it is opened, not with the box."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QWidget
+
+
+class LateCombo(QComboBox):
+    """Qt makes the list with the first style that the box gets: eleven widgets to lay out, of which nothing is seen."""
+
+    _has_list = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the list is on the screen."""
+        return self._has_list and self.view().isVisible()
+
+    def make_ready(self) -> None:
+        """What is to be set of the list before it is seen the first time."""
+
+    def view(self) -> QAbstractItemView:
+        """The list, made now if it was not there."""
+        if not self._has_list:
+            self._has_list = True
+            self.make_ready()
+        return super().view()
+
+    def showPopup(self) -> None:
+        self.view()
+        super().showPopup()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Of another style the list hears when it is there."""
+        if self._has_list or event.type() != QEvent.Type.StyleChange:
+            super().changeEvent(event)
+        else:
+            QWidget.changeEvent(self, event)
