@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import BlipForConditionalGeneration
 
+from core.models.cache_name import cache_name
+
 if TYPE_CHECKING:
     from torch import nn
     from transformers.cache_utils import Cache
@@ -40,7 +42,7 @@ class Captioner(BlipForConditionalGeneration):
         self,
         decoder_input_ids: torch.Tensor,
         encoder_outputs: ModelOutput,
-        past_key_values: Cache | None = None,
+        cache: Cache | None = None,
         use_cache: bool = True,
         logits_to_keep: int = 0,
         **more: object,
@@ -50,7 +52,8 @@ class Captioner(BlipForConditionalGeneration):
         own = {name.removeprefix("decoder_"): value for name, value in more.items()}
         read: ModelOutput = self.text_decoder(
             input_ids=decoder_input_ids, encoder_hidden_states=encoder_outputs["last_hidden_state"],
-            past_key_values=past_key_values, use_cache=use_cache, logits_to_keep=logits_to_keep, is_decoder=True, **own,
+            use_cache=use_cache, logits_to_keep=logits_to_keep, is_decoder=True,
+            **{cache_name(self.text_decoder): cache}, **own,
         )  # fmt: skip
         read["decoder_hidden_states"] = read.get("hidden_states")
         read["decoder_attentions"] = read.get("attentions")

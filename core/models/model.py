@@ -15,6 +15,7 @@ from transformers import GenerationConfig, PreTrainedConfig
 from core.errors import ParameterError, UnknownArchitectureError
 from core.events import ModelIdentity
 from core.models import catalog, spelling
+from core.models.cache_name import cache_name
 from core.models.captioner import as_encoder_decoder
 from core.models.devices import choose_device, choose_weights
 from core.models.identity import identify
@@ -98,9 +99,9 @@ class LoadedModel:
         return bool(getattr(self.model, "_is_stateful", False))
 
     @cached_property
-    def is_mamba(self) -> bool:
-        """Keeps its state under `cache_params`."""
-        return "cache_params" in self.forward_parameters
+    def cache_name(self) -> str:
+        """What its forward and what that gives back call the cache."""
+        return cache_name(self.model)
 
     @cached_property
     def forward_parameters(self) -> frozenset[str]:
@@ -122,7 +123,7 @@ class LoadedModel:
     @cached_property
     def context(self) -> int | None:
         """Longest sequence it was built for, in tokens; None without such a limit (T5's relative positions, Mamba)."""
-        if self.is_mamba:
+        if keeps_a_state_alone(self):
             return None
         limits = (getattr(self.config, name, None) for name in _LIMITS)
         limit = next((int(limit) for limit in limits if isinstance(limit, int)), 0)
@@ -225,3 +226,9 @@ def load(
     reads = plan.takes if processor is not None else TEXT
     called = catalog.display_name(str(name), path)
     return LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
+
+
+def keeps_a_state_alone(model: LoadedModel) -> bool:
+    """Whether its memory is a state in a cache, without keys and values: Mamba's, xLSTM's."""
+    has_heads = getattr(model.config, "num_attention_heads", None) is not None
+    return model.is_recurrent and not has_heads and model.cache_name in model.forward_parameters

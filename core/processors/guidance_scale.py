@@ -9,8 +9,6 @@ from core.processors.base import Context, Processor, library, not_one
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    import torch
-
     from core.processors.base import Transform
 
 
@@ -23,12 +21,16 @@ def _make(value: float, context: Context) -> Transform:
     return processor
 
 
-def _follow(processor: Any, rows: torch.Tensor) -> None:
+def _follow(processor: Any, rows: Any) -> None:
     """Its second reading goes along; `generate` leaves it behind, mixing the beams up."""
+    from transformers import Cache
+
     context = processor.unconditional_context
     for name in ("input_ids", "attention_mask"):
         context[name] = context[name].index_select(0, rows)
-    context["past_key_values"].reorder_cache(rows)
+    for kept in context.values():  # releases differ in what they call it
+        if isinstance(kept, Cache):
+            kept.reorder_cache(rows)
 
 
 PROCESSOR = Processor(

@@ -98,9 +98,9 @@ def test_the_next_layer_is_brought_in_before_it_is_asked_for(monkeypatch: pytest
     monkeypatch.setattr(DiskFiles, "_load", lambda self: (loads.append(threading.get_ident()), load(self))[1])
     cache = core.caches.registry["offloaded"].build(model, 0, {})
     with torch.inference_mode():
-        model.model(torch.tensor([tiny.prompt()]), past_key_values=cache)
+        model.model(torch.tensor([tiny.prompt()]), **{model.cache_name: cache})
         for _ in range(3):
-            model.model(torch.tensor([[5]]), past_key_values=cache)
+            model.model(torch.tensor([[5]]), **{model.cache_name: cache})
     cache.layers[0].offload()
     assert len(loads) == 4 * 3 + 1
     assert main not in loads

@@ -61,7 +61,7 @@ def test_it_is_streaming_llm() -> None:
     cache, naive = backend.build(model, 0, OPTIONS), Streaming(model)
     with torch.inference_mode():
         for number, token in enumerate(ids):
-            logits = model.model(torch.tensor([[token]]), past_key_values=cache).logits[0, -1]
+            logits = model.model(torch.tensor([[token]]), **{model.cache_name: cache}).logits[0, -1]
             torch.testing.assert_close(logits, naive.read(token), rtol=1e-3, atol=1e-3)
             assert backend.measure(cache).tokens == min(number + 1, WINDOW - 1)
 

@@ -53,7 +53,7 @@ def reachable_storages(thing: Any, seen: set[int], found: dict[int, int]) -> Non
 
 def feed(model: core.LoadedModel, cache: Any, ids: list[int]) -> torch.Tensor:
     """Last logits after feeding ids to a decoder on `cache`."""
-    name = "cache_params" if model.is_mamba else "past_key_values"
+    name = model.cache_name
     with torch.inference_mode():
         return model.model(torch.tensor([ids]), use_cache=True, **{name: cache}).logits[0, -1]
 
@@ -211,9 +211,9 @@ def test_copies_of_both_halves() -> None:
     cache = backend.build(model, 10, {})
     with torch.inference_mode():
         ids = torch.tensor([[3]])
-        model.model(input_ids=torch.tensor([tiny.prompt()]), decoder_input_ids=ids, past_key_values=cache)
+        model.model(input_ids=torch.tensor([tiny.prompt()]), decoder_input_ids=ids, **{model.cache_name: cache})
         twin = backend.copy(cache)
-        model.model(encoder_outputs=(torch.zeros(1, 12, 32),), decoder_input_ids=ids, past_key_values=cache)
+        model.model(encoder_outputs=(torch.zeros(1, 12, 32),), decoder_input_ids=ids, **{model.cache_name: cache})
     assert backend.measure(twin).tokens == 1
     assert backend.measure(cache).tokens == 2
     assert twin.is_updated == dict.fromkeys(range(3), True)

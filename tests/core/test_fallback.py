@@ -13,6 +13,7 @@ from transformers import GenerationConfig
 import core
 from core.errors import OutOfMemoryError
 from core.events import BeamStep, CachePlan, Event, Finished, Notice, RunStarted, TokenChosen
+from core.models.cache_name import cache_name
 from tests.core import tiny
 
 
@@ -23,7 +24,7 @@ class Exhausted:
         self.tokens, self.spared, self.error, self.failures = tokens, spared, error, 0
 
     def __call__(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
-        cache = kwargs.get("past_key_values")
+        cache = kwargs.get(cache_name(module))
         if type(cache).__name__ not in self.spared and int(cache.get_seq_length()) >= self.tokens:
             self.failures += 1
             words = "a division" if self.error is ZeroDivisionError else "out of memory"

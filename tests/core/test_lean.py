@@ -54,7 +54,7 @@ def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Te
     ids = torch.randint(3, 61, (rows, 40), generator=torch.Generator().manual_seed(1))
     mine, theirs, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
     for portion in torch.split(ids, [12, 1, 1, 5, 1, 20], dim=1):
-        outputs.append((lean(portion, mine, 0), model.model(portion, past_key_values=theirs).logits))
+        outputs.append((lean(portion, mine, 0), model.model(portion, **{model.cache_name: theirs}).logits))
     return torch.cat([a for a, _ in outputs], 1), torch.cat([b for _, b in outputs], 1)
 
 
@@ -148,7 +148,7 @@ def test_families_are_known_by_their_parts(kind: str) -> None:
     assert isinstance(lean, LeanDecoder)
     ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 11], 1):
-        wanted = model.model(portion, past_key_values=theirs).logits
+        wanted = model.model(portion, **{model.cache_name: theirs}).logits
         torch.testing.assert_close(lean(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
     prompt, config = tiny.prompt(), GenerationConfig(max_new_tokens=12)
     assert core.run(model, core.Request(prompt, config)).sequences == tiny.reference(model, prompt, config)

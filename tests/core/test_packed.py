@@ -228,7 +228,7 @@ def test_vectors_that_are_rounded_the_other_way_are_no_disagreement(packed: core
 
     def passes(by: float, model: core.LoadedModel) -> bool:
         def other(ids: torch.Tensor, cache: t.Cache, keep: int = 1) -> torch.Tensor:
-            logits: torch.Tensor = model.model(ids, past_key_values=cache).logits
+            logits: torch.Tensor = model.model(ids, **{model.cache_name: cache}).logits
             return logits + by * logits.abs().max()
 
         with torch.inference_mode():

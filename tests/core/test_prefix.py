@@ -347,7 +347,7 @@ def test_old_tuples_and_back(kind: str) -> None:
     cache, ids = backend.build(model, 0, {}), torch.tensor([tiny.prompt()])
     more = {"decoder_input_ids": ids} if kind == "t5" else {}
     with torch.inference_mode():
-        model.model(ids, past_key_values=cache, **more)
+        model.model(ids, **{model.cache_name: cache}, **more)
     old = to_legacy(cache)
     assert {len(layer) for layer in old} == {4 if kind == "t5" else 2}
     again = from_legacy(old)

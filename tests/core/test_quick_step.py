@@ -123,7 +123,7 @@ def test_same_logits_and_tokens(kind: str) -> None:
     assert lean is not None
     ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 7, 4], 1):
-        wanted = model.model(portion, past_key_values=theirs).logits
+        wanted = model.model(portion, **{model.cache_name: theirs}).logits
         is_served = step.serves(portion, mine)
         assert is_served == (portion.shape[1] < 12)
         torch.testing.assert_close((step if is_served else lean)(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
@@ -404,7 +404,7 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
     torch.set_num_threads(threads)  # put back for every test
     model = wide_model(kind)
     reader, ids, cache = wide_of(model), tiny.prompt(45), DynamicCache()
-    told = model.model(torch.tensor([ids]), past_key_values=cache, output_hidden_states=True)
+    told = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True)
     states = reader.states([Rest(0, ids)])
     torch.testing.assert_close(states[:-1], torch.cat(told.hidden_states[:-1]), rtol=1e-4, atol=1e-4)
     rests = [
@@ -573,7 +573,7 @@ def test_states_for_heads() -> None:
     step_of(model)
     forward, ids, cache = Forward(model, roomy(model)), tiny.prompt(20), DynamicCache()
     forward(torch.tensor([ids[:12]]))
-    wanted = model.model(torch.tensor([ids]), past_key_values=cache, output_hidden_states=True).hidden_states[-1]
+    wanted = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True).hidden_states[-1]
     passes = Passes(forward, 12)
     passes.features = Features()
     passes.text(torch.tensor([ids[12:13]]))

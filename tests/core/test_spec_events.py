@@ -134,7 +134,7 @@ def _cache_of(kind: str, length: int) -> list[torch.Tensor]:
         from transformers import DynamicCache
 
         cache = DynamicCache()
-        model.model(torch.tensor([ids]), past_key_values=cache, use_cache=True)
+        model.model(torch.tensor([ids]), **{model.cache_name: cache}, use_cache=True)
     return [layer.keys for layer in cache.layers]
 
 

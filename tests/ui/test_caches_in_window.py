@@ -14,6 +14,7 @@ from app.session.engine import CoreEngine
 from app.views.memory.view import MemoryView
 from app.window.main_window import MainWindow
 from core import caches
+from core.models.cache_name import cache_name
 from tests.ui.windows import WAIT_MS, find
 
 LONG_MS = 6 * WAIT_MS
@@ -54,7 +55,7 @@ class NoMemory:
     def __call__(self, _module: Any, _args: Any, kwargs: dict[str, Any]) -> None:
         import torch
 
-        cache = kwargs.get("past_key_values")
+        cache = kwargs.get(cache_name(_module))
         if type(cache).__name__ == "DynamicCache" and int(cache.get_seq_length()) >= self.tokens:
             raise torch.OutOfMemoryError("as the test wants it")
 

@@ -144,5 +144,5 @@ def _layout(layers: Legacy) -> _Layout:
 def _layout_of(model: LoadedModel) -> _Layout:
     """Seen after reading one token: configurations name sizes in too many ways."""
     cache, one = DynamicCache(), torch.zeros(1, 1, dtype=torch.long, device=model.device)
-    model.model(input_ids=one, past_key_values=cache, use_cache=True)
+    model.model(input_ids=one, use_cache=True, **{model.cache_name: cache})
     return _layout(to_legacy(cache))

@@ -146,9 +146,8 @@ class _Reader:
 
     def _read(self, cache: Cache, ids: torch.Tensor) -> torch.Tensor:
         """Logits of the last place, [1, 1, V]."""
-        kept = {"cache_params" if self._model.is_mamba else "past_key_values": cache}
-        if not kept.keys() & self._model.forward_parameters:
-            kept = {}
+        name = self._model.cache_name
+        kept = {name: cache} if name in self._model.forward_parameters else {}
         return self._logits(ids, use_cache=True, **kept)[:, -1:]
 
     def _logits(self, ids: torch.Tensor, **more: object) -> torch.Tensor:

@@ -98,7 +98,7 @@ def _seen(model: LoadedModel) -> Shapes:
     """After a pass over one token."""
     ids = torch.ones(1, 1, dtype=torch.long, device=next(model.model.parameters()).device)
     cache = with_cross(model, by_config(model))
-    inputs: dict[str, object] = {"use_cache": True, "cache_params" if model.is_mamba else "past_key_values": cache}
+    inputs: dict[str, object] = {"use_cache": True, model.cache_name: cache}
     if model.is_encoder_decoder:
         model.model(decoder_input_ids=ids, encoder_outputs=source_for_trial(model.model, ids), **inputs)
     else:

@@ -50,7 +50,7 @@ class Group:
         kept, ended = self._choose(usual, extra, limit is not None)
         if limit is not None:
             self._left = self._cut_off(kept, limit)
-            self._cut_off(ended, limit)  # while sampling these are the first that were drawn, not the best
+            self._cut_off(ended, limit)  # constraints may let others end than go on
         hopes = usual if self._settings.counts_ended else kept
         self.hypotheses.offer(ended)
         if hopes:

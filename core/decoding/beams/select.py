@@ -22,7 +22,9 @@ def best(flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch
 
 
 class Draw:
-    """Draws without replacement from softmax(scores), in the order of drawing.
+    """Draws without replacement from softmax(scores), best first: which of them may end a text is for scores to say.
+
+    So does `generate` since 5.24; the releases before it leave them in the order of drawing, by which others end.
 
     Every probability is divided by an exponential variate of its own and the largest quotients win, which is
     sampling without replacement (Efraimidis and Spirakis 2006) and what torch.multinomial does, draw for draw, but
@@ -39,4 +41,6 @@ class Draw:
         probabilities = torch.softmax(flat, -1)
         race = torch.empty_like(probabilities).exponential_(generator=self._generator)
         places = (probabilities / race).topk(min(count, flat.shape[0])).indices
-        return flat[places].masked_fill(probabilities[places] == 0, -math.inf), places
+        drawn = flat[places].masked_fill(probabilities[places] == 0, -math.inf)
+        scores, order = drawn.sort(descending=True, stable=True)
+        return scores, places[order]

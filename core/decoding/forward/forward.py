@@ -22,7 +22,7 @@ from core.decoding.forward.quick_step import QuickStep, quick_step
 from core.decoding.perception.inserting import first_inputs
 from core.decoding.perception.perceived import Perceived
 from core.errors import StrategyError
-from core.models.model import LoadedModel
+from core.models.model import LoadedModel, keeps_a_state_alone
 from core.models.writer import positions_of
 from resources.language import tr
 
@@ -42,7 +42,6 @@ class _Outputs(Protocol):
 
     logits: torch.Tensor
     decoder_hidden_states: tuple[torch.Tensor, ...] | None
-    cache_params: object
 
     def get(self, name: str) -> tuple[torch.Tensor, ...] | None: ...
 
@@ -97,6 +96,7 @@ class Forward:
         """Tokens for which quick passes keep room behind the text, until the cache is made compact."""
         self._extra: dict[str, object] = {}
         self._keeps = "logits_to_keep" in model.forward_parameters
+        self._is_state_alone = keeps_a_state_alone(model)
         self._ids: torch.Tensor | None = None
         self._counts_otherwise = positions_of(model.model) is not None or counts_otherwise(model)
         self._reads_anew = cache is None and memory_of(model) == "none"
@@ -229,15 +229,14 @@ class Forward:
             kwargs["logits_to_keep"] = keep
         if self._reads_anew:
             return self._run_anew(ids, kwargs)
+        held: dict[str, object] = {self.model.cache_name: self.cache}
         if self._encoder is not None:
-            return self._network(ids.shape[1])(
-                decoder_input_ids=ids, encoder_outputs=self._encoder, past_key_values=self.cache, **kwargs
-            )
-        if self.model.is_mamba:
-            return self._run_mamba(ids, kwargs)
+            return self._network(ids.shape[1])(decoder_input_ids=ids, encoder_outputs=self._encoder, **held, **kwargs)
+        if self._is_state_alone:
+            return self._run_state(ids, kwargs | held)
         if self.cache is not None:
             kwargs.update(self._told(ids, kwargs.get("position_ids")))
-            return self._network(ids.shape[1])(input_ids=ids, past_key_values=self.cache, **kwargs)
+            return self._network(ids.shape[1])(input_ids=ids, **held, **kwargs)
         return self._run_prepared(ids, kwargs)
 
     def _told(self, ids: torch.Tensor, placed: object) -> dict[str, object]:
@@ -274,10 +273,10 @@ class Forward:
         )
         return network(**{**inputs, **kwargs})
 
-    def _run_mamba(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
+    def _run_state(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
         """The state is made by the model on the first pass."""
-        outputs = self._module(input_ids=ids, cache_params=self.cache, **kwargs)
-        self.cache = outputs.cache_params
+        outputs = self._module(input_ids=ids, **kwargs)
+        self.cache = getattr(outputs, self.model.cache_name)
         return outputs
 
     def _run_prepared(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:

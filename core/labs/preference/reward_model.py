@@ -21,6 +21,7 @@ from core.arguments import check_folder, check_text, texts_of
 from core.errors import PreferenceError
 from core.labs.arguments import check_made
 from core.labs.preference.texts import Rows, rows, text_ids
+from core.models.cache_name import cache_name
 from core.models.model import LoadedModel
 from resources.language import tr
 
@@ -73,12 +74,13 @@ class RewardModel:
         if self.source.is_recurrent or not all(completions):
             return self.rewards(rows([[*prompt, *text] for text in completions]))
         base, cache = self.classifier.base_model, DynamicCache()
-        base(input_ids=torch.tensor([list(prompt)]), past_key_values=cache, use_cache=True)
+        held = {cache_name(base): cache}
+        base(input_ids=torch.tensor([list(prompt)]), use_cache=True, **held)
         cache.batch_repeat_interleave(len(completions))
         batch = rows(completions)
         before = torch.ones(len(completions), len(prompt), dtype=torch.long)
         mask = torch.cat([before, batch.mask], dim=1)
-        out = base(input_ids=batch.ids, attention_mask=mask, past_key_values=cache, use_cache=True)
+        out = base(input_ids=batch.ids, attention_mask=mask, use_cache=True, **held)
         return self._read(out.last_hidden_state[torch.arange(len(batch.ids)), batch.last])
 
     def _read(self, states: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ from core.arguments import cancel_of, check_number, check_text
 from core.labs.preference.limits import check_longest, check_seed, check_texts
 from core.labs.preference.texts import Rows, ends_of, prompt_ids, rows
 from core.labs.preference.training import as_model, learning
+from core.models.cache_name import cache_name
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
@@ -71,8 +72,8 @@ def draw(
             return None
         places = (mask.cumsum(1) - 1).clamp(min=0)[:, -new.ids.shape[1] :]
         out = network(
-            input_ids=new.ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True,
-            logits_to_keep=1,
+            input_ids=new.ids, attention_mask=mask, position_ids=places, use_cache=True, logits_to_keep=1,
+            **{cache_name(network): cache},
         )  # fmt: skip
         token = torch.multinomial((out.logits[:, -1] / temperature).softmax(-1), 1, generator=generator)
         here = alive.long()[:, None]

@@ -17,6 +17,7 @@ from transformers.cache_utils import Cache
 
 from core.device_memory import is_out_of_memory
 from core.errors import StrategyError
+from core.models.cache_name import cache_name
 from core.models.heads.folder import why_not_eagle
 from core.models.model import LoadedModel
 from core.models.weights import find_weights
@@ -52,8 +53,8 @@ class EagleHead:
         """As of `Heads`."""
         joined = self._join(torch.cat([self._embed(ids), states], -1))
         found = self._layer(
-            joined, attention_mask=mask, position_ids=positions, past_key_values=cache,
-            position_embeddings=self._rotary(joined, position_ids=positions),
+            joined, attention_mask=mask, position_ids=positions,
+            position_embeddings=self._rotary(joined, position_ids=positions), **{cache_name(self._layer): cache},
         )  # fmt: skip
         state: torch.Tensor = found[0] if isinstance(found, tuple) else found
         return state

@@ -16,6 +16,7 @@ from transformers.modeling_layers import MtpModel
 
 from core.device_memory import is_out_of_memory
 from core.errors import StrategyError
+from core.models.cache_name import cache_name
 from core.models.heads.folder import OwnHeads, own_heads
 from core.models.model import LoadedModel
 from core.models.plan import BUILDING
@@ -45,9 +46,10 @@ class MtpHeads:
         if network.rotary_emb is not None:
             kind = {"layer_type": network.config.layer_types[head]} if network.has_per_layer_rope else {}
             angles = network.rotary_emb(embedded, position_ids=positions, **kind)
-        found: torch.Tensor = network.layers[head](
+        layer = network.layers[head]
+        found: torch.Tensor = layer(
             embedded, states, position_embeddings=angles, position_ids=positions, attention_mask=mask,
-            past_key_values=cache,
+            **{cache_name(layer): cache},
         )  # fmt: skip
         return network.shared_post_norm(found) if network.use_shared_post_norm else found
 

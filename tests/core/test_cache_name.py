@@ -1,0 +1,53 @@
+"""What a module calls its cache, whatever release of transformers it comes from."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from core.models.cache_name import cache_name
+from core.models.model import keeps_a_state_alone
+from tests.core import tiny
+
+
+class Since524(nn.Module):
+    def forward(self, input_ids: torch.Tensor, cache: object = None) -> None: ...
+
+
+class Before(nn.Module):
+    def forward(self, input_ids: torch.Tensor, past_key_values: object = None) -> None: ...
+
+
+class Both(nn.Module):
+    def forward(self, input_ids: torch.Tensor, past_key_values: object = None, cache: object = None) -> None: ...
+
+
+class State(nn.Module):
+    def forward(self, input_ids: torch.Tensor, cache_params: object = None) -> None: ...
+
+
+class Neither(nn.Module):
+    def forward(self, input_ids: torch.Tensor, **more: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(Since524, "cache"), (Before, "past_key_values"), (Both, "cache"), (State, "cache_params"), (Neither, "cache")],
+)
+def test_the_name_is_read_off_the_forward(module: type[nn.Module], name: str) -> None:
+    assert cache_name(module()) == name
+
+
+@pytest.mark.parametrize("kind", tiny.ALL)
+def test_a_model_takes_and_gives_back_its_cache_by_that_name(kind: str) -> None:
+    """Fails with a warning, which is an error here, where transformers is called by a name that it has given up."""
+    model = tiny.shared(kind)
+    source = {"decoder_input_ids" if model.is_encoder_decoder else "input_ids": torch.tensor([[3, 4]])}
+    more = {"input_ids": torch.tensor([tiny.prompt()])} if model.is_encoder_decoder else {}
+    with torch.inference_mode():
+        first = model.model(**source, **more, use_cache=True)
+        kept = getattr(first, model.cache_name)
+        second = model.model(**source, **more, use_cache=True, **{model.cache_name: kept})
+    assert getattr(second, model.cache_name) is kept
+    assert keeps_a_state_alone(model) == (kind == "mamba")
