@@ -151,14 +151,14 @@ class Session(ShownRun):
         """Hold a model ready, so that the next run need not wait for it."""
         if not self._is_over:
             self._held.ask()
-            self._thread.load.emit(LoadRequest(request) if isinstance(request, str) else request)
+            self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._tell_state()
 
     def ask(self, request: PrefixRequest | RunRequest | Supposition | StepsRequest) -> None:
         """Have the worker serve a prefix, suppose a step, reckon what a run would take, or find out who takes the
         steps, once it is free; `answered(Answer)` tells what came of it."""
         if not self._is_over:
-            self._thread.serve.emit(request)
+            self._thread.serve(request)
 
     def look(self, request: LookRequest) -> None:
         """Have the worker look inside a step, once it is free; `looked` tells what it finds, part by part."""

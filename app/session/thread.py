@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import shiboken6
 from PySide6.QtCore import QObject, Qt, QThread, Signal
 
+from app.session.heap import share_heap
 from app.session.mailbox import Job
 from app.session.worker import Worker
 
 if TYPE_CHECKING:
     from app.state.inside import LookRequest
+    from app.state.requests import LoadRequest
 
 LONGEST_WAIT_MS = 5000
 """For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a
@@ -28,16 +30,15 @@ _stuck: list[tuple[QThread, Worker]] = []
 
 
 class WorkerThread(QObject):
-    """`load(LoadRequest)`, `run(Job)`, `serve(request)` and `look(LookRequest)` cross to the worker, whose answers
-    cross back queued.
+    """What is asked of it crosses to the worker, whose answers cross back queued; it begins with the first.
 
     The worker, and with it the model, is let go at the end.
     """
 
-    load = Signal(object)
-    run = Signal(object)
-    serve = Signal(object)
-    look = Signal(object)
+    _loadWanted = Signal(object)
+    _runWanted = Signal(object)
+    _answerWanted = Signal(object)
+    _lookWanted = Signal(object)
 
     def __init__(self, worker: Worker, parent: QObject) -> None:
         super().__init__(parent)
@@ -47,25 +48,43 @@ class WorkerThread(QObject):
         """Of the run and of the look inside a step that were asked for last."""
         worker.moveToThread(self._thread)
         queued = Qt.ConnectionType.QueuedConnection
-        self.load.connect(worker.load, queued)
-        self.run.connect(worker.run, queued)
-        self.serve.connect(worker.serve, queued)
-        self.look.connect(worker.look, queued)
-        sys.setswitchinterval(min(TURN, sys.getswitchinterval()))
+        self._loadWanted.connect(worker.load, queued)
+        self._runWanted.connect(worker.run, queued)
+        self._answerWanted.connect(worker.serve, queued)
+        self._lookWanted.connect(worker.look, queued)
         self._end = weakref.finalize(self, _end, self._thread, worker, self._cancels)
-        self._thread.start()
+        self._has_begun = False
+
+    def load(self, request: LoadRequest) -> None:
+        """Have the worker hold that model."""
+        self._begin()
+        self._loadWanted.emit(request)
+
+    def serve(self, request: object) -> None:
+        """Have the worker answer one of the questions that it knows."""
+        self._begin()
+        self._answerWanted.emit(request)
 
     def start(self, job: Job) -> None:
         """Have the worker run `job`, which is to be cancelled at the end; a look that it finds under way ends."""
         if "look" in self._cancels:
             self._cancels["look"].set()
         self._cancels["run"] = job.cancel
-        self.run.emit(job)
+        self._begin()
+        self._runWanted.emit(job)
 
     def look_at(self, request: LookRequest) -> None:
         """Have the worker look inside a step once it is free; it is cancelled at the end as a job is."""
         self._cancels["look"] = request.cancel
-        self.look.emit(request)
+        self._begin()
+        self._lookWanted.emit(request)
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            sys.setswitchinterval(min(TURN, sys.getswitchinterval()))
+            share_heap()
+            self._thread.start()
 
     def end(self) -> None:
         """Cancel what runs and wait for the thread, at most `LONGEST_WAIT_MS`."""
