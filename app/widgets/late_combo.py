@@ -1,4 +1,4 @@
-"""A combo box whose list is made when it is opened, not with the box."""
+"""A combo box whose list is made ready when it is opened, not with the box."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QWidget
 
 
 class LateCombo(QComboBox):
-    """Qt makes the list with the first style that the box gets: eleven widgets to lay out, of which nothing is seen."""
+    """A list is eleven widgets of which nothing is seen at first. Qt makes them with the first style that the box gets,
+    or with its first choice; here they hear of no style, and get nothing of their own, before somebody wants them."""
 
     _has_list = False
 

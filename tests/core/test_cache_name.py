@@ -27,16 +27,20 @@ class State(nn.Module):
     def forward(self, input_ids: torch.Tensor, cache_params: object = None) -> None: ...
 
 
-class Neither(nn.Module):
-    def forward(self, input_ids: torch.Tensor, **more: object) -> None: ...
+class Wrapper(nn.Module):
+    def forward(self, *args: object, **more: object) -> None: ...
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(Since524, "cache"), (Before, "past_key_values"), (Both, "cache"), (State, "cache_params"), (Neither, "cache")],
+    [(Since524, "cache"), (Before, "past_key_values"), (Both, "cache"), (State, "cache_params")],
 )
 def test_the_name_is_read_off_the_forward(module: type[nn.Module], name: str) -> None:
     assert cache_name(module()) == name
+
+
+def test_a_wrapper_is_called_as_this_transformers_calls_it() -> None:
+    assert cache_name(Wrapper()) == tiny.shared("llama").cache_name
 
 
 @pytest.mark.parametrize("kind", tiny.ALL)
