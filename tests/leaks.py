@@ -68,13 +68,20 @@ class LeakWatch:
     def _started_left(self) -> Iterator[str]:
         for reference, origin in self._started:
             thing = reference()
-            if thing is not None and _is_alive(thing):
+            if thing is not None and _is_alive(thing) and not self._serves_another(thing):
                 yield f"- {_describe(thing)}, started at {origin}"
 
     def _windows_left(self) -> Iterator[str]:
         for window in QApplication.topLevelWidgets():
             if window not in self._windows_before and shiboken6.isValid(window) and not self._lasts(window):
                 yield f"- {_describe(window)}, a top-level widget that was never closed and deleted"
+
+    def _serves_another(self, thing: Any) -> bool:
+        """The thread of a window that was there before: it begins with the first thing that it is asked for."""
+        owner: QObject | None = thing if isinstance(thing, QThread) else None
+        while owner is not None and owner not in self._windows_before:
+            owner = owner.parent()
+        return owner is not None
 
     def _lasts(self, window: QWidget) -> bool:
         """It belongs to a window that was there before, as the list of a combo box does."""

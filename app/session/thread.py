@@ -80,7 +80,7 @@ class WorkerThread(QObject):
         self._lookWanted.emit(request)
 
     def _begin(self) -> None:
-        if not self._has_begun:
+        if not self._has_begun and self._end.alive:  # what is asked behind the end is not answered
             self._has_begun = True
             sys.setswitchinterval(min(TURN, sys.getswitchinterval()))
             share_heap()

@@ -1,0 +1,30 @@
+"""The watch that every test stands under: what a test leaves behind is told, what an older window began late is not."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QObject, QThread
+from PySide6.QtWidgets import QWidget
+from pytestqt.qtbot import QtBot
+
+from tests import leaks
+from tests.leaks import LeakWatch
+
+
+def test_a_thread_is_told_of_unless_it_serves_an_older_window(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaks, "GRACE_SECONDS", 0.0)
+    older = QWidget()
+    qtbot.addWidget(older)
+    with LeakWatch() as watch:
+        newer = QWidget()
+        qtbot.addWidget(newer)
+        threads = {name: QThread(QObject(owner)) for name, owner in (("older", older), ("newer", newer))}
+        for name, thread in threads.items():
+            thread.setObjectName(name)
+            thread.start()
+        told = [line for line in watch.leaks() if "QThread" in line]
+        for thread in threads.values():
+            thread.quit()
+            thread.wait()
+    assert len(told) == 1
+    assert told[0].startswith("- QThread newer, started at ")
