@@ -21,5 +21,7 @@ def share_heap() -> bool:
         return False
     import ctypes  # not before there is a thread
 
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and mallopt(_M_ARENA_MAX, 1) == 1
+    try:
+        return bool(ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1) == 1)
+    except AttributeError:  # another C library, which has one heap or has it otherwise
+        return False
