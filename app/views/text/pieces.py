@@ -48,14 +48,13 @@ class TokenText:
 
     def append(self, tokens: Iterable[TokenChosen]) -> None:
         """Add what was chosen next."""
-        drawn, end = [self.text], len(self.text)
-        for token in tokens:
-            if self._separate:
-                drawn.append(self._parting())
-                end += 1
-            self.tokens.append(token)
+        chosen = list(tokens)
+        drawn = [self.text + self._parting()] if chosen else [self.text]
+        end = len(drawn[0])
+        for token in chosen:
             drawn.append(self._take(token.piece if token.special else token.text, token.special, end))
             end += len(drawn[-1])
+        self.tokens += chosen
         self.text = "".join(drawn)
 
     def _parting(self) -> str:
