@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from core.native.building import Quickened, quick_standing, quicken
     from core.native.library import switch_quick_steps
     from core.processors.order import stage_order
+    from core.processors.watermarks import watermark_settings
     from core.processors.wording import stage_label, stage_phrase
     from core.remote.model import RemoteModel
     from core.request import Request
@@ -150,6 +151,7 @@ __all__ = [
     "together",
     "trace",
     "watermark_found",
+    "watermark_settings",
     "weights_cost",
     "what_if",
     "why_missing",
@@ -254,6 +256,7 @@ _HOMES = {
     "what_if": "core.supposing",
     "why_not_draft": "core.decoding.speculation.drafters.fit",
     "why_not_generate": "core.code.script",
+    "watermark_settings": "core.processors.watermarks",
     "weights_cost": "core.weights_cost",
     "wrap": "core.models.model",
 }

@@ -10,13 +10,12 @@ from functools import partial
 
 import torch
 
-from core.decoding.contrastive import Trial, with_candidates
-from core.decoding.dola import LayerContrast
+from core.decoding.again import read_through, remembers
 from core.decoding.funnel import build_funnel
 from core.decoding.kept import Entering, KeptScores, check_kept
 from core.decoding.observe import read_step
-from core.decoding.replay import Die, Thrown, method_of, read_through, remembers, tried
 from core.decoding.run import DecodingRun
+from core.decoding.thrown import Die
 from core.decoding.tracks import Note, token_event
 from core.decoding.witnesses import with_details
 from core.errors import ParameterError, StrategyError
@@ -28,7 +27,6 @@ from core.parameter import Settings, it_knows, shortened
 from core.request import Request
 from core.settings import resolve
 from core.strategies.base import Strategy
-from core.strategies.sampling import SEED_EACH
 from resources.language import tr
 
 _USUAL_TOP = 10
@@ -103,8 +101,8 @@ def _asked(
     _check_place("sequence", sequence, int(config.num_return_sequences or 1))
     before, after = (_Side(model, each) for each in (request, _changed(request, strategy, changes)))
     whole = before.remembers or after.remembers
-    entering, is_kept = _entering(before.run, ids, step, sequence, scores, whole)
-    dice = _dice(before.run, int(config.num_return_sequences or 1), sequence)
+    entering, is_kept = _entering(before, ids, step, sequence, scores, whole)
+    dice = before.again.dice(int(config.num_return_sequences or 1), sequence)
     for place in range(step):
         dies = (dice.step(), dice.again()) if dice is not None else (None, None)
         for side, die in zip((before, after) if whole else (), dies, strict=False):
@@ -121,7 +119,9 @@ class _Side:
         alone = _with(request, {"num_return_sequences": 1}, {})
         strategy, config = resolve(model, alone)
         self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
-        _check(run, strategy)
+        _check(run, tr(strategy.title))
+        self.again = strategy.again(run)
+        self.again.check()
         self._die: Die | None = None
         self._funnel = build_funnel(run.context._replace(dice=self._throw))
         self.remembers = remembers(self._funnel)
@@ -142,21 +142,16 @@ class _Side:
         run = self.run
         scores = self.go_through(entering, ids, die)
         run.check_scores(scores[-1], scores[0], len(ids))
-        trial = tried(run, scores[-1], entering.penalties) if method_of(run) == "contrastive" else None
-        return _Judged(scores, entering, trial, _picked(run, scores[-1], trial, die))
+        return _Judged(scores, entering, self.again.pick(scores[-1], entering, die))
 
     def token(self, judged: _Judged, step: int, token: int, text: str) -> TokenChosen:
         """As an event."""
-        run, scores, choice = self.run, judged.scores, judged.entering.choice
-        names = [stage.heading for stage in self._funnel.stages]
-        if judged.entering.contrasted is not None:
-            names.insert(0, LayerContrast.heading)
+        run, scores, again = self.run, judged.scores, self.again
         top_n, chosen = run.request.top_n or _USUAL_TOP, torch.tensor([token], device=run.model.device)
-        reading = read_step(scores, chosen, top_n, names, run.model.pieces)[0]
-        reading = with_details(reading, scores, 0, self._funnel.witnesses())
-        if judged.trial is not None:
-            reading = with_candidates(reading, judged.trial, scores[0][0], run.model.pieces)
-        return token_event(run.model.pieces, 0, Note(step, token, text, 0.0, None), reading, method_of(run), choice)
+        reading = read_step(scores, chosen, top_n, again.headings(self._funnel), run.model.pieces)[0]
+        reading = again.told(with_details(reading, scores, 0, self._funnel.witnesses()), scores, judged.entering)
+        note, choice = Note(step, token, text, 0.0, None), judged.entering.choice
+        return token_event(run.model.pieces, 0, note, reading, again.method, choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +159,8 @@ class _Judged:
     scores: list[torch.Tensor]
     """Before the first stage and after each, [1, V]."""
     entering: Entering
-    trial: Trial | None
     picked: int | None
     """None where nobody can tell."""
-
-
-def _picked(run: DecodingRun, scores: torch.Tensor, trial: Trial | None, die: Die | None) -> int | None:
-    if method_of(run) == "contrastive":
-        return int(trial.candidates[trial.best]) if trial is not None else None
-    if not run.config.do_sample:
-        return int(scores[0].argmax())
-    return die.draw(scores) if die is not None else None
 
 
 def _told(
@@ -195,31 +181,21 @@ def _told(
 
 
 def _entering(
-    run: DecodingRun, ids: list[int], step: int, sequence: int, scores: KeptScores | None, whole: bool
+    side: _Side, ids: list[int], step: int, sequence: int, scores: KeptScores | None, whole: bool
 ) -> tuple[list[Entering], bool]:
     """What came in at the step, behind what came in at all before it where the `whole` way is wanted; whether those
     are the run's own."""
     places = range(step + 1) if whole else (step,)
     if scores is not None:
-        kept = [scores.of(run.start_ids, ids, place, sequence) for place in places]
+        kept = [scores.of(side.run.start_ids, ids, place, sequence) for place in places]
         found = [entering for entering in kept if entering is not None]
         if len(found) == len(kept):
             return found, True
-    return list(read_through(run, ids, step, whole=whole)), False
+    return list(read_through(side.again, ids, step, whole=whole)), False
 
 
-def _dice(run: DecodingRun, rows: int, sequence: int) -> Thrown | None:
-    """The run's dice; None where it throws none, or drafts throw them too."""
-    if not run.config.do_sample or run.strategy.speculates:
-        return None
-    if run.request.options.get(SEED_EACH.name):
-        return Thrown(run, 1, 0, run.request.seed + sequence)
-    return Thrown(run, rows, sequence, run.request.seed)
-
-
-def _check(run: DecodingRun, strategy: Strategy) -> None:
-    """Raises StrategyError for what cannot be asked so."""
-    title = tr(strategy.title)
+def _check(run: DecodingRun, title: str) -> None:
+    """Raises StrategyError for what cannot be asked so, whatever the strategy."""
     if run.beams > 1:
         raise StrategyError(
             tr("{strategy} weighs continuations of several texts at a step: there is no single funnel to try.").format(
@@ -227,13 +203,8 @@ def _check(run: DecodingRun, strategy: Strategy) -> None:
             ),
             tr("Choose a strategy that writes one token at a time."),
         )
-    if run.config.dola_layers is not None and any(stage.processor.before_contrast for stage in run.funnel.stages):
-        raise StrategyError(
-            tr("A grammar acts before {strategy}'s contrast, whose layers are not kept.").format(strategy=title),
-            tr("Run it so."),
-        )
     throwing = [stage.name for stage in run.funnel.stages if stage.processor.throws]
-    if throwing and strategy.speculates:
+    if throwing and run.strategy.speculates:
         raise StrategyError(
             tr("{setting} throws a die for every drafted token, and which one fell here is not known.").format(
                 setting=throwing[0]

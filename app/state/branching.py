@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import core
 from app.state.requests import RunRequest
 from app.state.run import Run
 from core import words
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 GRAMMAR = "grammar"
 """The setting, and the stage, that holds a text to a form."""
-WATERMARKS = ("watermark_bias", "synthid_length")
-"""Settings that switch a watermark on."""
 
 
 class Instead(NamedTuple):
@@ -132,16 +131,10 @@ def scored(request: RunRequest) -> RunRequest:
     """Nothing but the text of a request, to be scored: no setting changes what the model holds of it. Those of
     watermarks stay: they are searched for."""
     return replace(
-        request, strategy="greedy", config={}, options=watermarks_of(request.options), cache="dynamic",
+        request, strategy="greedy", config={}, options=core.watermark_settings(request.options), cache="dynamic",
         cache_options={}, draft_names=(), seed=0,
         prefix_budget=0, when_full="", scored=True,
     )  # fmt: skip
-
-
-def watermarks_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of watermarks among others, where one is on."""
-    found = {name: value for name, value in options.items() if name.startswith(("watermark_", "synthid_"))}
-    return found if any(found.get(name) for name in WATERMARKS) else {}
 
 
 def _begins_with_a_mark(run: Run) -> bool:

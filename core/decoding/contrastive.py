@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
+from core.decoding.again import Again
 from core.decoding.growing import Growing, growing_ids
 from core.decoding.kept import Entering, alone
 from core.decoding.look import Made, alternative
 from core.decoding.observe import Reading, read_step
 from core.decoding.run import DecodingRun
+from core.decoding.thrown import Die
 from core.decoding.witnesses import with_details
-from core.events import Alternative, Event
+from core.events import Alternative, Event, Method
 from core.models.text import Pieces
 
 
@@ -73,7 +75,7 @@ def try_candidates(run: DecodingRun, scores: torch.Tensor, history: History, k: 
 
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
-    k, alpha = min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
+    k, alpha = _settings(run)
     track, ids, step = run.scribe.track(0), growing_ids(run.start_ids, 1, run.device), 0
     output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
@@ -101,6 +103,11 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     yield from run.end([track])
 
 
+def _settings(run: DecodingRun) -> tuple[int, float]:
+    """How many candidates are tried, and α."""
+    return min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
+
+
 def _read(run: DecodingRun, scores: list[torch.Tensor], trial: Trial, chosen: torch.Tensor) -> Reading:
     """The step's figures, with every candidate among the alternatives unless tracing is off."""
     names = [stage.heading for stage in run.funnel.stages]
@@ -121,3 +128,34 @@ def with_candidates(reading: Reading, trial: Trial, raw: torch.Tensor, pieces: P
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
     return reading._replace(look=Made(tuple(ordered), reading.look.funnel()))
+
+
+class ContrastiveAgain(Again):
+    """A step of it, judged again by the penalties that its candidates were found to have."""
+
+    @property
+    def method(self) -> Method:
+        """How tokens are picked."""
+        return "contrastive"
+
+    def pick(self, scores: torch.Tensor, entering: Entering, die: Die | None) -> int | None:
+        """The best balanced candidate; None where one of them was never tried."""
+        trial = self._trial(scores, entering)
+        return int(trial.candidates[trial.best]) if trial is not None else None
+
+    def told(self, reading: Reading, scores: Sequence[torch.Tensor], entering: Entering) -> Reading:
+        """With penalty and score on every candidate."""
+        trial = self._trial(scores[-1], entering)
+        return with_candidates(reading, trial, scores[0][0], self.run.model.pieces) if trial is not None else reading
+
+    def _trial(self, scores: torch.Tensor, entering: Entering) -> Trial | None:
+        """The candidates of scores [1, V], without what they led to; None where one was never tried."""
+        k, alpha = _settings(self.run)
+        confidence, candidates = torch.softmax(scores[0], -1).topk(k)
+        found = [entering.penalties.get(token) for token in candidates.tolist()]
+        known = [penalty for penalty in found if penalty is not None]
+        if len(known) < len(found):
+            return None
+        penalty = torch.tensor(known, device=scores.device)
+        nothing = torch.empty(0)
+        return Trial(candidates, confidence, penalty, balance(confidence, penalty, alpha), nothing, nothing)

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from core.decoding.funnel import Heading
+from core.decoding.again import Again
+from core.decoding.forward.forward import Output
+from core.decoding.funnel import Funnel, Heading
+from core.decoding.kept import Entering
 from core.decoding.run import DecodingRun
 from core.decoding.single import Greedy, Multinomial, decode_single
 from core.errors import ParameterError, StrategyError
-from core.events import Event, LayerChoice
+from core.events import Event, LayerChoice, Method
 from core.models.model import LoadedModel
 from core.models.packed.weighing import is_tied
 from resources.language import tr
@@ -95,7 +98,50 @@ def contrast(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
 
 def decode_dola(run: DecodingRun) -> Iterator[Event]:
     """The loop of greedy decoding or sampling over contrasted scores."""
-    layers: Layers = run.config.dola_layers
     picker = Multinomial() if run.config.do_sample else Greedy()
-    picker.method = "dola_sampled" if run.config.do_sample else "dola"
-    yield from decode_single(run, picker, LayerContrast(run.model, layers))
+    picker.method = _method(run)
+    yield from decode_single(run, picker, _contrast(run))
+
+
+def _method(run: DecodingRun) -> Method:
+    return "dola_sampled" if run.config.do_sample else "dola"
+
+
+def _contrast(run: DecodingRun) -> LayerContrast:
+    layers: Layers = run.config.dola_layers
+    return LayerContrast(run.model, layers)
+
+
+class DolaAgain(Again):
+    """A step of it, judged again."""
+
+    reads_layers = True
+
+    def __init__(self, run: DecodingRun) -> None:
+        super().__init__(run)
+        self._contrast = _contrast(run)
+
+    @property
+    def method(self) -> Method:
+        """How tokens are picked."""
+        return _method(self.run)
+
+    def check(self) -> None:
+        """Raises StrategyError where something acts before the contrast."""
+        if any(stage.processor.before_contrast for stage in self.run.funnel.stages):
+            raise StrategyError(
+                tr("A grammar acts before {strategy}'s contrast, whose layers are not kept.").format(
+                    strategy=self._contrast.heading.label
+                ),
+                tr("Run it so."),
+            )
+
+    def entering(self, output: Output) -> Entering:
+        """The contrasted scores, from the states of all layers."""
+        assert output.hidden is not None, "asked for by `reads_layers`"
+        raw = self.run.repair(output.last)
+        return Entering(raw, *self._contrast.apply(raw, output.hidden, raw))
+
+    def headings(self, funnel: Funnel) -> list[Heading]:
+        """The contrast comes first."""
+        return [self._contrast.heading, *super().headings(funnel)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.decoding.funnel import refusing
 from core.events import Stage, StageDetail
 from core.parameter import Settings, check
-from core.processors import synthid_length, watermark_bias
+from core.processors.watermarks import marking, settings_of
 from core.watermarks import Reading, Signs
 
 if TYPE_CHECKING:
@@ -22,15 +22,14 @@ class Search:
 
     def __init__(self, model: LoadedModel, options: Settings) -> None:
         """Raises ParameterError for settings that no watermark can have."""
-        _check(options)
         self._kinds: list[tuple[Stage, Reading]] = []
-        if bias := options.get(watermark_bias.PROCESSOR.name):
-            found = watermark_bias.signs(options, model.vocabulary, model.device)
-            self._add(watermark_bias.PROCESSOR, float(bias), found)
-        if length := options.get(synthid_length.PROCESSOR.name):
-            with refusing(synthid_length.PROCESSOR.name):
-                signs = synthid_length.signs(int(length), options, model.device)
-            self._add(synthid_length.PROCESSOR, int(length), signs)
+        for processor in marking():
+            _check(processor, options)
+            value = options.get(processor.name)
+            if value and processor.signs is not None:
+                with refusing(processor.name):
+                    signs = processor.signs(value, options, model)
+                self._add(processor, float(value), signs)
 
     def _add(self, processor: Processor, value: float, signs: Signs) -> None:
         label, phrase = (words.format(v=f"{value:g}") for words in (processor.label, processor.phrase))
@@ -52,9 +51,8 @@ class Search:
         return (*funnel, *told)
 
 
-def _check(options: Settings) -> None:
+def _check(processor: Processor, options: Settings) -> None:
     """Raises ParameterError naming the setting."""
-    for processor in (watermark_bias.PROCESSOR, synthid_length.PROCESSOR):
-        for parameter in (processor.parameter, *processor.beside):
-            if parameter is not None and options.get(parameter.name) is not None:
-                check(parameter, options[parameter.name])
+    for parameter in settings_of(processor):
+        if options.get(parameter.name) is not None:
+            check(parameter, options[parameter.name])

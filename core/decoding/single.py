@@ -7,10 +7,12 @@ from typing import Protocol
 
 import torch
 
+from core.decoding.again import Again
 from core.decoding.extremes import argmax
 from core.decoding.funnel import Funnel, Heading
 from core.decoding.growing import Growing, growing_ids
 from core.decoding.run import DecodingRun
+from core.decoding.thrown import Thrown
 from core.decoding.tracks import Track
 from core.decoding.writing import Writer
 from core.events import Event, LayerChoice, Method
@@ -67,6 +69,14 @@ class SeededMultinomial:
         """A number of [0, 1) for each row, by the row's own generator."""
         thrown = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
         return thrown[0] if rows == 1 else torch.cat(thrown)
+
+
+class SeededAgain(Again):
+    """A step of a text with a seed of its own, judged again."""
+
+    def dice(self, rows: int, sequence: int) -> Thrown:
+        """Those of a run of its own."""
+        return Thrown(self.run, 1, 0, self.run.request.seed + sequence)
 
 
 class Contrast(Protocol):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.events import StageDetail, StageKind
+    from core.watermarks import Signs
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
@@ -160,6 +161,9 @@ class Processor:
     """(transform) → a witness of what it did last, asked for behind each step that is traced."""
     progress: Callable[[Any, Sequence[int]], Progress] | None = None
     """(transform, an answer's tokens without an end token) → how far a text has come with the form it is held to."""
+    signs: Callable[[Any, Settings, Reader], Signs] | None = None
+    """(value, `Request.options`, model) → who finds its watermark again in a text that is given; ValueError as `make`
+    raises it. None: it leaves none."""
     aliases: tuple[str, ...] = ()
 
 

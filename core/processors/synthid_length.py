@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
     from core.parameter import Settings
-    from core.processors.base import Witness
+    from core.processors.base import Reader, Witness
     from core.watermarks import SynthSigns
 
 KEYS = Parameter(
@@ -53,20 +53,19 @@ def processor_of(length: int, options: Settings, device: torch.device) -> SynthI
     return SynthIDTextWatermarkLogitsProcessor(int(length), keys, _TABLE_SIZE, _TABLE_SEED, history, device)
 
 
-def signs(length: int, options: Settings, device: torch.device) -> SynthSigns:
-    """Who knows the g-values by these settings."""
+def signs(length: int, options: Settings, model: Reader) -> SynthSigns:
+    """Who knows the g-values by these settings. Raises ValueError for keys that are none."""
     from core.watermarks import SynthSigns
 
-    return SynthSigns(processor_of(length, options, device))
+    return SynthSigns(processor_of(length, options, model.device))
 
 
 class Tournament:
     """transformers' processor, and the readings of what each text shows."""
 
     def __init__(self, length: int, context: Context) -> None:
-        device = context.model.device
-        self._processor = processor_of(length, context.options, device)
-        self._signs = signs(length, context.options, device)
+        self._processor = processor_of(length, context.options, context.model.device)
+        self._signs = signs(length, context.options, context.model)
         self._start, self._seen = context.start, list[set[tuple[int, ...]]]()
         self._texts: list[list[int]] = []
 
@@ -126,4 +125,5 @@ PROCESSOR = Processor(
     in_turn=True,
     follow=Tournament.follow,
     witness=Tournament.witness,
+    signs=signs,
 )  # fmt: skip

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
     from core.parameter import Settings
-    from core.processors.base import Witness
+    from core.processors.base import Reader, Witness
     from core.watermarks import GreenSigns
 
 RATIO = Parameter(
@@ -38,14 +38,16 @@ WIDTH = Parameter(
 )  # fmt: skip
 
 
-def signs(options: Settings, vocabulary: int, device: torch.device, bias: float = 0.0) -> GreenSigns:
-    """Who knows green from red by these settings."""
+def signs(bias: float, options: Settings, model: Reader) -> GreenSigns:
+    """Who knows green from red by these settings, whatever the bias."""
     from transformers import WatermarkLogitsProcessor
 
     from core.watermarks import GreenSigns
 
     ratio, key, scheme, width = (options.get(p.name, p.default) for p in (RATIO, KEY, SCHEME, WIDTH))
-    processor = WatermarkLogitsProcessor(vocabulary, device, float(ratio), bias, int(key), str(scheme), int(width))
+    processor = WatermarkLogitsProcessor(
+        model.vocabulary, model.device, float(ratio), float(bias), int(key), str(scheme), int(width)
+    )
     return GreenSigns(processor, float(ratio))
 
 
@@ -53,7 +55,7 @@ class GreenList:
     """Adds a bias to the scores of the green list, as transformers does it, and knows which token was green."""
 
     def __init__(self, bias: float, context: Context) -> None:
-        self._signs = signs(context.options, context.model.vocabulary, context.model.device, bias)
+        self._signs = signs(bias, context.options, context.model)
         self._start = context.start
         self._texts: list[list[int]] = []
 
@@ -95,4 +97,5 @@ PROCESSOR = Processor(
     shown=200,
     drafts=False,
     witness=GreenList.witness,
+    signs=signs,
 )  # fmt: skip

@@ -14,6 +14,7 @@ from core.strategies.flags import Flags
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
+    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
@@ -43,6 +44,13 @@ def as_it_is(request: Request) -> Counterpart:
 def nothing(options: Settings) -> tuple[str, ...]:
     """Draft models alone, if anything."""
     return ()
+
+
+def by_score_or_dice(run: DecodingRun) -> Again:
+    """The best score, or the token that the dice fall on."""
+    from core.decoding.again import Again  # torch is loaded only when something runs
+
+    return Again(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +90,8 @@ class Strategy:
     refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
     counterpart: Callable[[Request], Counterpart] = as_it_is
     """How transformers' `generate` is asked for the same, or why that cannot be."""
+    again: Callable[[DecodingRun], Again] = by_score_or_dice
+    """How a step of a run that is over is judged again (`core.what_if`), in strategies that write token by token."""
 
     def why_not(self, model: LoadedModel, request: Request | None = None) -> str | None:
         """Sentence on why `model` (with `request`) cannot be decoded so; None when it can."""

@@ -12,6 +12,7 @@ from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
+    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
@@ -36,6 +37,13 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_contrastive(run)
 
 
+def again(run: DecodingRun) -> Again:
+    """By the penalties that were found."""
+    from core.decoding.contrastive import ContrastiveAgain  # torch is loaded only when something runs
+
+    return ContrastiveAgain(run)
+
+
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
     """The candidates are tried on copies of the cache, which a recurrent state does not offer."""
     if model.is_recurrent:
@@ -54,6 +62,7 @@ STRATEGY = Strategy(
     ),
     parameters=(NEW_TOKENS, ALPHA, CANDIDATES, *PENALTIES, *EVERYWHERE),
     decode=decode,
+    again=again,
     flags={"do_sample": False, "num_beams": 1, "dola_layers": None},
     defaults={"penalty_alpha": 0.6, "top_k": 4},
     paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",

@@ -18,6 +18,7 @@ from core.strategies.parameters import (
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
+    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.models.model import LoadedModel
@@ -38,6 +39,13 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     from core.decoding.dola import decode_dola  # torch is loaded only when something runs
 
     yield from decode_dola(run)
+
+
+def again(run: DecodingRun) -> Again:
+    """With the contrast in front of the funnel."""
+    from core.decoding.dola import DolaAgain  # torch is loaded only when something runs
+
+    return DolaAgain(run)
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:
@@ -62,6 +70,7 @@ STRATEGY = Strategy(
         *EVERYWHERE,
     ),
     decode=decode,
+    again=again,
     flags={"num_beams": 1, "penalty_alpha": None},
     defaults={"dola_layers": "low"},
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",

@@ -19,6 +19,7 @@ from core.strategies.parameters import (
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
+    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
     from core.events import Event
     from core.request import Request
@@ -48,6 +49,14 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_single(run, picker)
 
 
+def again(run: DecodingRun) -> Again:
+    """By the dice of all texts, or by the text's own."""
+    from core.decoding.again import Again  # torch is loaded only when something runs
+    from core.decoding.single import SeededAgain
+
+    return SeededAgain(run) if run.request.options.get(SEED_EACH.name, SEED_EACH.default) else Again(run)
+
+
 def counterpart(request: Request) -> Counterpart:
     """`generate` rolls one die for all texts of a batch."""
     own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
@@ -60,6 +69,7 @@ STRATEGY = Strategy(
     summary=mark("Rolls a die weighted by the probabilities, so every run can tell another story."),
     parameters=(NEW_TOKENS, *SAMPLING, *PENALTIES, SEQUENCES, SEED_EACH, *SAMPLING_ADVANCED, *EVERYWHERE),
     decode=decode,
+    again=again,
     counterpart=counterpart,
     flags={"do_sample": True, "num_beams": 1, "penalty_alpha": None, "dola_layers": None},
     paper="Holtzman et al. 2020, The Curious Case of Neural Text Degeneration",

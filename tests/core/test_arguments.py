@@ -56,6 +56,7 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
         "why_not_generate": (core.why_not_generate, form),
         "make_config": (core.make_config, {"settings": {}}),
         "stage_order": (core.stage_order, {"names": ["top_p"]}),
+        "watermark_settings": (core.watermark_settings, {"options": {"watermark_bias": 2.0}}),
         "why_missing": (core.why_missing, {"extra": "grammar"}),
         "record": (core.record, {"path": folder / "run", "events": result.events, "request": request, "extra": None}),
         "page": (core.page, {"events": result.events, "path": folder / "page.html", "title": ""}),
@@ -69,8 +70,8 @@ def calls(storyteller: core.LoadedModel, tmp_path_factory: pytest.TempPathFactor
 NAMES = (
     "stream", "run", "score", "score_stream", "lens", "lens_text", "occlude", "occlusion", "attention", "what_if",
     "encode", "weights_cost", "estimate", "effective_settings", "blueprint", "foretell", "has_quick_step",
-    "why_not_draft", "as_code", "why_not_generate", "make_config", "stage_order", "why_missing", "record", "page",
-    "page_text", "KeptScores", "PrefixStore", "quicken",
+    "why_not_draft", "as_code", "why_not_generate", "make_config", "stage_order", "watermark_settings", "why_missing",
+    "record", "page", "page_text", "KeptScores", "PrefixStore", "quicken",
 )  # fmt: skip
 
 

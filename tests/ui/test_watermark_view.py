@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pytestqt.qtbot import QtBot
 
-from app.state.branching import scored, watermarks_of
+import core
+from app.state.branching import scored
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector.panel import Inspector
@@ -33,7 +34,7 @@ def story(*shares: float) -> Run:
 def test_a_text_that_is_scored_is_searched_for_the_watermark_that_is_set() -> None:
     run = story(1.0)
     assert scored(replace(run.request, options={**ON, "top_n_sigma": 2.0})).options == ON
-    assert watermarks_of({"watermark_bias": 0.0, "watermark_key": 7}) == {}
+    assert core.watermark_settings({"watermark_bias": 0.0, "watermark_key": 7}) == {}
 
 
 def test_green_and_red_differ_by_more_than_colour(qtbot: QtBot) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 
-from app.state.branching import watermarks_of
+import core
 from app.state.run import Run
 from app.state.scores import BAND_NAMES, scores_of, shares
 from app.views.text import influence
@@ -104,7 +104,7 @@ def _kind(run: Run | None) -> str:
     """By which the colours are remembered."""
     if run is None:
         return "plain"
-    if watermarks_of(run.request.options):
+    if core.watermark_settings(run.request.options):
         return "marked"
     if run.is_scored:
         return "compared" if run.request.second or run.compared else "scored"

@@ -1,0 +1,80 @@
+"""The steps of a run that is over, judged again: what came into the funnel, and what a strategy takes of what left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from core.decoding.forward.forward import Output
+from core.decoding.funnel import Funnel, Heading
+from core.decoding.kept import Entering
+from core.decoding.observe import Reading
+from core.decoding.run import DecodingRun
+from core.decoding.thrown import Die, Thrown
+from core.events import Method
+
+
+class Again:
+    """A strategy that takes the best score, or the token that the dice fall on; others say what they do instead
+    (`Strategy.again`)."""
+
+    reads_layers = False
+    """The hidden states of all layers are needed for what comes into the funnel."""
+
+    def __init__(self, run: DecodingRun) -> None:
+        """`run`: one of the settings that are asked for, which decodes nothing."""
+        self.run = run
+
+    @property
+    def method(self) -> Method:
+        """How tokens are picked."""
+        return "sampled" if self.run.config.do_sample else "greedy"
+
+    def check(self) -> None:
+        """Raises StrategyError for what cannot be judged again."""
+
+    def dice(self, rows: int, sequence: int) -> Thrown | None:
+        """The run's dice for the `sequence`-th of `rows` texts; None where it throws none, or drafts throw them too."""
+        if not self.run.config.do_sample or self.run.strategy.speculates:
+            return None
+        return Thrown(self.run, rows, sequence, self.run.request.seed)
+
+    def entering(self, output: Output) -> Entering:
+        """What comes into the funnel behind a pass."""
+        return Entering(self.run.repair(output.last))
+
+    def headings(self, funnel: Funnel) -> list[Heading]:
+        """Of what leads from one of a step's scores to the next."""
+        return [stage.heading for stage in funnel.stages]
+
+    def pick(self, scores: torch.Tensor, entering: Entering, die: Die | None) -> int | None:
+        """The token of scores [1, V] that left the funnel; None where nobody can tell."""
+        if not self.run.config.do_sample:
+            return int(scores[0].argmax())
+        return die.draw(scores) if die is not None else None
+
+    def told(self, reading: Reading, scores: Sequence[torch.Tensor], entering: Entering) -> Reading:
+        """The step's figures with what is the strategy's own; `scores` before the first stage and after each."""
+        return reading
+
+
+def remembers(funnel: Funnel) -> bool:
+    """Whether what a stage does depends on the steps before, beyond their tokens."""
+    return any(stage.processor.follow is not None for stage in funnel.stages)
+
+
+def read_through(again: Again, ids: Sequence[int], step: int, *, whole: bool) -> Iterator[Entering]:
+    """What came in at `step`, or with `whole` at every step up to it, from passes over the text; `ids`: the tokens
+    behind the run's start."""
+    run = again.run
+    if not whole and step:
+        request = replace(run.request, beginning=(*run.opening.beginning, *ids[:step]))
+        run = DecodingRun(run.model, request, run.strategy, run.config, run.cancel)
+        step = 0
+    output, _ = run.prefill(hidden=again.reads_layers)
+    for place in range(step + 1):
+        yield again.entering(output)
+        if place < step:
+            output = run.forward(torch.tensor([[ids[place]]], device=run.device), hidden=again.reads_layers)
