@@ -89,7 +89,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         chosen = trial.candidates[trial.best][None]
         if run.kept is not None:
             penalties = dict(zip(trial.candidates.tolist(), trial.penalty.tolist(), strict=True))
-            run.kept.add(step, Entering(alone(raw), penalties=penalties), chosen)
+            run.kept.add(step, Entering(alone(raw), penalties=penalties), chosen.tolist())
         yield from run.scribe.write(track, _read(run, scores, trial, chosen), "contrastive")
         yield from run.step_done(step)
         step += 1

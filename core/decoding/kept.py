@@ -4,7 +4,8 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 import torch
 
@@ -16,14 +17,13 @@ BUDGET = 64 * 2**20
 """Bytes that are held at most: 4,096 steps of a vocabulary of 4,096, 105 of one of 152,000."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entering:
+class Entering(NamedTuple):
     """What came into the funnel at one step, [B, V]: the model's logits, and those of DoLa's contrast."""
 
     raw: torch.Tensor
     contrasted: torch.Tensor | None = None
     choice: LayerChoice | None = None
-    penalties: Mapping[int, float] = field(default_factory=dict)
+    penalties: Mapping[int, float] = MappingProxyType({})
     """Contrastive search: degeneration penalty by candidate."""
 
     def row(self, row: int) -> Entering:
@@ -46,7 +46,7 @@ class KeptScores:
         check_bytes("budget", budget)
         self._budget = budget
         self._start: list[int] = []
-        self._steps: dict[int, tuple[Entering, torch.Tensor]] = {}
+        self._steps: dict[int, tuple[Entering, Sequence[int]]] = {}
         self._bytes = 0
 
     def begin(self, start: Sequence[int]) -> None:
@@ -54,8 +54,8 @@ class KeptScores:
         self._start, self._bytes = list(start), 0
         self._steps.clear()
 
-    def add(self, step: int, entering: Entering, chosen: torch.Tensor) -> None:
-        """One step, and the tokens [B] that were chosen in it."""
+    def add(self, step: int, entering: Entering, chosen: Sequence[int]) -> None:
+        """One step, and the tokens that were chosen in it, one a row."""
         self._steps[step] = entering, chosen
         self._bytes += entering.bytes
         while self._bytes > self._budget:
@@ -67,7 +67,7 @@ class KeptScores:
         if step not in self._steps or list(start) != self._start:
             return None
         before = (self._steps[place] for place in range(step) if place in self._steps)
-        written = [int(chosen[sequence]) if sequence < len(chosen) else -1 for _, chosen in before]
+        written = [chosen[sequence] if sequence < len(chosen) else -1 for _, chosen in before]
         entering, _ = self._steps[step]
         if written != list(ids[step - len(written) : step]) or sequence >= len(entering.raw):
             return None

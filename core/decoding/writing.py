@@ -62,15 +62,16 @@ class Writer:
         self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None
     ) -> Iterator[Event]:
         """One step: tokens [B], and the scores that decided them. Stops are known when this returns."""
+        tokens = chosen.tolist()
         notes = [
             (row, track, self._run.scribe.note(track, token))
-            for row, (track, token) in enumerate(zip(self._tracks, chosen.tolist(), strict=True))
+            for row, (track, token) in enumerate(zip(self._tracks, tokens, strict=True))
             if track.stop is None
         ]
         witnesses = self._witnesses() if self._run.request.top_n else []
         if self._run.kept is not None:
             contrasted = scores[1] if choice is not None else None
-            self._run.kept.add(number, Entering(scores[0], contrasted, choice), chosen)
+            self._run.kept.add(number, Entering(scores[0], contrasted, choice), tokens)
         self._waiting.append(_Step(number, scores, chosen, choice, notes, witnesses))
         if self._is_due(number):
             yield from self.flush()

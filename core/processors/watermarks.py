@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from core.arguments import check_kind
 from core.parameter import Parameter, Settings
@@ -11,6 +12,7 @@ from core.processors.base import Processor
 from resources.language import tr
 
 
+@cache
 def marking() -> tuple[Processor, ...]:
     """Those whose mark can be searched for, in the order of their stages."""
     return tuple(processor for processor in registry.values() if processor.signs is not None)

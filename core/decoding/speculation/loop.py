@@ -267,9 +267,8 @@ class Speculation:
         last: Origin = "bonus" if verdict.is_bonus else "correction"
         chosen = torch.tensor(tokens, device=self.run.device)
         if self.run.kept is not None:
-            for place in range(len(tokens)):
-                entering = Entering(picked[0][place : place + 1])
-                self.run.kept.add(len(self.track.ids) + place, entering, chosen[place : place + 1])
+            for place, token in enumerate(tokens):
+                self.run.kept.add(len(self.track.ids) + place, Entering(picked[0][place : place + 1]), [token])
         readings = read_step(picked, chosen, self.run.request.top_n, self.target.names, self.run.model.pieces)
         seen = self.target.funnel.witnesses()
         told = [with_details(reading, scores, row, seen) for reading, row in zip(readings, rows, strict=True)]
