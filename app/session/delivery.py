@@ -64,12 +64,13 @@ class Delivery(QObject):
     @Slot(int)
     def on_mail(self, number: int) -> None:
         """There is something in the mailbox of that job."""
-        if self._underway is None or number != self._underway.job.number or self._timer.isActive():
+        if self._underway is None or number != self._underway.job.number:
             return
-        wait = self._pace.wait()
+        wait = 0.0 if self._underway.job.mailbox.is_urgent else self._pace.wait()
         if wait <= 0:
+            self._timer.stop()
             self.deliver()
-        else:
+        elif not self._timer.isActive():
             self._timer.start(max(1, round(wait * 1000)))
 
     @Slot()

@@ -30,18 +30,22 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
+        self.is_urgent = False
+        """It holds something that is to be shown at once."""
 
-    def put(self, event: Event) -> bool:
-        """Add one; True when it is the first, that is, when the window must be told.
+    def put(self, event: Event, is_urgent: bool = False) -> bool:
+        """Add one; True when the window must be told: it is the first in the box, or urgent.
 
         Looking after adding, not before: the window may empty the box in between.
         """
         self._events.append(event)
-        return len(self._events) == 1
+        if is_urgent:
+            self.is_urgent = True
+        return is_urgent or len(self._events) == 1
 
     def take(self) -> list[Event]:
         """Everything in it, oldest first."""
-        taken = []
+        self.is_urgent, taken = False, []
         while self._events:
             taken.append(self._events.popleft())
         return taken

@@ -6,9 +6,9 @@ import math
 import time
 
 SHORTEST_BATCH, LONGEST_BATCH = 1 / 30, 1 / 5
-"""Seconds between two batches; the first token goes out at once. At the longest a batch holds hundreds of tokens:
+"""Seconds between two batches; the first token waits for none. At the longest a batch holds hundreds of tokens:
 nobody reads them as they come, and each drawing in between takes the run's own time."""
-DRAWING_SHARE = 0.05
+DRAWING_SHARE = 0.03
 """Share of its time that this thread may draw while a run is under way: both threads need the interpreter's lock, so
 what one of them uses the other cannot have."""
 
@@ -22,8 +22,9 @@ class Pace:
         self._batches = 0
 
     def begin(self) -> None:
-        """A run begins: its first batch is due at once. What drawing takes is known from the runs before."""
-        self._last, self._batches = (-math.inf, 0.0), 0
+        """A run begins: its first batch is due soon, for a short prompt is read by then. What drawing takes is known
+        from the runs before."""
+        self._last, self._batches = (time.monotonic() + SHORTEST_BATCH - self.interval, time.thread_time()), 0
 
     def wait(self) -> float:
         """Seconds until the next batch is due; not above 0 when it is."""

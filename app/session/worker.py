@@ -120,10 +120,15 @@ class Worker(QObject):
         return None
 
     def _deliver(self, job: Job, stream: Iterator[Event], recorded: Recorded | None) -> None:
+        from core.events import BeamStep, TokenChosen  # not before there is a run
+
+        has_begun = False
         for event in stream:
             if recorded is not None:
                 recorded.write(event)
-            if job.mailbox.put(event):
+            begins = not has_begun and isinstance(event, (TokenChosen, BeamStep))
+            has_begun = has_begun or begins
+            if job.mailbox.put(event, is_urgent=begins):  # the text's beginning waits for no batch
                 self.mail.emit(job.number)
 
 

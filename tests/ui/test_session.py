@@ -74,6 +74,21 @@ def test_the_first_token_does_not_wait_for_others(qtbot: QtBot, session: Session
         engine.hold.set()
 
 
+def test_the_text_s_beginning_waits_for_no_batch(
+    qtbot: QtBot, session: Session, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However rarely batches go out: here none would before the run's end."""
+    monkeypatch.setattr("app.session.pace.SHORTEST_BATCH", 3600.0)
+    monkeypatch.setattr(session._delivery._pace, "interval", 3600.0)
+    engine.hold = threading.Event()
+    session.start(REQUEST)
+    qtbot.waitUntil(lambda: len(session.run.tokens) > 0, timeout=WAIT_MS)
+    assert session.state == "running"
+    with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
+        engine.hold.set()
+    assert session.run.text == "".join(STORY)
+
+
 def test_stop_keeps_what_was_written(qtbot: QtBot, session: Session, engine: ScriptedEngine) -> None:
     engine.hold = threading.Event()
     session.start(REQUEST)
@@ -256,6 +271,16 @@ def test_mailbox_tells_the_first_letter_only() -> None:
     assert box.put(events[0])
 
 
+def test_an_urgent_letter_is_told_of_whatever_lies_there() -> None:
+    box = Mailbox()
+    assert box.put(chosen(0, " a"))
+    assert not box.is_urgent
+    assert box.put(chosen(1, " b"), is_urgent=True)
+    assert box.is_urgent
+    assert len(box.take()) == 2
+    assert not box.is_urgent
+
+
 def test_mailbox_loses_nothing_between_threads() -> None:
     """The reader takes only when told; were a letter put without telling, it would be left in the box."""
     box, taken, told = Mailbox(), [], threading.Semaphore(0)
@@ -340,7 +365,7 @@ def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPat
         assert pace.interval == pytest.approx(interval, rel=0.01)
     for _ in range(20):
         pace.begin()
-        assert pace.wait() <= 0
+        assert pace.wait() == pytest.approx(SHORTEST_BATCH), "a short prompt is read by then"
         for drawing in (0.001, 0.5):  # the first token of a run, and the page behind it
             pace.delivered()
             clock["now"] += pace.interval
