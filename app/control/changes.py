@@ -10,10 +10,16 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.control.requests import RequestBuilder
 from app.panels.status_line import StatusLine
 from app.session.session import Session
+from app.state.branching import GRAMMAR
 from app.state.changes import Change, changes
+from app.state.requests import RunRequest
 
 if TYPE_CHECKING:
     from app.control.supposing import Supposer
+
+
+REST_MS = 60
+"""Behind a run's beginning."""
 
 
 class ChangeWatch(QObject):
@@ -34,17 +40,20 @@ class ChangeWatch(QObject):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._look)
-        session.runStarted.connect(self.look)
+        session.runStarted.connect(self._look_soon)
         session.runShown.connect(self.look)
         session.selectionChanged.connect(self.look)
 
     @property
     def changes(self) -> list[Change]:
         """What is set otherwise now; empty before the first run."""
+        return self._changes(self._requests.as_set())
+
+    def _changes(self, now: RunRequest) -> list[Change]:
         run = self._session.run
         if run is None or run.request.scored:  # what is set has no part in a score
             return []
-        return changes(run.request, self._requests.as_set())
+        return changes(run.request, now)
 
     @Slot()
     def look(self) -> None:
@@ -52,11 +61,17 @@ class ChangeWatch(QObject):
         self._timer.start(0)
 
     @Slot()
+    def _look_soon(self) -> None:
+        """A run begins, whose text does not wait for this; what is supposed of the one before ends at once."""
+        self._timer.start(0 if self._supposer is not None else REST_MS)
+
+    @Slot()
     def _look(self) -> None:
-        if (grammar := self._requests.grammar) != self._grammar:
+        now = self._requests.as_set()
+        if (grammar := now.settings.get(GRAMMAR)) != self._grammar:
             self._grammar = grammar
             self.grammarSet.emit(grammar)
-        changes = self.changes
+        changes = self._changes(now)
         self._status.show_changes(changes)
         run = self._session.run
         if self._supposer is None and changes and run is not None and run.selected is not None:

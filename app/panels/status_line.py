@@ -83,9 +83,8 @@ class StatusLine(QFrame):
         """Speak of `run` from now on."""
         self._run = run
         self.outcome.setText("")
-        self.settings.hide()
-        self.refresh()
         self._timer.start()
+        self.refresh()
 
     @Slot()
     def first_events(self) -> None:
@@ -151,12 +150,16 @@ class StatusLine(QFrame):
             "acceptance": _told(tr("accepted"), known.acceptance, words.whole_percent),
         }
         is_used = self._run is not None and self._run.started is not None
-        is_told = all(self.figures[name].text() == text for name, text in texts.items())
-        if is_told and is_used != self.settings.isHidden():
+        # Nothing moves for the moment in which the settings of a run that begins are not known yet.
+        is_shown = is_used or (self._timer.isActive() and not self.settings.isHidden())
+        self.settings.setEnabled(is_used)
+        if all(self.figures[name].text() == text for name, text in texts.items()) and (
+            is_shown != self.settings.isHidden()
+        ):
             return
         for name, text in texts.items():
             self.figures[name].setText(text)
-        self.settings.setVisible(is_used)
+        self.settings.setVisible(is_shown)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

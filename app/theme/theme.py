@@ -83,13 +83,7 @@ class Theme(NamedTuple):
 
     def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
         """The interface font at `px` (unscaled) pixels; `tabular` gives figures one width."""
-        font = QFont(_family())
-        font.setPixelSize(self.letters(px))
-        font.setWeight(QFont.Weight(weight))
-        if tabular:
-            font.setFeature(QFont.Tag("tnum"), 1)
-            font.setKerning(False)  # Arial and its likes draw 11 closer together than 10
-        return font
+        return QFont(_font(_family(), self.letters(px), weight, tabular))
 
     def stylesheet(self) -> str:
         """Style sheet for the whole application."""
@@ -97,6 +91,18 @@ class Theme(NamedTuple):
         values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
         template = _no_smaller(_scaled(_template(), self.scale), self.least)
         return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)
+
+
+@cache
+def _font(family: str, pixels: int, weight: int, tabular: bool) -> QFont:
+    """To be copied: each widget that is painted asks for several."""
+    font = QFont(family)
+    font.setPixelSize(pixels)
+    font.setWeight(QFont.Weight(weight))
+    if tabular:
+        font.setFeature(QFont.Tag("tnum"), 1)
+        font.setKerning(False)  # Arial and its likes draw 11 closer together than 10
+    return font
 
 
 def theme_for(name: str = "system", scale: float = 1.0) -> Theme:
