@@ -60,7 +60,8 @@ def what_if(
 
     `ids`: the tokens that the run wrote as its `sequence`-th text, up to the step at least; `changes`: settings of the
     strategy by name, `stages` among them, None unsets. Both sides are computed from the same scores: those that the
-    run left in `scores` (`core.stream(…, scores=)`), else those of one pass over the text; a stage with a memory
+    run left in `scores` (`core.stream(…, scores=)`), else those of one pass over the text (the side of the changes has
+    a pass of its own where they decide what comes into the funnel: DoLa's layers); a stage with a memory
     (mirostat, guidance, SynthID) goes through the steps before once more, with what is changed from the first on. Dice
     fall as they fell. Without changes, and with the scores kept, both are the recorded event.
 
@@ -102,13 +103,17 @@ def _asked(
     before, after = (_Side(model, each) for each in (request, _changed(request, strategy, changes)))
     whole = before.remembers or after.remembers
     entering, is_kept = _entering(before, ids, step, sequence, scores, whole)
+    others = entering
+    if not after.again.enters_like(before.again):
+        others, is_kept = list(read_through(after.again, ids, step, whole=whole)), False
     dice = before.again.dice(int(config.num_return_sequences or 1), sequence)
     for place in range(step):
         dies = (dice.step(), dice.again()) if dice is not None else (None, None)
-        for side, die in zip((before, after) if whole else (), dies, strict=False):
-            side.go_through(entering[place], ids[:place], die)
+        if whole:
+            before.go_through(entering[place], ids[:place], dies[0])
+            after.go_through(others[place], ids[:place], dies[1])
     dies = (dice.step(), dice.again()) if dice is not None else (None, None)
-    judged = [side.judge(entering[-1], ids[:step], die) for side, die in zip((before, after), dies, strict=True)]
+    judged = [before.judge(entering[-1], ids[:step], dies[0]), after.judge(others[-1], ids[:step], dies[1])]
     yield _told(before, after, judged, ids, step, is_kept)
 
 

@@ -18,7 +18,7 @@ STAGES = "stages"
 
 
 def supposition(run: Run | None, now: RunRequest) -> Supposition | None:
-    """The selected step under what is set now; None where none is selected, or its funnel would be as it is."""
+    """The selected step under what is set now; None where none is selected, or it would be judged as it is."""
     if run is None or run.selected is None or run.outcome is None or run.is_scored:
         return None
     if run.request.strategy != now.strategy or not _has_funnel(run, run.selected):
@@ -35,8 +35,8 @@ def _has_funnel(run: Run, index: int) -> bool:
 
 
 def differing(strategy: Strategy, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What of `after` makes another funnel than `before`; None unsets. A setting that is left out is at its default."""
-    acting = strategies.of_stages()
+    """What of `after` makes another step than `before`; None unsets. A setting that is left out is at its default."""
+    acting = strategies.of_stages() | {*strategy.judging}
     return {
         parameter.name: after.get(parameter.name)
         for parameter in strategy.parameters

@@ -41,6 +41,10 @@ class Again:
             return None
         return Thrown(self.run, rows, sequence, self.run.request.seed)
 
+    def enters_like(self, other: Again) -> bool:
+        """Whether under these settings the same comes into the funnel as under another's of its kind."""
+        return True
+
     def entering(self, output: Output) -> Entering:
         """What comes into the funnel behind a pass."""
         return Entering(self.run.repair(output.last))

@@ -34,7 +34,7 @@ class LayerContrast:
 
     def __init__(self, model: LoadedModel, layers: Layers) -> None:
         self._head = model.head
-        self._layers = candidate_layers(layers, model.layers, is_tied(model.model))
+        self.layers = candidate_layers(layers, model.layers, is_tied(model.model))
 
     def apply(
         self, logits: torch.Tensor, hidden: tuple[torch.Tensor, ...], allowed: torch.Tensor
@@ -46,10 +46,10 @@ class LayerContrast:
                 tr("DoLa cannot run: the output head of this model reads something else than its layers' states."),
                 tr("Choose another strategy or another model."),
             )
-        premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self._layers])
+        premature = torch.stack([self._head(hidden[layer][:, -1]).float() for layer in self.layers])
         divergences = jensen_shannon(logits, premature).mean(-1)
         best = int(divergences.argmax())
-        choice = LayerChoice(self._layers[best], tuple(zip(self._layers, divergences.tolist(), strict=True)))
+        choice = LayerChoice(self.layers[best], tuple(zip(self.layers, divergences.tolist(), strict=True)))
         return contrast(allowed, premature[best]), choice
 
 
@@ -135,6 +135,10 @@ class DolaAgain(Again):
                 ),
                 tr("Run it so."),
             )
+
+    def enters_like(self, other: Again) -> bool:
+        """Where it is contrasted with the same layers."""
+        return isinstance(other, DolaAgain) and other._contrast.layers == self._contrast.layers
 
     def entering(self, output: Output) -> Entering:
         """The contrasted scores, from the states of all layers."""

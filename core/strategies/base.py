@@ -92,6 +92,8 @@ class Strategy:
     """How transformers' `generate` is asked for the same, or why that cannot be."""
     again: Callable[[DecodingRun], Again] = by_score_or_dice
     """How a step of a run that is over is judged again (`core.what_if`), in strategies that write token by token."""
+    judging: tuple[str, ...] = ()
+    """Settings of its own, beside those of stages, that such a step can be judged again under."""
 
     def why_not(self, model: LoadedModel, request: Request | None = None) -> str | None:
         """Sentence on why `model` (with `request`) cannot be decoded so; None when it can."""

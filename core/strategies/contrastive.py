@@ -63,6 +63,7 @@ STRATEGY = Strategy(
     parameters=(NEW_TOKENS, ALPHA, CANDIDATES, *PENALTIES, *EVERYWHERE),
     decode=decode,
     again=again,
+    judging=(ALPHA.name,),
     flags={"do_sample": False, "num_beams": 1, "dola_layers": None},
     defaults={"penalty_alpha": 0.6, "top_k": 4},
     paper="Su et al. 2022, A Contrastive Framework for Neural Text Generation",

@@ -71,6 +71,7 @@ STRATEGY = Strategy(
     ),
     decode=decode,
     again=again,
+    judging=(LAYERS.name,),
     flags={"num_beams": 1, "penalty_alpha": None},
     defaults={"dola_layers": "low"},
     paper="Chuang et al. 2023, DoLa: Decoding by Contrasting Layers Improves Factuality",

@@ -90,6 +90,7 @@ def test_what_was_not_kept_is_read_again(name: str) -> None:
         ("greedy", {"suppress_tokens": [5]}),
         ("contrastive", {"penalty_alpha": 0.0}),
         ("dice and memory", {"mirostat_tau": 1.0}),
+        ("dola", {"dola_layers": [1]}),
     ],
 )
 def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[str, Any]) -> None:
@@ -103,6 +104,7 @@ def test_the_first_step_is_what_a_run_so_begins_with(name: str, changes: dict[st
     assert found.is_decided
     assert found.after == recorded(so)
     assert found.after.funnel != found.before.funnel or name == "contrastive"
+    assert found.is_kept is (name != "dola"), "of other layers nothing was kept"
 
 
 def test_a_later_step_is_what_a_branch_draws_from() -> None:
@@ -113,6 +115,19 @@ def test_a_later_step_is_what_a_branch_draws_from() -> None:
     config = {**SAMPLING, "temperature": 3.0, "top_k": 0, "max_new_tokens": 1, "min_new_tokens": 9}
     (branch,) = told(core.run(model, replace(request, config=config, beginning=ids[:5])))
     assert [stage.survivors for stage in found.after.funnel] == [stage.survivors for stage in branch.funnel]
+    assert dict(found.after.funnel[-1].top) == pytest.approx(dict(branch.funnel[-1].top), abs=1e-5)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_other_layers_are_contrasted_as_a_run_with_them_does(kept: bool) -> None:
+    model, request, (result, scores) = tiny.shared("llama"), asked("dola"), ran("dola")
+    ids, changes = result.sequences[0], {"dola_layers": [1]}
+    found = core.what_if(model, request, ids, 5, changes, scores=scores if kept else None)
+    so = replace(request, config={**request.config, **changes, "max_new_tokens": 1}, beginning=ids[:5])
+    (branch,) = told(core.run(model, so))
+    assert found.before.layer_choice is not None
+    assert branch.layer_choice is not None
+    assert found.before.layer_choice.layer != found.after.layer_choice.layer == branch.layer_choice.layer == 1
     assert dict(found.after.funnel[-1].top) == pytest.approx(dict(branch.funnel[-1].top), abs=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app import build_window
 from app.state.supposing import as_order, moved
 from app.views.inspector.what_if import Supposed, WhatIfCard
+from app.widgets.bars import Bars
 from app.widgets.funnel import Funnel
 from app.window.main_window import MainWindow
 from tests.ui.windows import find, run
@@ -86,6 +88,31 @@ def test_a_setting_that_is_moved_is_tried_on_the_selected_step(qtbot: QtBot, win
     assert window.parts.setup.parameters.values()["top_k"] == 40
     assert [stage.survivors for stage in funnel(window).stages] == before
     assert all(stage.was is None for stage in funnel(window).stages)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "setting", "other", "said"),
+    [("contrastive", "penalty_alpha", 0.0, "0.6 → 0"), ("dola", "dola_layers", "high", "low → high")],
+)
+def test_what_a_strategy_judges_by_is_tried_too(
+    qtbot: QtBot, window: MainWindow, strategy: str, setting: str, other: object, said: str
+) -> None:
+    window.parts.controller.choose(model="storyteller", strategy=strategy)
+    window.parts.controller.set_values({"max_new_tokens": 12})
+    assert run(qtbot, window).kind == "completed"
+    window.session.select_token(STEP)
+    card = suppose(qtbot, window, **{setting: other})
+    found = shown(window).found
+    assert found is not None
+    assert said in card._changes.text()
+    assert found.before == replace(window.session.run.tokens[STEP], seconds=0.0)
+    assert found.after.method == found.before.method
+    assert found.after.alternatives != found.before.alternatives
+    assert found.is_decided
+    if found.after.layer_choice is not None:
+        layers = next(bars for bars in window.findChildren(Bars) if bars.accessibleName() == "Layers")
+        assert len(layers.rows) == len(found.after.layer_choice.divergences)
+        assert layers.rows[0].label.endswith(f" {found.after.layer_choice.divergences[0][0]}")
 
 
 def test_run_so_goes_on_with_what_would_be_chosen(qtbot: QtBot, window: MainWindow) -> None:

@@ -112,7 +112,7 @@ class TokenPage(QFrame):
         tell_alternatives(self.candidates, self.bars, shown)
         self.branch.offer(token, why_not_branch(run), forbidden)
         tell_second(self.second, self.second_bars, run, token)
-        tell_layers(self.layers, self.layer_bars, token)
+        tell_layers(self.layers, self.layer_bars, shown)
         self._tell_inside(token)
         self.funnel.tell(run, shown, rows.funnel_stages(shown, found.before if found is not None else None))
         self.numbers.set_text(rows.joined(rows.numbers(token)))
