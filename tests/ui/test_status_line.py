@@ -5,6 +5,8 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.panels.status_line import StatusLine
+from app.state.requests import RunRequest
+from app.state.run import Run
 from core.events import Prefilled
 from tests.ui.scripted import make_run
 
@@ -20,3 +22,21 @@ def test_what_was_reused_stands_beside_the_speed_or_alone(qtbot: QtBot) -> None:
         told.append(line.figures["prefill"].text())
     line.stop()
     assert told == ["prefill 26 tok/s", "prefill 20 tok/s · 3 reused", "3 reused"]
+
+
+def test_nothing_moves_while_a_run_s_settings_are_not_known_yet(qtbot: QtBot) -> None:
+    """The button stays in its place, and cannot be pressed; behind a run that never began there is none."""
+    line = StatusLine()
+    qtbot.addWidget(line)
+    said = []
+    for begins in (False, True, False):
+        run = Run(RunRequest("Once"))
+        line.show_run(run)
+        said.append((not line.settings.isHidden(), line.settings.isEnabled()))
+        if begins:
+            run.apply(make_run().events[:1])
+            line.refresh()
+            said.append((not line.settings.isHidden(), line.settings.isEnabled()))
+    line.show_outcome("failed")
+    assert said == [(False, False), (False, False), (True, True), (True, False)]
+    assert line.settings.isHidden()
