@@ -143,7 +143,7 @@ def test_drafts_are_judged_in_the_order_that_is_given(strategy: str) -> None:
     counts = Counter[tuple[int, ...]]()
     how: dict[str, Any] = {"schedule": "constant"} if strategy == "assisted" else {"widths": "2 1"}
     config = {"max_new_tokens": 4, "do_sample": True, "temperature": 4.0, "top_p": 0.5, "top_k": 0}
-    for seed in range(120):
+    for seed in range(240):
         options = {**how, "stages": ["top_p", "temperature"]}
         request = core.Request(prompt, config, strategy, options, drafters=(draft,), seed=seed, top_n=0)
         counts[tuple(core.run(model, request).sequences[0][1:3])] += 1

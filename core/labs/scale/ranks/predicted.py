@@ -34,8 +34,8 @@ def _of_rank(sizes: Sequence[Size], whole: Sequence[int], processes: int, scheme
         return Parts(everything, everything, adam(sum(mine), len(mine)))
     share = sum(_mine(size[0], processes, rank) * prod(size[1:]) for size in sizes)
     optimizer = adam(share, len(sizes))
-    if scheme == "zero2":  # the engine keeps its own share beside the gathered whole
-        return Parts(everything, FLOAT * share, optimizer, buffers=FLOAT * share)
+    if scheme == "zero2":  # the engine keeps its own share beside the gathered whole; alone, the share is the whole
+        return Parts(everything, FLOAT * share, optimizer, buffers=FLOAT * share if processes > 1 else 0)
     return Parts(FLOAT * share, FLOAT * share, optimizer)
 
 
