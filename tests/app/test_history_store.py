@@ -222,6 +222,43 @@ def test_a_damaged_file_is_set_aside_and_told(tmp_path: Path, damage: str) -> No
     store.close()
 
 
+def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> None:
+    """The last page of the texts, which nothing reads before the index counts them."""
+    store = HistoryStore(tmp_path)
+    for number in range(200):
+        store.keep(keeping(number, "A fox" * 200))
+    store.close()
+    path = tmp_path / FILE_NAME
+    with sqlite3.connect(path) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'texts'").fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    content = bytearray(path.read_bytes())
+    head = size * (root - 1)
+    assert content[head] == 5, "of several pages: this one names the others, the last one first"
+    last = int.from_bytes(content[head + 8 : head + 12], "big")
+    content[size * (last - 1) : size * last] = b"\xff" * size
+    path.write_bytes(content)
+    store = HistoryStore(tmp_path)
+    store.keep(keeping(1000))
+    assert store.ids() == [run_id(1000)]
+    assert ["so a new one begins" in notice for notice in store.notices] == [True]
+    assert (tmp_path / f"{FILE_NAME}.bad-1").read_bytes() == content
+    store.close()
+
+
+def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and not file after file for ever."""
+
+    def unreadable(_connection: sqlite3.Connection) -> None:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr("app.storage.history.open_file.Rows", unreadable)
+    with pytest.raises(StorageError, match="cannot be used: database disk image is malformed"):
+        HistoryStore(tmp_path)
+    assert [path.name for path in tmp_path.glob("*.bad-*")] == [f"{FILE_NAME}.bad-1"]
+
+
 def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:
     """Pages in the middle are destroyed: the run that is being kept goes into a new file, the old one stays."""
     store = HistoryStore(tmp_path)

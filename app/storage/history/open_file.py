@@ -8,7 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from app.storage.history.database import as_storage_error, is_damage, is_index_damage, open_database, set_aside
+from app.storage.history.database import (
+    Failure,
+    as_storage_error,
+    is_damage,
+    is_index_damage,
+    open_database,
+    set_aside,
+)
 from app.storage.history.rows import Rows
 from app.storage.history.schema import Migration
 from resources.language import tr
@@ -22,17 +29,21 @@ class OpenFile:
     def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
         self._path, self._migrations = path, migrations
         self.notices: list[str] = []
-        self._open()
+        try:
+            self._open()
+        except (sqlite3.Error, ValueError) as error:  # what is searched by is looked through as it is opened
+            self._answer(error)
 
     def do(self, action: Callable[[Rows], T]) -> T:
         """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
         try:
             return self._try(action)
         except (sqlite3.Error, ValueError) as error:
-            if not is_damage(error):
-                raise as_storage_error(self._path, error) from error
-            self._begin_anew(error)
-        return action(self._rows)
+            self._answer(error)
+        try:
+            return action(self._rows)
+        except (sqlite3.Error, ValueError) as error:
+            raise as_storage_error(self._path, error) from error
 
     def close(self) -> None:
         """Give it back."""
@@ -53,13 +64,17 @@ class OpenFile:
         self._rows.rebuild_index()
         return action(self._rows)
 
-    def _begin_anew(self, damage: Exception) -> None:
+    def _answer(self, failure: Failure) -> None:
+        """A new file in the place of one that is damaged. Raises StorageError where the disk is to blame, and where
+        the new one is no better."""
+        if not is_damage(failure):
+            raise as_storage_error(self._path, failure) from failure
         self.close()
         try:
             told = set_aside(self._path)
-        except OSError as error:
+            self.notices.append(
+                tr("The history was damaged ({damage}), so a new one begins. {kept}").format(damage=failure, kept=told)
+            )
+            self._open()
+        except (sqlite3.Error, ValueError, OSError) as error:
             raise as_storage_error(self._path, error) from error
-        self.notices.append(
-            tr("The history was damaged ({damage}), so a new one begins. {kept}").format(damage=damage, kept=told)
-        )
-        self._open()
