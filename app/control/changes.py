@@ -10,7 +10,6 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.control.requests import RequestBuilder
 from app.panels.status_line import StatusLine
 from app.session.session import Session
-from app.state.branching import GRAMMAR
 from app.state.changes import Change, changes
 from app.state.requests import RunRequest
 
@@ -68,7 +67,7 @@ class ChangeWatch(QObject):
     @Slot()
     def _look(self) -> None:
         now = self._requests.as_set()
-        if (grammar := now.settings.get(GRAMMAR)) != self._grammar:
+        if (grammar := now.grammar) != self._grammar:
             self._grammar = grammar
             self.grammarSet.emit(grammar)
         changes = self._changes(now)

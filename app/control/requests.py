@@ -12,8 +12,7 @@ from app.control.loading import LoadController
 from app.control.media import MediaController
 from app.control.model_choice import ModelChoice
 from app.panels.seed import SeedBox
-from app.state.branching import GRAMMAR
-from app.state.requests import Prompt, RunRequest, divided
+from app.state.requests import GRAMMAR, Prompt, RunRequest, divided
 from app.storage.settings import Compute
 from resources.language import tr
 

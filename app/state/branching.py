@@ -8,16 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.requests import RunRequest
+from app.state.requests import GRAMMAR, RunRequest
 from app.state.run import Run
 from core import words
 from resources.language import tr
 
 if TYPE_CHECKING:
     from core.events import Stage, TokenChosen
-
-GRAMMAR = "grammar"
-"""The setting, and the stage, that holds a text to a form."""
 
 
 class Instead(NamedTuple):
@@ -58,7 +55,7 @@ def forbidden_in(run: Run, token: TokenChosen, grammar: object) -> frozenset[int
 
 def is_held_to(run: Run, grammar: object) -> bool:
     """Whether the run was held to this grammar."""
-    return grammar is not None and run.request.settings.get(GRAMMAR) == grammar
+    return grammar is not None and run.request.grammar == grammar
 
 
 def why_forbidden(text: str) -> str:

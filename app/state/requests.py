@@ -52,6 +52,10 @@ def is_packed(weights: str) -> bool:
     return weights in catalog.PACKED
 
 
+GRAMMAR = "grammar"
+"""The setting, and the stage, that holds a text to a form."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest(Request):
     """The core's request of a run, in plain values, and what only the window needs beside it."""
@@ -92,6 +96,11 @@ class RunRequest(Request):
     def settings(self) -> dict[str, Any]:
         """Generation settings and the strategy's own options together, by name."""
         return {**self.config, **self.options}
+
+    @property
+    def grammar(self) -> object:
+        """What its text is held to; None for nothing."""
+        return self.settings.get(GRAMMAR)
 
     def with_strategy(self, strategy: Strategy, values: Mapping[str, Any]) -> RunRequest:
         """The same run by another strategy, with these settings of it."""

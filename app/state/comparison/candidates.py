@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.state.requests import LoadRequest, ModelInfo, RunRequest
+from app.state.requests import GRAMMAR, LoadRequest, ModelInfo, RunRequest
 from app.state.run import Run
 from core import ModelEntry, beginning, caches, catalog, strategies
 from core.caches import Variant
@@ -123,9 +123,9 @@ def why_no_seeds(request: RunRequest) -> str:
 
 def of_grammar(base: RunRequest) -> list[Candidate]:
     """The run as it was, and the same without its grammar; nothing where it has none."""
-    if not base.options.get("grammar"):
+    if not base.grammar:
         return []
-    free = replace(base, options={name: value for name, value in base.options.items() if name != "grammar"})
+    free = replace(base, options={name: value for name, value in base.options.items() if name != GRAMMAR})
     return [
         Candidate("with-grammar", tr("With the grammar"), tr("As it was."), base),
         Candidate("without-grammar", tr("Without it"), tr("The same prompt, seed and settings."), free),

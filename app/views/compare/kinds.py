@@ -48,7 +48,7 @@ def refusal(kind: str, request: RunRequest) -> str:
         )
     if request.scored and kind != MODELS:
         return tr("The shown run scores a text that was given: nothing is chosen in it.")
-    if kind == GRAMMAR and not request.options.get("grammar"):
+    if kind == GRAMMAR and not request.grammar:
         return tr("The shown run has no grammar.")
     return choose.why_no_seeds(request) if kind == SEEDS else ""
 
