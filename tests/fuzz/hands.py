@@ -48,6 +48,8 @@ class Hands:
     def __init__(self, window: MainWindow, seed: int) -> None:
         self.window, self.rng = window, random.Random(seed)
         self.done: list[str] = []
+        self._top: QWidget = window
+        """What the last target lies in: let go of an open list, and PySide takes what is in it for deleted."""
         self._watch = QTimer(window, interval=PATIENCE_MS)
         self._watch.timeout.connect(self.let_go)
 
@@ -71,7 +73,7 @@ class Hands:
 
     def target(self, *kinds: type[QWidget]) -> QWidget | None:
         """A part of those kinds that a person could reach, in whatever is foremost."""
-        top = QApplication.activePopupWidget() or QApplication.activeModalWidget() or self.window
+        top = self._top = QApplication.activePopupWidget() or QApplication.activeModalWidget() or self.window
         parts = [part for part in top.findChildren(QWidget) if isValid(part) and isinstance(part, kinds)]
         return self.rng.choice([part for part in parts if part.isVisible() and part.isEnabled()] or [top])
 

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QListView,
+    QMenu,
+    QPushButton,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.widgets.popover import Popover
@@ -89,6 +99,19 @@ def _drawn_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_hands(qtbot: QtBot, seed: int) -> None:
     play(qtbot, seed)
+
+
+def test_a_part_of_an_open_list_can_be_reached(qtbot: QtBot) -> None:
+    box = QComboBox()
+    qtbot.addWidget(box)
+    box.addItems(["one", "two"])
+    box.show()
+    box.showPopup()
+    hands = Hands(box, 1)
+    part = hands.target(QListView)
+    assert isinstance(part, QListView)
+    assert hands.place(part).x() < part.width()
+    box.hidePopup()
 
 
 @pytest.mark.fuzz
