@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
@@ -91,9 +92,10 @@ def still_works(qtbot: QtBot, window: MainWindow, told: object) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _drawn_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's own file dialogs belong to nobody's fuzz."""
+def _nothing_of_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's own file dialogs and its browser belong to nobody's fuzz."""
     monkeypatch.setattr(QFileDialog, "open", lambda dialog, *_: QWidget.show(dialog))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: True)
 
 
 @pytest.mark.parametrize("seed", range(4))
