@@ -247,6 +247,22 @@ def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> No
     store.close()
 
 
+@pytest.mark.parametrize("change", ["strategy = x'ff00'", "tokens = 'many'", "made = 'yesterday'", "speed = x'01'"])
+def test_a_run_with_something_of_another_kind_in_it_is_damage(tmp_path: Path, change: str) -> None:
+    """SQLite keeps anything in any column; a list of runs had ended raw with it."""
+    store = HistoryStore(tmp_path)
+    store.keep(keeping(1))
+    store.close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute(f"UPDATE runs SET {change}")
+    connection.close()
+    store = HistoryStore(tmp_path)
+    assert store.records([run_id(1)]) == []
+    assert ["so a new one begins" in notice for notice in store.notices] == [True]
+    assert (tmp_path / f"{FILE_NAME}.bad-1").exists()
+    store.close()
+
+
 def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, and not file after file for ever."""
 

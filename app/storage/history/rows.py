@@ -16,6 +16,8 @@ from core import beginning
 _COLUMNS = Record._fields
 _ROW = ", ".join(_COLUMNS)
 _MARKS = ", ".join(f":{name}" for name in _COLUMNS)
+_NUMBERS = {"made", "seed", "tokens", "seconds", "speed", "cache_bytes", "bytes", "pinned", "place"}
+_OPTIONAL = {"speed", "parent", "place"}
 _SHOWN = "deleted IS NULL"
 _ORDER = "pinned DESC, made DESC, runs.number DESC"
 
@@ -163,5 +165,15 @@ def _storable(value: Any) -> Any:
 
 
 def _record(row: Sequence[Any]) -> Record:
+    """Raises ValueError when something stands there that no program has put there."""
+    for name, value in zip(_COLUMNS, row, strict=True):
+        if not _fits(name, value):
+            raise ValueError(f"a run's {name} is {type(value).__name__}")
     record = Record(*row)
     return record._replace(pinned=bool(record.pinned))
+
+
+def _fits(name: str, value: Any) -> bool:
+    if value is None:
+        return name in _OPTIONAL
+    return isinstance(value, int | float if name in _NUMBERS else str)
