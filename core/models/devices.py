@@ -84,7 +84,8 @@ def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:
     """As transformers' configuration says; small models are quick and exact in float32."""
     text = config.get_text_config(decoder=True)
     stored = getattr(text, "dtype", None) or getattr(config, "dtype", None)
-    small = (getattr(text, "hidden_size", None) or 4096) < 512
+    size = getattr(text, "hidden_size", None)  # where a config's own word is another, this may be anything
+    small = isinstance(size, int) and 0 < size < 512
     known = stored if isinstance(stored, torch.dtype) else DTYPES.get(str(stored), torch.float32)
     return torch.float32 if small or known not in DTYPES.values() else known
 

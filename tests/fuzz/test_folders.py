@@ -57,6 +57,13 @@ def test_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> Non
     tally.check()
 
 
+def test_a_size_that_the_family_calls_otherwise_may_be_anything(good: dict[str, Path], tmp_path: Path) -> None:
+    """What was found once in tens of thousands: T5 keeps its width as d_model."""
+    change = Change("config.json", "set", "hidden_size", [None])
+    with pytest.raises(core.errors.ConfigInvalidError):
+        use(damaged(good["t5"], tmp_path / "model", [change]))
+
+
 @pytest.mark.fuzz
 def test_many_folders_end_well_or_named(good: dict[str, Path], tmp_path: Path) -> None:
     tally = Tally()
