@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QMenu
 
 from app.control.model_list import ModelList
 from app.control.requests import RequestBuilder
@@ -52,6 +53,8 @@ class ScoreController(QObject):
     def fill(self) -> None:
         """What can be scored now, and by whom."""
         menu, run = self._menu, self._session.run
+        for below in menu.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            below.deleteLater()  # clearing a menu leaves the menus in it
         menu.clear()
         menu.addAction(tr("Score this text"), self.score_prompt)
         there = run is not None and bool(run.tokens)

@@ -64,8 +64,10 @@ def menus(window: MainWindow) -> Counter[str]:
 
 
 def is_of_button(menu: QMenu) -> bool:
-    """Whether a button opens it, and it lasts as long as that button."""
+    """Whether a button opens it or the one that it lies in, and it lasts as long as that button."""
     button = menu.parent()
+    if isinstance(button, QMenu):
+        return is_of_button(button)
     return isinstance(button, (QPushButton, QToolButton)) and button.menu() is menu
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton, QToolButton
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 import core
@@ -106,6 +106,14 @@ def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> N
     assert any("encoder–decoder" in reason for reason in reasons.values())
     assert any(action.isEnabled() for action in offered.values())
     assert not titles["Score the shown run, prompt and answer"].isEnabled()
+
+
+def test_opening_the_menu_again_leaves_no_menus_behind(window: MainWindow) -> None:
+    menu = find(window, QToolButton, "scoreButton").menu()
+    for _ in range(3):
+        window.parts.scoring.fill()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert len(menu.findChildren(QMenu)) == 2
 
 
 def test_nothing_to_score_says_so(qtbot: QtBot, config_dir: Path) -> None:
