@@ -12,6 +12,7 @@ from app.storage.history.database import transaction
 from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
 from app.storage.history.search import Index, terms
 from core import beginning
+from resources.language import tr
 
 _COLUMNS = Record._fields
 _ROW = ", ".join(_COLUMNS)
@@ -168,7 +169,7 @@ def _record(row: Sequence[Any]) -> Record:
     """Raises ValueError when something stands there that no program has put there."""
     for name, value in zip(_COLUMNS, row, strict=True):
         if not _fits(name, value):
-            raise ValueError(f"a run's {name} is {type(value).__name__}")
+            raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
     record = Record(*row)
     return record._replace(pinned=bool(record.pinned))
 
