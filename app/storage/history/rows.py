@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_type_hints
 
 from app.storage.history.database import transaction
 from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
@@ -17,8 +17,8 @@ from resources.language import tr
 _COLUMNS = Record._fields
 _ROW = ", ".join(_COLUMNS)
 _MARKS = ", ".join(f":{name}" for name in _COLUMNS)
-_NUMBERS = {"made", "seed", "tokens", "seconds", "speed", "cache_bytes", "bytes", "pinned", "place"}
-_OPTIONAL = {"speed", "parent", "place"}
+_KINDS = get_type_hints(Record) | {"pinned": int}
+"""What SQLite gives for each column: it has no kind of its own for yes and no."""
 _SHOWN = "deleted IS NULL"
 _ORDER = "pinned DESC, made DESC, runs.number DESC"
 
@@ -168,13 +168,7 @@ def _storable(value: Any) -> Any:
 def _record(row: Sequence[Any]) -> Record:
     """Raises ValueError when something stands there that no program has put there."""
     for name, value in zip(_COLUMNS, row, strict=True):
-        if not _fits(name, value):
+        if not isinstance(value, _KINDS[name]):
             raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
     record = Record(*row)
     return record._replace(pinned=bool(record.pinned))
-
-
-def _fits(name: str, value: Any) -> bool:
-    if value is None:
-        return name in _OPTIONAL
-    return isinstance(value, int | float if name in _NUMBERS else str)
