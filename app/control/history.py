@@ -139,6 +139,15 @@ class History(QObject):
         except StorageError as error:
             self._keeper.tell(error)
             return otherwise
+        finally:
+            if store.notices:  # a new file has begun; whoever asked may be painting
+                QTimer.singleShot(0, self, self._on_repaired)
+
+    @Slot()
+    def _on_repaired(self) -> None:
+        if self._store is not None and self._store.notices:
+            self._tell_notices(self._store)
+            self.changed.emit()
 
     def forget_all(self) -> None:
         """Remove everything that is kept, and what killed programs have left."""
