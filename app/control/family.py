@@ -77,8 +77,9 @@ class FamilyController(QObject):
 
     def _add_parents(self, run: str) -> None:
         """Runs of an earlier day, as far as the history knows them."""
-        store = self._history.store_if_open
-        while run and run not in self._family and store is not None and (record := store.get(run)) is not None:
+        if self._history.store_if_open is None:
+            return
+        while run and run not in self._family and (record := self._history.get(run)) is not None:
             parent = record.parent or ""
             self._family.add(Member(run, parent, record.place or 0, record.words, record.strategy, record.tokens, ""))
             run = parent

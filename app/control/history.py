@@ -24,6 +24,7 @@ from resources.language import sentences, tr
 
 if TYPE_CHECKING:
     from app.session.mailbox import Recording
+    from app.storage.history.record import Record
     from app.storage.history.recordings import Recordings
     from app.storage.history.store import HistoryStore
 
@@ -131,14 +132,19 @@ class History(QObject):
 
     def ask(self, question: Callable[[HistoryStore], T], otherwise: T) -> T:
         """What the kept runs say; `otherwise` where they cannot be had (now), which is told."""
+        try:
+            return self.demand(question, otherwise)
+        except StorageError as error:
+            self._keeper.tell(error)
+            return otherwise
+
+    def demand(self, question: Callable[[HistoryStore], T], otherwise: T) -> T:
+        """The same, `otherwise` where nothing is kept at all. Raises StorageError where the disk refuses."""
         store = self.store
         if store is None:
             return otherwise
         try:
             return question(store)
-        except StorageError as error:
-            self._keeper.tell(error)
-            return otherwise
         finally:
             if store.notices:  # a new file has begun; whoever asked may be painting
                 QTimer.singleShot(0, self, self._on_repaired)
@@ -148,6 +154,10 @@ class History(QObject):
         if self._store is not None and self._store.notices:
             self._tell_notices(self._store)
             self.changed.emit()
+
+    def get(self, run: str) -> Record | None:
+        """One kept run; None where it is not there, or cannot be had now."""
+        return self.ask(lambda store: store.get(run), None)
 
     def forget_all(self) -> None:
         """Remove everything that is kept, and what killed programs have left."""

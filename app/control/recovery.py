@@ -37,7 +37,7 @@ class Recovery(QObject):
             return
         found = self._history.recordings.left_over()
         for run, path in found.items():
-            if store.get(run) is not None:
+            if self._history.get(run) is not None:
                 with suppress(TokenscopeError):
                     store.take_in(path, run)
             elif _holds_something(path):
@@ -77,16 +77,25 @@ class Recovery(QObject):
         import core
         from app.state.recorded import run_of
 
-        left, self._left = sorted(self._left.items(), key=lambda item: item[1].stat().st_mtime), {}
+        left, self._left = sorted(self._left.items(), key=lambda item: _modified(item[1])), {}
+        latest = ""
         for run, path in left:
             try:
                 found = run_of(core.trace.read(path))
                 found.id = run
                 self._history.keep(found, path)
+                latest = run
             except TokenscopeError as error:
                 self._history.refused.emit(report(error))
-        if left:
-            self._history.show(left[-1][0])
+        if latest:
+            self._history.show(latest)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # somebody has removed it; reading it says so
+        return 0.0
 
 
 def _holds_something(path: Path) -> bool:

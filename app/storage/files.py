@@ -38,7 +38,11 @@ class UnreadableError(ValueError):
 
 def read_json(path: Path) -> Any:
     """What a JSON file holds. Opens nothing but regular files. Raises FileNotFoundError, UnreadableError."""
-    content = _read_bytes(path)
+    return parse_json(_read_bytes(path))
+
+
+def parse_json(content: bytes) -> Any:
+    """What that says. Raises UnreadableError."""
     try:
         data = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
@@ -58,7 +62,11 @@ def read_json(path: Path) -> Any:
 
 def read_object(path: Path) -> dict[str, Any]:
     """The same where names and values are expected. Raises FileNotFoundError, UnreadableError."""
-    data = read_json(path)
+    return as_object(read_json(path))
+
+
+def as_object(data: Any) -> dict[str, Any]:
+    """`data`, where that is names and values. Raises UnreadableError."""
     if not isinstance(data, dict):
         raise UnreadableError(tr("it holds no names and values"))
     return data

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -247,20 +247,58 @@ def test_damage_met_by_what_is_searched_is_answered_as_any(tmp_path: Path) -> No
     store.close()
 
 
-@pytest.mark.parametrize("change", ["strategy = x'ff00'", "tokens = 'many'", "made = 'yesterday'", "speed = x'01'"])
-def test_a_run_with_something_of_another_kind_in_it_is_damage(tmp_path: Path, change: str) -> None:
-    """SQLite keeps anything in any column; a list of runs had ended raw with it."""
-    store = HistoryStore(tmp_path)
-    store.keep(keeping(1))
+def with_odd_values(folder: Path, change: str) -> HistoryStore:
+    """A history of two runs and a ranking, changed by another program."""
+    store = HistoryStore(folder)
+    for number in (1, 2):
+        store.keep(keeping(number))
+    store.rankings.add([{"prompt": ""}])
     store.close()
-    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        connection.execute(f"UPDATE runs SET {change}")
+    with sqlite3.connect(folder / FILE_NAME) as connection:
+        connection.execute(f"UPDATE {change}")
     connection.close()
-    store = HistoryStore(tmp_path)
-    assert store.records([run_id(1)]) == []
+    return HistoryStore(folder)
+
+
+ODD: dict[str, tuple[str, Callable[[HistoryStore], object], object]] = {
+    "bytes for a word": ("runs SET strategy = x'ff00'", lambda store: store.records([run_id(1)]), []),
+    "a word for a count": ("runs SET tokens = 'many'", lambda store: store.records([run_id(1)]), []),
+    "a word for a moment": ("runs SET made = 'yesterday'", lambda store: store.records([run_id(1)]), []),
+    "bytes for a speed": ("runs SET speed = x'01'", lambda store: store.records([run_id(1)]), []),
+    "bytes for an id": ("runs SET id = x'ff' WHERE number = 1", lambda store: store.ids(), []),
+    "bytes for the latest id": ("runs SET id = x'ff' WHERE number = 2", lambda store: store.latest(), None),
+    "bytes for a deleted id": ("runs SET id = x'ff', deleted = 1 WHERE number = 1", lambda store: store.ids(), []),
+    "a word for a size": ("runs SET bytes = 'many' WHERE number = 1", lambda store: store.trim(0), 0),
+    "no size at all": ("runs SET bytes = 9e999 WHERE number = 1", lambda store: store.totals(), (0, 0)),
+    "a word for all sizes": ("runs SET bytes = 'many' WHERE number = 1", lambda store: store.totals(), (0, 0)),
+    "bytes for a request": ("texts SET request = x'7b7d'", lambda store: store.request(run_id(1)), {}),
+    "a list for a request": ("texts SET request = '[]'", lambda store: store.request(run_id(1)), {}),
+    "a deep request": (f"texts SET request = '{'[' * 100_000}'", lambda store: store.request(run_id(1)), {}),
+    "bytes for a ranking": ("rankings SET ranking = x'ff'", lambda store: store.rankings.all(dict), []),
+    "a number for a ranking": ("rankings SET ranking = 5", lambda store: store.rankings.all(dict), []),
+    "no ranking": ("rankings SET ranking = '{}'", lambda store: store.rankings.all(_no_ranking), []),
+}
+
+
+def _no_ranking(values: object) -> object:
+    raise ValueError("it is no ranking")
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_something_of_another_kind_is_damage(tmp_path: Path, odd: str) -> None:
+    """SQLite keeps anything in any column; a list of runs had ended raw with it."""
+    change, question, answer = ODD[odd]
+    store = with_odd_values(tmp_path, change)
+    assert question(store) == answer
     assert ["so a new one begins" in notice for notice in store.notices] == [True]
     assert (tmp_path / f"{FILE_NAME}.bad-1").exists()
     store.close()
+
+
+def test_a_recording_that_has_gone_is_told(store: HistoryStore, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="gone"):
+        store.keep(keeping(1), tmp_path / "gone")
+    assert store.ids() == []
 
 
 def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.control.labs import kept_rankings
 from app.panels.history import wording
+from app.state.request_json import RequestProblem, from_plain
 from app.storage.history.store import FILE_NAME, HistoryStore
 from core.errors import TokenscopeError
 from tests.app.history_files import keeping, run_id
@@ -23,6 +27,28 @@ Change = tuple[float, bytes]
 """Where (a share of the file), and what is written over it."""
 changes = st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=200)), min_size=1, max_size=6)
 cuts = st.one_of(st.none(), st.floats(0, 1))
+COLUMNS = {
+    "runs": (
+        "id", "made", "title", "opening", "words", "model", "strategy", "cache", "seed", "outcome", "message",
+        "tokens", "seconds", "speed", "cache_bytes", "bytes", "pinned", "parent", "place", "deleted",
+    ),
+    "texts": ("title", "words", "request"),
+    "rankings": ("ranking",),
+}  # fmt: skip
+Odd = tuple[tuple[str, str], int, object]
+"""A column, the number of a row, and what another program has put there."""
+odds = st.lists(
+    st.tuples(
+        st.sampled_from([(table, column) for table, columns in COLUMNS.items() for column in columns]),
+        st.integers(1, 60),
+        st.one_of(
+            st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=40), st.binary(max_size=40),
+            st.sampled_from((0, -1, 1e300, float("inf"), "", "\0", "x" * 100_000, "[" * 100_000, "{}", "[]", "null")),
+        ),
+    ),
+    min_size=1,
+    max_size=4,
+)  # fmt: skip
 
 
 @cache
@@ -32,6 +58,7 @@ def whole() -> bytes:
         store = HistoryStore(Path(folder))
         for number in range(60):
             store.keep(keeping(number, f"Prompt {number} of a story that goes on", " word" * 100, title=f"T{number}"))
+            store.rankings.add([{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}])
         store.close()
         return (Path(folder) / FILE_NAME).read_bytes()
 
@@ -42,6 +69,21 @@ def damaged(where: Sequence[Change], cut: float | None) -> bytes:
         place = int(share * (len(content) - len(written)))
         content[place : place + len(written)] = written
     return bytes(content if cut is None else content[: int(cut * len(content))])
+
+
+def with_odd_values(values: Sequence[Odd]) -> bytes:
+    """Still a database, as SQLite would have it."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.deserialize(_unlocked(whole()))
+        for (table, column), row, value in values:
+            shown = value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+            connection.execute(f"UPDATE OR IGNORE {table} SET {column} = ? WHERE number = ?", (shown, row))
+        return connection.serialize()
+
+
+def _unlocked(content: bytes) -> bytes:
+    """In memory there is no journal beside the file: bytes 18 and 19 say that none is wanted."""
+    return content[:18] + b"\1\1" + content[20:]
 
 
 def use(content: bytes) -> None:
@@ -64,8 +106,11 @@ def _use(store: HistoryStore) -> None:
     for query in ("", "story", "12", "nowhere"):
         for record in store.records(store.ids(query)[:64]):
             assert all(map(str, (wording.in_full(record), wording.spoken(record, 0.0))))
-            store.request(record.id)
+            with suppress(RequestProblem):
+                from_plain(store.request(record.id))
             store.latest(record.made)
+    store.totals()
+    store.rankings.all(kept_rankings.read)
     store.rename(run_id(7), "Another name")
     store.keep(keeping(1000, "The new one"))
     assert run_id(1000) in store.ids()
@@ -102,6 +147,31 @@ def test_many_damaged_histories_are_used_as_far_as_they_go() -> None:
     @given(changes, cuts)
     def run(where: Sequence[Change], cut: float | None) -> None:
         attempt(tally, where, cut)
+
+    run()
+    tally.check()
+
+
+def test_odd_values_in_a_history_are_damage_or_shown() -> None:
+    tally = Tally()
+
+    @short(40)
+    @given(odds)
+    def run(values: Sequence[Odd]) -> None:
+        tally.attempt(values, lambda: use(with_odd_values(values)))
+
+    run()
+    tally.check()
+
+
+@pytest.mark.fuzz
+def test_many_odd_values_in_a_history_are_damage_or_shown() -> None:
+    tally = Tally()
+
+    @long(0.1)
+    @given(odds)
+    def run(values: Sequence[Odd]) -> None:
+        tally.attempt(values, lambda: use(with_odd_values(values)))
 
     run()
     tally.check()

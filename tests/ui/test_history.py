@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +10,15 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QMessageBox
+from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.panels.history import wording
-from app.panels.history.view import HistoryView
-from app.state.run import Run
-from app.storage.history.rows import Rows
 from app.storage.history.store import HistoryStore
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
 from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.histories import click, edited, history, keep, listed, look_for, shown
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 
@@ -42,53 +39,6 @@ def window(shared: MainWindow) -> MainWindow:
     shared.history.forget_all()
     shared.parts.messages.dismiss()
     return shared
-
-
-def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
-    """Run a prompt; the id of the run once it is kept."""
-    window.parts.setup.prompt.set_prompt(prompt)
-    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS) as kept:
-        run(qtbot, window)
-    return str(kept.args[0])
-
-
-def history(window: MainWindow) -> HistoryView:
-    """The panel, open."""
-    view = window.parts.history_panel.view
-    if view is None or not view.isVisible():
-        window.parts.actions.do("toggle_history")
-    view = window.parts.history_panel.view
-    assert view is not None
-    assert view.isVisible()
-    return view
-
-
-def listed(view: HistoryView) -> list[str]:
-    """What stands in the list, a name each."""
-    runs = view.list.runs
-    return [str(runs.index(row).data()) for row in range(runs.rowCount())]
-
-
-def click(view: HistoryView, row: int) -> None:
-    place = view.list.visualRect(view.list.runs.index(row)).center()
-    QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
-
-
-def edited(view: HistoryView) -> QLineEdit:
-    """The name that is being changed."""
-    editor = view.list.viewport().findChild(QLineEdit)
-    assert editor is not None
-    return editor
-
-
-def look_for(qtbot: QtBot, view: HistoryView, words: str) -> None:
-    with qtbot.waitSignal(view.searchChanged, timeout=WAIT_MS):
-        view.search.setText(words)
-
-
-def shown(window: MainWindow) -> Run:
-    assert window.session.run is not None
-    return window.session.run
 
 
 def test_a_run_is_kept_and_there_at_the_next_start(qtbot: QtBot, config_dir: Path) -> None:
@@ -446,24 +396,6 @@ def test_a_strategy_that_is_not_here_leaves_the_settings_alone(window: MainWindo
     assert window.parts.requests.as_set().settings == before
 
 
-def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(qtbot, window, "One")
-    view = history(window)
-
-    def refuse(*_: object) -> None:
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
-        raise error
-
-    monkeypatch.setattr(Rows, "_all", refuse)
-    window.parts.history_panel.refresh()
-    window.parts.steps.back()
-    view.foot.buttons["delete"].click()
-    assert "disk I/O error" in window.parts.centre.notice_banner.accessibleDescription()
-
-
 def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     other = open_window(qtbot, config_dir)
@@ -473,18 +405,6 @@ def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
     assert listed(history(window)) == listed(history(other)) == ["Mine again", "Yours", "Mine"]
     assert window.parts.steps.generations.ids != other.parts.steps.generations.ids
     assert not window.parts.centre.notice_banner.isVisible()
-
-
-def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_dir: Path) -> None:
-    HistoryStore(config_dir / "history").close()
-    with sqlite3.connect(config_dir / "history" / "history.sqlite") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    window = open_window(qtbot, config_dir)
-    qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
-    assert "A newer Tokenscope wrote the history" in window.parts.centre.notice_banner.accessibleDescription()
-    run(qtbot, window)
-    assert "A newer Tokenscope" in history(window).empty.text()
 
 
 def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: QtBot, config_dir: Path) -> None:

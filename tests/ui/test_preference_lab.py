@@ -89,8 +89,8 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     controller._export(str(tmp_path / "pairs.jsonl"))
     store = window.history.store
     assert store is not None
-    (kept,) = store.rankings.all()
-    assert json.loads(kept) == {
+    (kept,) = store.rankings.all(dict)
+    assert kept == {
         "prompt": "Once. ", "completions": [TEXTS[2], TEXTS[0], TEXTS[1], TEXTS[3]], "ranks": [1, 2, 3, 3],
     }  # fmt: skip
     rows = [json.loads(line) for line in (tmp_path / "pairs.jsonl").read_text().splitlines()]
@@ -123,7 +123,7 @@ def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_fo
     file.unlink()
     store.forget_all()
     window.parts.labs.open_preference()
-    assert len(store.rankings.all()) == 1
+    assert len(store.rankings.all(dict)) == 1
     view.collect.show_events([CompletionsDrawn("Once. ", TEXTS)])
     view.collect.keep.click()
     assert view.collect.kept.text() == "Rankings kept: 2 · pairs: 7"

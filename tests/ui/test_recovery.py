@@ -107,6 +107,19 @@ def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: P
     assert not open_window(qtbot, config_dir).parts.centre.notice_banner.isVisible()
 
 
+def test_what_somebody_has_removed_meanwhile_is_told_and_the_rest_is_shown(
+    qtbot: QtBot, killed: Path, config_dir: Path
+) -> None:
+    window = offered(qtbot, config_dir)
+    recordings(config_dir)[0].unlink()
+    press(window, recovery.SHOW)
+    assert "There is no file" in window.parts.centre.error_banner.accessibleDescription()
+    assert window.parts.centre.error_banner.isVisible()
+    assert window.session.run is not None
+    assert window.session.run.outcome is not None
+    assert window.session.run.outcome.kind == "stopped"
+
+
 def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
     window = offered(qtbot, config_dir)
     assert "2 runs were" in window.parts.centre.notice_banner.accessibleDescription()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core import labs
+from core.errors import TokenscopeError
+from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.history import History
@@ -23,27 +24,27 @@ class KeptRankings:
 
     def all(self) -> list[labs.preference.Ranking]:
         """In the order in which they were made."""
-        store = self._history.store
-        found = [_read(line) for line in store.rankings.all()] if store is not None else []
+        found = self._history.demand(lambda store: store.rankings.all(read), list[labs.preference.Ranking]())
         if found or not self._file.is_file():
             return found
         earlier = labs.preference.read_rankings(self._file)
-        if store is not None:
-            store.rankings.add([_line(ranking) for ranking in earlier])
+        self._append(earlier)
         return earlier
 
     def add(self, rankings: Sequence[labs.preference.Ranking]) -> None:
         """Keep these as well; in the file alone while the history cannot be used."""
-        before, store = self.all(), self._history.store
-        if store is not None:
-            store.rankings.add([_line(ranking) for ranking in rankings])
+        before = self.all()
+        self._append(rankings)
         labs.preference.write_rankings(self._file, [*before, *rankings])
 
+    def _append(self, rankings: Sequence[labs.preference.Ranking]) -> None:
+        kept = [asdict(ranking) for ranking in rankings]
+        self._history.demand(lambda store: store.rankings.add(kept), None)
 
-def _line(ranking: labs.preference.Ranking) -> str:
-    return json.dumps(asdict(ranking), ensure_ascii=False)
 
-
-def _read(line: str) -> labs.preference.Ranking:
-    values = json.loads(line)
-    return labs.preference.Ranking(values["prompt"], tuple(values["completions"]), tuple(values["ranks"]))
+def read(values: dict[str, Any]) -> labs.preference.Ranking:
+    """The ranking that was kept so. Raises ValueError for what is none."""
+    try:
+        return labs.preference.Ranking(values["prompt"], tuple(values["completions"]), tuple(values["ranks"]))
+    except (KeyError, TypeError, TokenscopeError) as error:
+        raise ValueError(tr("a ranking in it cannot be read: {error}").format(error=error)) from error

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from app.storage.history.open_file import OpenFile
 
+T = TypeVar("T")
+
 
 class Rankings:
-    """Each a JSON text, in the order in which they were kept. Raises StorageError."""
+    """Each an object of JSON, in the order in which they were kept. Raises StorageError."""
 
     def __init__(self, file: OpenFile) -> None:
         self._file = file
 
-    def all(self) -> list[str]:
-        """Every one."""
-        return self._file.do(lambda rows: rows.rankings())
+    def all(self, read: Callable[[dict[str, Any]], T]) -> list[T]:
+        """What `read` makes of every one; it raises ValueError for what can be none, which is damage."""
+        return self._file.do(lambda rows: [read(values) for values in rows.rankings()])
 
-    def add(self, rankings: Sequence[str]) -> None:
+    def add(self, rankings: Sequence[dict[str, Any]]) -> None:
         """These behind the others."""
-        self._file.do(lambda rows: rows.add_rankings(rankings))
+        lines = [json.dumps(ranking, ensure_ascii=False) for ranking in rankings]
+        self._file.do(lambda rows: rows.add_rankings(lines))

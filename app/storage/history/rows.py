@@ -1,4 +1,7 @@
-"""The history's tables in use: what is asked of them, each a few statements on one connection."""
+"""The history's tables in use: what is asked of them, each a few statements on one connection.
+
+SQLite keeps anything in any column, so what is read is checked.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, get_type_hints
 
+from app.storage.files import as_object, parse_json
 from app.storage.history.database import transaction
 from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
 from app.storage.history.search import Index, terms
@@ -20,11 +24,13 @@ _MARKS = ", ".join(f":{name}" for name in _COLUMNS)
 _KINDS = get_type_hints(Record) | {"pinned": int}
 """What SQLite gives for each column: it has no kind of its own for yes and no."""
 _SHOWN = "deleted IS NULL"
+_SIZE = "coalesce(sum(bytes), 0)"
 _ORDER = "pinned DESC, made DESC, runs.number DESC"
 
 
 class Rows:
-    """Raises sqlite3.Error; whoever has opened the file knows what that means."""
+    """Raises sqlite3.Error, and ValueError where something stands that no program has put there; whoever has opened
+    the file knows what that means."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -38,12 +44,9 @@ class Rows:
         if wanted:
             source = "runs JOIN texts USING (number)"
             condition, values = self._index.condition(wanted)
-        return [
-            row[0]
-            for row in self._all(
-                f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER} LIMIT ?", [*values, most]
-            )
-        ]
+        return self._texts(
+            f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER} LIMIT ?", [*values, most]
+        )
 
     def records(self, runs: Sequence[str]) -> list[Record]:
         """Those of these runs that are there, in their order."""
@@ -54,18 +57,18 @@ class Rows:
 
     def request(self, run: str) -> dict[str, Any]:
         """What the panels had set for a run; empty when that is not known."""
-        rows = self._all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
-        return json.loads(rows[0][0]) if rows else {}
+        rows = self._texts("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
+        return as_object(parse_json(rows[0].encode())) if rows else {}
 
     def latest(self, before: float) -> str | None:
         """The run that was kept last before that moment."""
         sql = f"SELECT id FROM runs WHERE {_SHOWN} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
-        return next((str(row[0]) for row in self._all(sql, (before,))), None)
+        return next(iter(self._texts(sql, (before,))), None)
 
     def totals(self) -> tuple[int, int]:
         """How many runs are kept, and their bytes."""
-        row = self._all(f"SELECT count(*), coalesce(sum(bytes), 0) FROM runs WHERE {_SHOWN}")[0]
-        return int(row[0]), int(row[1])
+        count, size = self._all(f"SELECT count(*), {_SIZE} FROM runs WHERE {_SHOWN}")[0]
+        return int(count), _whole("bytes", size)
 
     def has_changed(self) -> bool:
         """Whether another program has changed something since this was last asked."""
@@ -106,7 +109,7 @@ class Rows:
 
     def deleted(self, before: float) -> list[str]:
         """The runs that were marked as deleted before that moment."""
-        return [row[0] for row in self._all("SELECT id FROM runs WHERE deleted < ?", (before,))]
+        return self._texts("SELECT id FROM runs WHERE deleted < ?", (before,))
 
     def remove(self, runs: Sequence[str]) -> None:
         """For good."""
@@ -121,7 +124,7 @@ class Rows:
     def beyond(self, budget: int) -> list[str]:
         """What has to go for all to take at most `budget` bytes: deleted ones, then the oldest that are not pinned;
         never the run that was kept last."""
-        over = self._all("SELECT coalesce(sum(bytes), 0) FROM runs")[0][0] - budget
+        over = _whole("bytes", self._all(f"SELECT {_SIZE} FROM runs")[0][0]) - budget
         going: list[str] = []
         if over > 0:
             sql = (
@@ -131,13 +134,14 @@ class Rows:
             for run, size in self._all(sql):
                 if over <= 0:
                     break
-                going.append(run)
+                going.append(_text("id", run))
                 over -= size
         return going
 
-    def rankings(self) -> list[str]:
+    def rankings(self) -> list[dict[str, Any]]:
         """Those that a person has made, in order."""
-        return [str(row[0]) for row in self._all("SELECT ranking FROM rankings ORDER BY number")]
+        found = self._texts("SELECT ranking FROM rankings ORDER BY number")
+        return [as_object(parse_json(text.encode())) for text in found]
 
     def add_rankings(self, rankings: Sequence[str]) -> None:
         """Behind those that are there."""
@@ -160,15 +164,36 @@ class Rows:
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()
 
+    def _texts(self, sql: str, values: Sequence[Any] = ()) -> list[str]:
+        """The one column that is asked for."""
+        found = self._connection.execute(sql, values)
+        return [_text(found.description[0][0], row[0]) for row in found]
+
 
 def _storable(value: Any) -> Any:
     return whole(value) if isinstance(value, str) else value
 
 
 def _record(row: Sequence[Any]) -> Record:
-    """Raises ValueError when something stands there that no program has put there."""
     for name, value in zip(_COLUMNS, row, strict=True):
         if not isinstance(value, _KINDS[name]):
-            raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
+            raise _of_another_kind(name)
     record = Record(*row)
     return record._replace(pinned=bool(record.pinned))
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _of_another_kind(name)
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    """Also of a sum: one of anything but whole numbers is no whole number."""
+    if not isinstance(value, int):
+        raise _of_another_kind(name)
+    return value
+
+
+def _of_another_kind(name: str) -> ValueError:
+    return ValueError(tr("a run's “{name}” is of another kind").format(name=name))

@@ -43,7 +43,7 @@ class HistoryStore:
 
     def keep(self, keeping: Keeping, recording: Path | None = None) -> None:
         """Keep a run, and take its recording into the folder; one that is kept already stays as it is."""
-        size = recording.stat().st_size if recording is not None else 0
+        size = _size(recording) if recording is not None else 0
         self._file.do(lambda rows: rows.insert(keeping, size))
         if recording is not None:
             self.take_in(recording, keeping.record.id)
@@ -132,3 +132,10 @@ class HistoryStore:
     def close(self) -> None:
         """Give the file back."""
         self._file.close()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise as_storage_error(path, error) from error

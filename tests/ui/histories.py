@@ -1,0 +1,60 @@
+"""What tests do with the history of a window: keep runs in it, open its panel, look for something, pick a row."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.panels.history.view import HistoryView
+from app.state.run import Run
+from app.window.main_window import MainWindow
+from tests.ui.windows import WAIT_MS, run
+
+
+def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
+    """Run a prompt; the id of the run once it is kept."""
+    window.parts.setup.prompt.set_prompt(prompt)
+    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS) as kept:
+        run(qtbot, window)
+    return str(kept.args[0])
+
+
+def history(window: MainWindow) -> HistoryView:
+    """The panel, open."""
+    view = window.parts.history_panel.view
+    if view is None or not view.isVisible():
+        window.parts.actions.do("toggle_history")
+    view = window.parts.history_panel.view
+    assert view is not None
+    assert view.isVisible()
+    return view
+
+
+def listed(view: HistoryView) -> list[str]:
+    """What stands in the list, a name each."""
+    runs = view.list.runs
+    return [str(runs.index(row).data()) for row in range(runs.rowCount())]
+
+
+def click(view: HistoryView, row: int) -> None:
+    place = view.list.visualRect(view.list.runs.index(row)).center()
+    QTest.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=place)
+
+
+def edited(view: HistoryView) -> QLineEdit:
+    """The name that is being changed."""
+    editor = view.list.viewport().findChild(QLineEdit)
+    assert editor is not None
+    return editor
+
+
+def look_for(qtbot: QtBot, view: HistoryView, words: str) -> None:
+    with qtbot.waitSignal(view.searchChanged, timeout=WAIT_MS):
+        view.search.setText(words)
+
+
+def shown(window: MainWindow) -> Run:
+    assert window.session.run is not None
+    return window.session.run

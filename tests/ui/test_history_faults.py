@@ -1,0 +1,105 @@
+"""A history on a disk that refuses, or of which somebody has made something else: said, and the window goes on."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.storage.history.rows import Rows
+from app.storage.history.store import FILE_NAME, HistoryStore
+from app.views.labs.preference.view import PreferenceView
+from app.window.main_window import MainWindow
+from tests.app.history_files import keeping, run_id
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.histories import history, keep, listed
+from tests.ui.windows import open_window, run
+
+
+def changed(folder: Path, change: str) -> None:
+    """Another program changes the history of that folder."""
+    with closing(sqlite3.connect(folder / "history" / FILE_NAME, isolation_level=None)) as connection:
+        connection.execute(change)
+
+
+def told(window: MainWindow) -> str:
+    banner = window.parts.centre.notice_banner
+    return f"{banner.title.text()}: {banner.accessibleDescription()}" if banner.isVisible() else ""
+
+
+def refuse(*_: object) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    raise error
+
+
+def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_dir: Path) -> None:
+    HistoryStore(config_dir / "history").close()
+    changed(config_dir, "PRAGMA user_version = 99")
+    window = open_window(qtbot, config_dir)
+    qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
+    assert "A newer Tokenscope wrote the history" in window.parts.centre.notice_banner.accessibleDescription()
+    run(qtbot, window)
+    assert "A newer Tokenscope" in history(window).empty.text()
+
+
+@pytest.mark.parametrize("change", ["runs SET strategy = x'ff00'", "runs SET id = x'ff'", "runs SET bytes = 'many'"])
+def test_damage_that_is_found_as_runs_are_listed_is_told_at_once(qtbot: QtBot, config_dir: Path, change: str) -> None:
+    """The list is filled anew: of the new file, with the run that is kept next in it."""
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    keep(qtbot, window, "A first prompt")
+    changed(config_dir, f"UPDATE {change}")
+    view = history(window)
+    qtbot.waitUntil(lambda: told(window).startswith("The history was repaired: The history was damaged (a run's"))
+    assert f"It was kept as {FILE_NAME}.bad-1" in told(window)
+    assert listed(view) == []
+    assert "Nothing is kept yet" in view.empty.text()
+    keep(qtbot, window, "A second prompt")
+    assert listed(view) == ["A second prompt"]
+
+
+def test_damage_that_is_found_by_a_lab_is_told_too(qtbot: QtBot, config_dir: Path) -> None:
+    """The rankings come from the file beside it."""
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    file = window.parts.lasting.labs.preference().home / "rankings.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}\n')
+    store = window.history.store
+    assert store is not None
+    store.rankings.add([{"prompt": "", "completions": ["a", "a"], "ranks": [1, 2]}])
+    window.parts.labs.open_preference()
+    assert window.findChild(PreferenceView).collect.kept.text() == "Rankings kept: 1 · pairs: 1"
+    qtbot.waitUntil(lambda: "a ranking in it cannot be read" in told(window))
+    assert len(store.rankings.all(dict)) == 1
+    window.parts.lasting.labs.end()
+
+
+def test_a_run_is_shown_whose_ancestors_cannot_be_read(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window(qtbot, config_dir, ScriptedEngine())
+    assert window.history.store is not None
+    window.history.store.keep(keeping(1))
+    child = window.history.open_run(keep(qtbot, window, "One"))
+    child.request = replace(child.request, parent=run_id(1))
+    monkeypatch.setattr(Rows, "_all", refuse)
+    assert window.session.show(child)
+    assert "disk I/O error" in told(window)
+
+
+def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = open_window(qtbot, config_dir)
+    keep(qtbot, window, "One")
+    view = history(window)
+
+    monkeypatch.setattr(Rows, "_all", refuse)
+    window.parts.history_panel.refresh()
+    window.parts.steps.back()
+    view.foot.buttons["delete"].click()
+    assert "disk I/O error" in window.parts.centre.notice_banner.accessibleDescription()
