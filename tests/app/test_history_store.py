@@ -266,6 +266,8 @@ ODD: dict[str, tuple[str, Callable[[HistoryStore], object], object]] = {
     "a word for a moment": ("runs SET made = 'yesterday'", lambda store: store.records([run_id(1)]), []),
     "bytes for a speed": ("runs SET speed = x'01'", lambda store: store.records([run_id(1)]), []),
     "bytes for an id": ("runs SET id = x'ff' WHERE number = 1", lambda store: store.ids(), []),
+    "a name for an id": ("runs SET id = '../x' WHERE number = 1", lambda store: store.ids(), []),
+    "a name for a deleted id": ("runs SET id = '../x', deleted = 1 WHERE number = 1", lambda store: store.ids(), []),
     "bytes for the latest id": ("runs SET id = x'ff' WHERE number = 2", lambda store: store.latest(), None),
     "bytes for a deleted id": ("runs SET id = x'ff', deleted = 1 WHERE number = 1", lambda store: store.ids(), []),
     "a word for a size": ("runs SET bytes = 'many' WHERE number = 1", lambda store: store.trim(0), 0),

@@ -109,6 +109,7 @@ def _use(store: HistoryStore) -> None:
             with suppress(RequestProblem):
                 from_plain(store.request(record.id))
             store.latest(record.made)
+            store.trace(record.id)
     store.totals()
     store.rankings.all(kept_rankings.read)
     store.rename(run_id(7), "Another name")

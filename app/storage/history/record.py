@@ -11,7 +11,8 @@ from core import beginning
 LONGEST_OPENING = 240
 """Characters of prompt and text that a list holds."""
 LONGEST_TITLE = 200
-_ID = re.compile(r"[0-9a-f]{1,64}")
+LONGEST_ID = 64
+_ID = re.compile(rf"[0-9a-f]{{1,{LONGEST_ID}}}")
 
 
 class Record(NamedTuple):

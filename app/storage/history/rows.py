@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 
 from app.storage.files import as_object, parse_json
 from app.storage.history.database import transaction
-from app.storage.history.record import LONGEST_TITLE, Keeping, Record, folded, whole
+from app.storage.history.record import LONGEST_ID, LONGEST_TITLE, Keeping, Record, folded, is_id, whole
 from app.storage.history.search import Index, terms
 from core import beginning
 from resources.language import tr
@@ -25,6 +25,7 @@ _KINDS = get_type_hints(Record) | {"pinned": int}
 """What SQLite gives for each column: it has no kind of its own for yes and no."""
 _SHOWN = "deleted IS NULL"
 _SIZE = "coalesce(sum(bytes), 0)"
+"""A whole number, unless one of them is something else."""
 _ORDER = "pinned DESC, made DESC, runs.number DESC"
 
 
@@ -44,7 +45,7 @@ class Rows:
         if wanted:
             source = "runs JOIN texts USING (number)"
             condition, values = self._index.condition(wanted)
-        return self._texts(
+        return self._ids(
             f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER} LIMIT ?", [*values, most]
         )
 
@@ -63,12 +64,12 @@ class Rows:
     def latest(self, before: float) -> str | None:
         """The run that was kept last before that moment."""
         sql = f"SELECT id FROM runs WHERE {_SHOWN} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
-        return next(iter(self._texts(sql, (before,))), None)
+        return next(iter(self._ids(sql, (before,))), None)
 
     def totals(self) -> tuple[int, int]:
         """How many runs are kept, and their bytes."""
         count, size = self._all(f"SELECT count(*), {_SIZE} FROM runs WHERE {_SHOWN}")[0]
-        return int(count), _whole("bytes", size)
+        return int(count), _checked("bytes", size, int)
 
     def has_changed(self) -> bool:
         """Whether another program has changed something since this was last asked."""
@@ -109,7 +110,7 @@ class Rows:
 
     def deleted(self, before: float) -> list[str]:
         """The runs that were marked as deleted before that moment."""
-        return self._texts("SELECT id FROM runs WHERE deleted < ?", (before,))
+        return self._ids("SELECT id FROM runs WHERE deleted < ?", (before,))
 
     def remove(self, runs: Sequence[str]) -> None:
         """For good."""
@@ -124,7 +125,7 @@ class Rows:
     def beyond(self, budget: int) -> list[str]:
         """What has to go for all to take at most `budget` bytes: deleted ones, then the oldest that are not pinned;
         never the run that was kept last."""
-        over = _whole("bytes", self._all(f"SELECT {_SIZE} FROM runs")[0][0]) - budget
+        over = _checked("bytes", self._all(f"SELECT {_SIZE} FROM runs")[0][0], int) - budget
         going: list[str] = []
         if over > 0:
             sql = (
@@ -134,7 +135,7 @@ class Rows:
             for run, size in self._all(sql):
                 if over <= 0:
                     break
-                going.append(_text("id", run))
+                going.append(_id(run))
                 over -= size
         return going
 
@@ -164,10 +165,13 @@ class Rows:
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()
 
+    def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
+        return [_id(row[0]) for row in self._all(sql, values)]
+
     def _texts(self, sql: str, values: Sequence[Any] = ()) -> list[str]:
         """The one column that is asked for."""
         found = self._connection.execute(sql, values)
-        return [_text(found.description[0][0], row[0]) for row in found]
+        return [_checked(found.description[0][0], row[0], str) for row in found]
 
 
 def _storable(value: Any) -> Any:
@@ -176,24 +180,19 @@ def _storable(value: Any) -> Any:
 
 def _record(row: Sequence[Any]) -> Record:
     for name, value in zip(_COLUMNS, row, strict=True):
-        if not isinstance(value, _KINDS[name]):
-            raise _of_another_kind(name)
+        _checked(name, value, _KINDS[name])
     record = Record(*row)
-    return record._replace(pinned=bool(record.pinned))
+    return record._replace(id=_id(record.id), pinned=bool(record.pinned))
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _of_another_kind(name)
+def _id(value: Any) -> str:
+    """It becomes the name of a file."""
+    if not is_id(_checked("id", value, str)):
+        raise ValueError(tr("{id} is no run's id").format(id=beginning(repr(value), LONGEST_ID)))
+    return str(value)
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
     return value
-
-
-def _whole(name: str, value: Any) -> int:
-    """Also of a sum: one of anything but whole numbers is no whole number."""
-    if not isinstance(value, int):
-        raise _of_another_kind(name)
-    return value
-
-
-def _of_another_kind(name: str) -> ValueError:
-    return ValueError(tr("a run's “{name}” is of another kind").format(name=name))
