@@ -22,6 +22,7 @@ from app.views.inspector.panel import Inspector
 from app.views.shared.portrait import Pose, Subject, picture, take
 from app.views.timeline import Timeline
 from app.widgets import pictures
+from core.whole_file import whole_file
 from resources.language import tr
 
 RUN, WINDOW = "run", "window"
@@ -79,6 +80,10 @@ class Exports:
 
     def save(self, name: str, path: Path, pose: Pose) -> None:
         """Write it as the path's suffix says. Raises OSError."""
+        with whole_file(path) as part:
+            self._write(name, part, pose)
+
+    def _write(self, name: str, path: Path, pose: Pose) -> None:
         kind = path.suffix.lower().removeprefix(".")
         if kind == HTML:
             self._save_page(path)

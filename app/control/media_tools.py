@@ -122,6 +122,7 @@ class MediaTools(QObject):
         if self.theme is not None:
             dialog.set_theme(self.theme)
         microphone.heard.connect(dialog.show_heard)
+        microphone.failed.connect(self.failed)
         microphone.ended.connect(dialog.keep)
         microphone.ended.connect(self._on_recorded)
         dialog.stopWanted.connect(microphone.stop)

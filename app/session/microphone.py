@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import wave
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.session.sound_device import library, refused
+from app.state.requests import report as report_of
 
 RATE = 16_000
 """Samples a second: what models hear at."""
@@ -21,10 +23,12 @@ LONGEST = 300
 
 class Microphone(QObject):
     """`heard(seconds, level)` twenty times a second, the level 0 to 1; `ended(path)` when it has been stopped, by the
-    reader or by the limit; an empty path where nothing was heard."""
+    reader, the limit or a disk that takes no more; an empty path where nothing was heard. `failed(ErrorReport)`: that
+    disk, before the end."""
 
     heard = Signal(float, float)
     ended = Signal(str)
+    failed = Signal(object)
 
     def __init__(self, path: Path, parent: QObject) -> None:
         super().__init__(parent)
@@ -51,8 +55,12 @@ class Microphone(QObject):
     def stop(self) -> None:
         """Keep what was heard."""
         if self._file is not None:
-            self._take(is_last=True)
-            self._close()
+            try:
+                self._write_heard()
+                self._close()
+            except OSError as error:
+                self._give_up(error)
+                return
             if not self._frames:
                 self._path.unlink(missing_ok=True)
             self.ended.emit(str(self._path) if self._frames else "")
@@ -60,29 +68,47 @@ class Microphone(QObject):
     @Slot()
     def forget(self) -> None:
         """Stop, and keep nothing."""
-        self._close()
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._close()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def _on_block(self, block: Any, _count: int, _time: object, _status: object) -> None:
         """On the device's own thread."""
         self._blocks.put(bytes(block))
 
     @Slot()
-    def _take(self, is_last: bool = False) -> None:
-        """Write what has come, and say how loud it was."""
-        level = 0.0
+    def _take(self) -> None:
+        """Look for what has come."""
         try:
+            self._write_heard()
+        except OSError as error:
+            self._give_up(error)
+            return
+        if self._frames >= LONGEST * RATE:
+            self.stop()
+
+    def _write_heard(self) -> None:
+        """Write what has come, and say how loud it was. Raises OSError."""
+        level = 0.0
+        with suppress(Empty):
             while True:
                 block = self._blocks.get_nowait()
                 samples = np.frombuffer(block, np.int16)
                 level = max(level, float(np.abs(samples.astype(np.int32)).max(initial=0)) / 32768)
-                self._frames += len(samples)
                 if self._file is not None:
                     self._file.writeframes(block)
-        except Empty:
-            self.heard.emit(self._frames / RATE, level)
-        if self._frames >= LONGEST * RATE and not is_last:
-            self.stop()
+                self._frames += len(samples)
+        self.heard.emit(self._frames / RATE, level)
+
+    def _give_up(self, error: OSError) -> None:
+        """The disk takes no more: what it has is kept."""
+        with suppress(OSError):
+            self._close()
+        if not self._frames:
+            self.forget()
+        self.failed.emit(report_of(refused(error)))
+        self.ended.emit(str(self._path) if self._frames else "")
 
     def _close(self) -> None:
         self._timer.stop()

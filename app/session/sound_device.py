@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from typing import Any
 
@@ -41,10 +42,23 @@ def library() -> Any:
     return sounddevice
 
 
+class NotRecordedError(TokenscopeError):
+    """What is heard cannot be written."""
+
+    title = mark("The recording cannot be kept")
+
+
 def refused(error: Exception) -> TokenscopeError:
-    """What a device answers that cannot be opened; an error that says what to do stays as it is."""
+    """What a device answers that cannot be opened, or the disk; an error that says what to do stays as it is."""
     if isinstance(error, TokenscopeError):
         return error
+    if isinstance(error, OSError) and error.errno:  # of the system, and not of the library
+        return NotRecordedError(
+            tr("What the microphone hears cannot be written: {reason}.").format(
+                reason=os.strerror(error.errno).lower()
+            ),
+            tr("Make room on that disk, or make its folder writable. What was heard until then is kept."),
+        )
     return SoundDeviceError(
         tr("The sound device cannot be used: {reason}.").format(reason=str(error).rstrip(".")),
         tr("Look whether one is plugged in, switched on, and not taken by another program."),

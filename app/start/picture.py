@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt
@@ -15,6 +14,7 @@ from app.views import VIEWS
 from app.views.shared.portrait import Pose
 from app.widgets import pictures
 from app.window.main_window import MainWindow
+from core.whole_file import whole_file
 from resources.language import tr
 
 
@@ -29,18 +29,14 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
     A PNG has the window's size times its device pixel ratio and `scale`, in pixels; an SVG its size, in pixels of a
     browser.
     """
-    part = path.with_name(f".{path.stem}-part{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
-        part.replace(path)
+        with whole_file(path) as part:
+            pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
     except OSError:
         raise PictureError(
             tr("The picture could not be saved as {path}. Choose a folder you may write to.").format(path=path)
         ) from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
 
 
 def export(window: MainWindow, path: Path) -> None:

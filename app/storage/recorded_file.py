@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 from app.state.recorded import WINDOWS
 from app.state.request_json import to_plain
 from app.state.run import Run
+from core.whole_file import whole_file
 from resources.language import tr
 
 
 def save_run(run: Run, path: Path) -> None:
     """Write the run in one step: what stood in the file before stays until all of it is there. Raises TraceError."""
-    half = path.with_name(f".{path.name}.part")
     try:
-        _write(run, half)
-        os.replace(half, path)
+        with whole_file(path) as part:
+            _write(run, part)
     except OSError as error:
         raise _unwritable(path, error) from None
-    finally:
-        with suppress(OSError):
-            half.unlink(missing_ok=True)
 
 
 def _write(run: Run, path: Path) -> None:

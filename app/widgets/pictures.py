@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html import escape, unescape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPoint, QRect
 from PySide6.QtGui import QColor, QFont, QFontInfo, QImage, QImageWriter, QPainter, QRegion
 from PySide6.QtWidgets import QWidget
 
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from PySide6.QtSvg import QSvgGenerator
 
 SUFFIXES = (".png", ".svg")
 _DOTS_PER_INCH, _DOTS_PER_METER = 96, 3780
@@ -36,26 +42,40 @@ def picture_of(widget: QWidget, ground: QColor | None = None, scale: float = 1.0
 
 
 def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
-    if not QImageWriter(str(path), b"png").write(picture_of(widget, ground, scale)):
-        raise OSError(None, tr("the file could not be written"))
+    with _drawn(path) as file:
+        if not QImageWriter(file, QByteArray(b"png")).write(picture_of(widget, ground, scale)):
+            raise OSError(None, tr("the picture could not be drawn"))
 
 
 def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
     from PySide6.QtSvg import QSvgGenerator
 
-    path.touch()  # the generator says nothing of a file that cannot be written
-    generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
-    generator.setFileName(str(path))
+    with _drawn(path, _with_fonts) as file:
+        generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
+        generator.setOutputDevice(file)
+        _describe(generator, widget)
+        _paint(widget, QPainter(generator), ground)
+
+
+@contextmanager
+def _drawn(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iterator[QBuffer]:
+    """Drawn in memory and written here: Qt does not say that a disk has become full."""
+    content = QByteArray()
+    file = QBuffer(content)
+    file.open(QIODevice.OpenModeFlag.WriteOnly)
+    yield file
+    path.write_bytes(finish(bytes(content.data())))
+
+
+def _describe(generator: QSvgGenerator, widget: QWidget) -> None:
     generator.setResolution(_DOTS_PER_INCH)  # a unit of the picture is then a pixel of a browser
     generator.setSize(widget.size())
     generator.setViewBox(QRect(QPoint(), widget.size()))
     generator.setTitle(widget.accessibleName() or widget.windowTitle())
     generator.setDescription(widget.accessibleDescription())
-    _paint(widget, QPainter(generator), ground)
-    _name_fonts(path)
 
 
-def _name_fonts(path: Path) -> None:
+def _with_fonts(svg: bytes) -> bytes:
     """Each family by the name of the font it stands for, a generic one behind it: no browser knows `Sans Serif`."""
 
     def named(found: re.Match[str]) -> str:
@@ -63,8 +83,7 @@ def _name_fonts(path: Path) -> None:
         generic = "monospace" if font.fixedPitch() else "sans-serif"
         return f'font-family="{escape(font.family())}, {generic}"'
 
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r'font-family="([^"]*)"', named, text), encoding="utf-8", newline="")
+    return re.sub(r'font-family="([^"]*)"', named, svg.decode("utf-8")).encode("utf-8")
 
 
 def _paint(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:

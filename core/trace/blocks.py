@@ -50,7 +50,11 @@ class BlockFile:
         self._file = open(path, "wb", buffering=0)
         start = MARK + _VERSION.pack(*VERSION)
         self._sum = zlib.crc32(start)
-        self._write(start)
+        try:
+            self._write(start)
+        except OSError:
+            self._file.close()
+            raise
 
     def write(self, kind: bytes, data: bytes) -> None:
         """Add a block. Raises OSError."""

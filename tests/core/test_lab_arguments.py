@@ -19,7 +19,8 @@ from core.labs import preference as p
 from core.labs import scale as s
 from core.labs import speed as v
 from core.labs.preference import checkpoint
-from core.labs.preference.reward_model import new_reward_model, save_reward_model
+from core.labs.preference.reward_model import new_reward_model
+from core.labs.preference.saving import save_model
 from core.labs.processes import starting
 from core.labs.scale.ranks.messages import Remembered
 from core.labs.scale.ranks.remembering import Reckoned
@@ -251,7 +252,7 @@ def test_a_training_that_finds_no_room_any_more_says_so(
 
 
 def test_weights_that_are_no_weights_are_told(tiny: LoadedModel, tmp_path: Path) -> None:
-    save_reward_model(new_reward_model(tiny), tmp_path, "")
+    save_model(new_reward_model(tiny).classifier, tiny.tokenizer, tmp_path, "")
     (tmp_path / "model.safetensors").write_bytes(b"no weights at all")
     with pytest.raises(core.errors.PreferenceError, match="no reward model that can be read"):
         p.load_reward_model(tmp_path)

@@ -1,10 +1,15 @@
-"""Random hands on the window: nothing is uncaught, no menu or card stays behind, and at the end it still runs."""
+"""Random hands on the window: nothing is uncaught, no menu or card stays behind, and at the end it still runs. The
+disk may be full meanwhile, or somebody empties the program's folder."""
 
 from __future__ import annotations
 
 import random
+import shutil
+import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -25,22 +30,48 @@ from pytestqt.qtbot import QtBot
 
 from app.widgets.popover import Popover
 from app.window.main_window import MainWindow
+from tests.disks import full_disk
 from tests.fuzz.hands import Hands
 from tests.fuzz.outcomes import LONG
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window, run, whole
 
 DEEDS_A_WINDOW = 60
+Trouble = Callable[[Path], AbstractContextManager[None]]
+"""What happens to the window's folder during a deed."""
 
 
-def play(qtbot: QtBot, seed: int) -> None:
-    """One window under one pair of hands; what they did is told with any failure."""
+def full(_folder: Path) -> AbstractContextManager[None]:
+    """No file takes a byte more."""
+    return full_disk()
+
+
+@contextmanager
+def emptied(folder: Path) -> Iterator[None]:
+    """Half of what is in the folder has gone, or is something else."""
+    rng = random.Random(len(list(folder.rglob("*"))))
+    for path in sorted(folder.iterdir()):
+        if rng.random() < 0.5:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if rng.random() < 0.3:
+                path.write_text("x")
+    yield
+
+
+def untroubled(_folder: Path) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def play(qtbot: QtBot, seed: int, trouble: Trouble = untroubled) -> None:
+    """One window under one pair of hands; what they did is told with any failure. Every fourth deed has trouble."""
+    luck = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="tokenscope-fuzz-") as folder:
         window = whole(open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001)))
         before, hands = menus(window), Hands(window, seed)
         with qtbot.captureExceptions() as raised:
             for _ in range(DEEDS_A_WINDOW):
-                hands.act()
+                with (trouble if luck.random() < 0.25 else untroubled)(Path(folder)):
+                    hands.act()
                 assert not raised, (seed, hands.done, raised)
                 assert not lost_cards(window), (seed, hands.done)
         settle(qtbot, window, hands)
@@ -48,7 +79,9 @@ def play(qtbot: QtBot, seed: int) -> None:
         assert not left, (seed, hands.done, left)
         assert not any(card.isVisible() for card in window.findChildren(Popover)), (seed, hands.done)
         still_works(qtbot, window, (seed, hands.done))
-        window.close()
+        with qtbot.captureExceptions() as raised, trouble(Path(folder)):
+            window.close()
+        assert not raised, (seed, hands.done, raised)
 
 
 def lost_cards(window: MainWindow) -> list[Popover]:
@@ -100,9 +133,21 @@ def _nothing_of_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: True)
 
 
+TROUBLES = [
+    pytest.param(full, marks=pytest.mark.skipif(sys.platform == "win32", reason="its files have no limit")),
+    emptied,
+]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_hands(qtbot: QtBot, seed: int) -> None:
     play(qtbot, seed)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("seed", range(2))
+def test_random_hands_in_trouble(qtbot: QtBot, seed: int, trouble: Trouble) -> None:
+    play(qtbot, seed, trouble)
 
 
 def test_a_part_of_an_open_list_can_be_reached(qtbot: QtBot) -> None:
@@ -122,3 +167,10 @@ def test_a_part_of_an_open_list_can_be_reached(qtbot: QtBot) -> None:
 def test_many_random_hands(qtbot: QtBot) -> None:
     for _ in range(max(1, LONG // 100)):
         play(qtbot, random.randrange(2**31))
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_many_random_hands_in_trouble(qtbot: QtBot, trouble: Trouble) -> None:
+    for _ in range(max(1, LONG // 400)):
+        play(qtbot, random.randrange(2**31), trouble)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from app.start.cli import parse
 from app.storage.film import webm
 from app.storage.film.frame import FilmError
 from app.theme.theme import theme_for
+from tests.disks import full_disk
 from tests.ui.layout import faults, settle
 from tests.ui.scripted import make_run, story
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -67,6 +69,17 @@ def test_a_film_can_be_left_and_leaves_nothing(qtbot: QtBot, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) != []
     steps.close()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
+@pytest.mark.parametrize("room", [0, 2000])
+@pytest.mark.parametrize("ending", ["apng", "gif", "png"])
+def test_a_full_disk_leaves_what_stood_there(qtbot: QtBot, tmp_path: Path, ending: str, room: int) -> None:
+    (tmp_path / "demo.apng").write_text("what stood there")
+    order = Order(tmp_path / f"demo.{ending}", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    with full_disk(room), pytest.raises(OSError, match="File too large"):
+        list(film(make_run(story(4), finished=True), order))
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["what stood there"]
 
 
 def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,6 +29,7 @@ from app.views.text.markup import coloured
 from app.views.text.paint import COLOURINGS, Look
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
+from tests.disks import full_disk
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.windows import find, open_window
 from tests.ui.windows import run as run_window
@@ -69,6 +71,22 @@ def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path:
         assert window.parts.centre.columns[0].current == shown
         if name in ("inspector", "timeline", shown):
             assert part(window, name).geometry() == geometry, f"{name} does not stay where it was"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
+@pytest.mark.parametrize("room", [0, 300])
+@pytest.mark.parametrize("name", ["memory.svg", "memory.png", "memory.csv", "memory.json", "run.html", "window.svg"])
+def test_a_full_disk_leaves_what_stood_there_and_says_so(
+    window: MainWindow, tmp_path: Path, name: str, room: int
+) -> None:
+    path = tmp_path / name
+    path.write_text("what stood there")
+    with full_disk(room):
+        save(window, path.stem, Pose(SIZE), path)
+    assert [one.read_text() for one in tmp_path.iterdir() if one.is_file()] == ["what stood there"]
+    (box,) = window.findChildren(QMessageBox)
+    assert path.name in box.text()
+    assert "File too large" in box.text()
 
 
 def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path) -> None:

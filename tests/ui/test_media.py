@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import types
+import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,29 @@ def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_d
     assert abs(float(out[9000, 0]) - 0.5) < 0.01
     qtbot.waitUntil(lambda: not device.last.is_open)
     assert not bar.cards[0].play.isChecked()
+
+
+def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
+    qtbot: QtBot, config_dir: Path, device: type[Device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = media_window(qtbot, config_dir, HEARS)
+    tools = window.parts.media_bar.make()[1]
+    dialog = tools.record()
+    device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
+    qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50%")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(wave.Wave_write, "writeframes", full)
+    device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
+    banner = window.parts.centre.error_banner
+    qtbot.waitUntil(banner.isVisible)
+    assert "cannot be written: no space left on device. Make room" in banner.accessibleDescription()
+    (kept,) = given(window)
+    with wave.open(kept, "rb") as file:
+        assert file.getnframes() == 8000
+    assert not device.last.is_open
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0])

@@ -19,6 +19,7 @@ from pytestqt.qtbot import QtBot
 from app.theme.theme import theme_for
 from app.widgets.plots import Axis, Bars, Figure, Line, PlotPanel
 from tests.app.test_plot_words import window
+from tests.disks import full_disk
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier
@@ -223,6 +224,20 @@ def test_a_place_that_takes_no_file_is_told(panel: PlotPanel, qtbot: QtBot, tmp_
         assert name in box.text()
         with qtbot.waitSignal(box.destroyed):
             box.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
+def test_a_full_disk_leaves_what_stood_there(panel: PlotPanel, qtbot: QtBot, tmp_path: Path) -> None:
+    for name in ("plot.svg", "plot.png", "plot.csv"):
+        path = tmp_path / name
+        path.write_text("what stood there")
+        with full_disk(10):
+            panel.menu.save(str(path))
+        assert path.read_text() == "what stood there"
+        box = panel.findChild(QMessageBox)
+        with qtbot.waitSignal(box.destroyed):
+            box.close()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_bars_on_their_side_have_names_and_figures(panel: PlotPanel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -78,7 +79,8 @@ class Changes(ABC):
 
     def drop(self) -> None:
         """Nothing is left of it."""
-        self._file.close()
+        with suppress(OSError):  # a full disk does not take the rest, which nobody wants
+            self._file.close()
         self._path.unlink(missing_ok=True)
 
     @abstractmethod

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.not_saved import tell_not_saved
+from core.whole_file import whole_file
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class PlotMenu(QObject):
 
         canvas = self._canvas()
         try:
-            save(canvas, Path(path), canvas.backgroundBrush().color())
+            with whole_file(Path(path)) as part:
+                save(canvas, part, canvas.backgroundBrush().color())
         except OSError as error:
             tell_not_saved(self._panel, path, error)

@@ -16,6 +16,7 @@ from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
 from core.errors import CacheError
 from core.models.files import is_file
 from core.models.model import LoadedModel
+from core.whole_file import whole_file
 from resources.language import tr
 
 _FORMAT = "tokenscope-prefix-2"
@@ -49,7 +50,8 @@ def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache
     try:
         if Path(path).exists() and not is_file(Path(path)):
             raise OSError(tr("it is no regular file"))
-        save_file(tensors, str(path), metadata=about)
+        with whole_file(Path(path)) as part:
+            save_file(tensors, str(part), metadata=about)
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(
             tr("The prefix could not be written to {path}: {error}").format(path=path, error=error),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +10,8 @@ from typing import NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+
+from core.whole_file import whole_file
 
 NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]
@@ -51,9 +52,8 @@ class Checkpoint:
         tensors = {f"weight.{name}": value for name, value in weights.items()}
         tensors |= {f"adam.{name}": value for name, value in self._of_optimizer().items()}
         about = {"plan": self._plan, "progress": json.dumps(progress)}
-        beside = self._path.with_name(f".{NAME}.{os.getpid()}")
-        save_file({name: value.detach().contiguous() for name, value in tensors.items()}, beside, about)
-        os.replace(beside, self._path)
+        with whole_file(self._path) as part:
+            save_file({name: value.detach().contiguous() for name, value in tensors.items()}, part, about)
 
     def restore(self) -> Progress:
         """Go on from the file where it is there, whole, and of the same plan; else nothing, from the beginning."""

@@ -7,9 +7,7 @@ whole ranking, `{"prompt": …, "completions": […], "ranks": […]}`.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +17,7 @@ from core.errors import PreferenceError
 from core.labs.arguments import all_made
 from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
 from core.labs.preference.unwritten import unwritten
+from core.whole_file import whole_file
 from resources.language import tr
 
 BUNDLED = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"
@@ -96,14 +95,9 @@ def _format() -> str:
 
 def _write(path: Path, rows: Iterable[dict[str, object]]) -> None:
     """All or nothing: the file takes its place once it is whole. Raises FileNotWrittenError."""
-    beside = path.parent / f".{path.name}.{os.getpid()}"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
+        with whole_file(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        os.replace(beside, path)
     except (OSError, ValueError) as error:  # what no path can hold is a ValueError
         raise unwritten(path, error) from error
-    finally:
-        with suppress(OSError, ValueError):
-            beside.unlink(missing_ok=True)

@@ -274,7 +274,7 @@ class _Ppo:
         yield from compared(self._source, tuned, self._scorer, self._held[: settings.compared], settings.longest,
                             settings.seed, self._cancel)  # fmt: skip
         card = ppo_card(self._source, checked, settings.beta, training.total, settings.seed, training.seconds)
-        save_model(tuned, self._folder, card)
+        save_model(tuned.model, tuned.tokenizer, self._folder, card)
         training.checkpoint.drop()
         yield Kept("ppo", str(self._folder), training.seconds)
 

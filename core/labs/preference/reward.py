@@ -21,7 +21,8 @@ from core.labs.preference.files import bundled_rankings, read_rankings
 from core.labs.preference.limits import check_training
 from core.labs.preference.places import new_home
 from core.labs.preference.rankings import Ranking
-from core.labs.preference.reward_model import RewardModel, new_reward_model, save_reward_model
+from core.labs.preference.reward_model import RewardModel, new_reward_model
+from core.labs.preference.saving import save_model
 from core.labs.preference.texts import prompt_ids, text_ids
 from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate
 from core.models.model import LoadedModel
@@ -156,7 +157,7 @@ class _Reward:
         checked = self._check(training.total)
         yield checked
         card = reward_card(self._source, checked, len(self._learned), training.total, self._seed, training.seconds)
-        save_reward_model(self._model, self._folder, card)
+        save_model(self._model.classifier, self._source.tokenizer, self._folder, card)
         training.checkpoint.drop()
         yield Kept("reward", str(self._folder), training.seconds)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache, PreTrainedConfig
-from transformers.utils import logging
 
 from core.arguments import check_folder, check_text, texts_of
 from core.errors import PreferenceError
@@ -113,14 +112,6 @@ def new_reward_model(source: LoadedModel, seed: int = 0) -> RewardModel:
     with torch.no_grad():
         network.score.weight.copy_(drawn)
     return RewardModel(network.float().eval(), source)
-
-
-def save_reward_model(model: RewardModel, folder: Path, card: str) -> None:
-    """A model folder: config, weights as safetensors, tokenizer, card."""
-    logging.disable_progress_bar()
-    model.classifier.save_pretrained(folder)
-    model.source.tokenizer.save_pretrained(folder)
-    (folder / "README.md").write_text(card, encoding="utf-8")
 
 
 def load_reward_model(folder: str | Path) -> RewardModel:

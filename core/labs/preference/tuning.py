@@ -171,9 +171,8 @@ class _Sft:
         if training.is_done:
             checked = self._check(training.total)
             yield checked
-            tuned = LoadedModel(self._network, self._source.tokenizer, self._folder.name)
             card = sft_card(self._source, checked, len(self._learned), self._seed, training.seconds)
-            save_model(tuned, self._folder, card)
+            save_model(self._network, self._source.tokenizer, self._folder, card)
             training.checkpoint.drop()
             yield Kept("sft", str(self._folder), training.seconds)
 

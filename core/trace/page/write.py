@@ -10,6 +10,7 @@ from core.errors import FileNotWrittenError
 from core.events import Event
 from core.trace.page.collect import collect
 from core.trace.page.document import document
+from core.whole_file import whole_file
 from resources.language import tr
 
 
@@ -23,7 +24,8 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     text, target = page_text(events, title=title), Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", newline="\n")
+        with whole_file(target) as part:
+            part.write_text(text, encoding="utf-8", newline="\n")
     except (OSError, ValueError) as error:  # what no path can hold is a ValueError
         reason = (error.strerror if isinstance(error, OSError) else None) or tr("it cannot be written")
         raise FileNotWrittenError(

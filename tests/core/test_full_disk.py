@@ -1,0 +1,87 @@
+"""A disk that takes nothing more: what is written says so, leaves what stood there before, and no half of a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import core
+from core import labs
+from core.errors import CacheError, FileNotWrittenError, TokenscopeError, TraceError
+from core.labs.preference import Kept, ranked
+from core.models.model import LoadedModel
+from tests.core import tiny as models
+from tests.disks import full_disk
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="files there have no limit")
+REQUEST = core.Request(models.prompt(), {"max_new_tokens": 4})
+RANKINGS = [ranked([f"{name} played.", f"{name} slept."]) for name in ("Fern", "Max", "Mia", "Leo", "Tom", "Sam")]
+ENDINGS = {"page": "html", "prefix": "safetensors", "rankings": "jsonl", "pairs": "jsonl"}
+
+
+def _page(model: LoadedModel, path: Path) -> object:
+    return core.page(core.stream(model, REQUEST), path)
+
+
+def _prefix(model: LoadedModel, path: Path) -> object:
+    store = core.PrefixStore()
+    core.run(model, REQUEST, prefixes=store)
+    return store.save(path, model)
+
+
+def _rankings(_model: LoadedModel, path: Path) -> object:
+    return labs.preference.write_rankings(path, RANKINGS)
+
+
+def _pairs(_model: LoadedModel, path: Path) -> object:
+    return labs.preference.write_pairs(path, RANKINGS)
+
+
+@pytest.mark.parametrize("room", [0, 20])
+@pytest.mark.parametrize("write", [_page, _prefix, _rankings, _pairs])
+def test_what_stood_there_before_stays(tmp_path: Path, write: Callable[[LoadedModel, Path], object], room: int) -> None:
+    path, model = tmp_path / f"it.{ENDINGS[write.__name__.strip('_')]}", models.shared("llama")
+    path.write_text("what stood there")
+    with full_disk(room), pytest.raises((CacheError, FileNotWrittenError), match="File too large"):
+        write(model, path)
+    assert [one.read_text() for one in tmp_path.iterdir()] == ["what stood there"]
+    write(model, path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_size > 20
+
+
+@pytest.mark.parametrize("room", [0, 10])
+def test_a_recording_that_cannot_even_begin_leaves_nothing_open(tmp_path: Path, room: int) -> None:
+    """An open file that is let go of is an error in these tests."""
+    with full_disk(room), pytest.raises(TraceError, match="File too large"):
+        list(core.record(tmp_path / "run.tokenscope", core.stream(models.shared("llama"), REQUEST), REQUEST))
+
+
+@pytest.mark.parametrize("room", [0, 3000])
+@pytest.mark.parametrize("stage", ["reward", "sft"])
+def test_a_training_leaves_no_half_of_a_model_and_goes_on(
+    tiny: LoadedModel, tmp_path: Path, stage: str, room: int
+) -> None:
+    def train() -> list[labs.preference.LabEvent]:
+        if stage == "reward":
+            return list(labs.preference.train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=1))
+        return list(labs.preference.sft(model=tiny, folder=tmp_path, steps=1))
+
+    with full_disk(room), pytest.raises(FileNotWrittenError):
+        train()
+    assert list(tmp_path.iterdir()) == []
+    assert isinstance(train()[-1], Kept)
+    assert (tmp_path / "model.safetensors").is_file()
+    assert (tmp_path / "config.json").is_file()
+
+
+@pytest.mark.parametrize("cache", ["offloaded"])
+def test_a_cache_that_finds_no_room_on_the_disk_says_so(tmp_path: Path, cache: str) -> None:
+    options = {"place": "disk", "folder": str(tmp_path)}
+    request = core.Request(models.prompt(), {"max_new_tokens": 4}, cache=cache, cache_options=options)
+    with full_disk(), pytest.raises(TokenscopeError, match="on the disk of"):
+        core.run(models.shared("llama"), request)
+    assert list(tmp_path.rglob("*.cache")) == []
