@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -115,10 +116,10 @@ def test_a_recorded_run_is_drawn_without_a_model(
 def test_a_folder_that_refuses_leaves_nothing_half(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(_part: Path, _path: Path) -> Path:
+    def full(_part: Path, _path: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     assert draw("x", 'out = "a.png"') == 1
     assert "could not be saved" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]

@@ -58,8 +58,8 @@ class Rows:
 
     def request(self, run: str) -> dict[str, Any]:
         """What the panels had set for a run; empty when that is not known."""
-        rows = self._texts("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
-        return as_object(parse_json(rows[0].encode())) if rows else {}
+        rows = self._all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
+        return _object("request", rows[0][0]) if rows else {}
 
     def latest(self, before: float) -> str | None:
         """The run that was kept last before that moment."""
@@ -141,8 +141,7 @@ class Rows:
 
     def rankings(self) -> list[dict[str, Any]]:
         """Those that a person has made, in order."""
-        found = self._texts("SELECT ranking FROM rankings ORDER BY number")
-        return [as_object(parse_json(text.encode())) for text in found]
+        return [_object("ranking", row[0]) for row in self._all("SELECT ranking FROM rankings ORDER BY number")]
 
     def add_rankings(self, rankings: Sequence[str]) -> None:
         """Behind those that are there."""
@@ -168,11 +167,6 @@ class Rows:
     def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
         return [_id(row[0]) for row in self._all(sql, values)]
 
-    def _texts(self, sql: str, values: Sequence[Any] = ()) -> list[str]:
-        """The one column that is asked for."""
-        found = self._connection.execute(sql, values)
-        return [_checked(found.description[0][0], row[0], str) for row in found]
-
 
 def _storable(value: Any) -> Any:
     return whole(value) if isinstance(value, str) else value
@@ -190,6 +184,10 @@ def _id(value: Any) -> str:
     if not is_id(_checked("id", value, str)):
         raise ValueError(tr("{id} is no run's id").format(id=beginning(repr(value), LONGEST_ID)))
     return str(value)
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    return as_object(parse_json(_checked(name, value, str).encode()))
 
 
 def _checked(name: str, value: Any, kind: Any) -> Any:
