@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,8 @@ from app.start.screen import choose_screen
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
+from core.disk import temporary_folder
+from core.errors import FileNotWrittenError
 from resources.language import ENGLISH
 
 if TYPE_CHECKING:
@@ -48,17 +49,27 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     if options.pictures is not None:
         return _leave(_album(application, options.pictures, options, engine))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with ExitStack() as stack:
-        folder: str | Path | None = options.config_dir
-        if folder is None and options.leaves:  # what it writes depends on the command line alone
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenscope-"))
-        language = options.language or (ENGLISH if options.leaves else "")
-        window = build_window(folder, _engine(options, engine), assembled=False, language=language)
-        if not options.leaves:
-            window.show()
-            application.processEvents()
-        code = _loop(application, window, options)
+    try:
+        with _home(options) as folder:
+            code = _window(application, options, engine, folder)
+    except FileNotWrittenError as problem:
+        print(f"tokenscope: {problem}", file=sys.stderr)
+        code = 1
     return _leave(code)
+
+
+def _home(options: Options) -> AbstractContextManager[Path | None]:
+    """Where settings are kept; None for the usual place. What leaves files depends on the command line alone."""
+    return temporary_folder() if options.config_dir is None and options.leaves else nullcontext(options.config_dir)
+
+
+def _window(application: QApplication, options: Options, engine: Engine | None, folder: Path | None) -> int:
+    language = options.language or (ENGLISH if options.leaves else "")
+    window = build_window(folder, _engine(options, engine), assembled=False, language=language)
+    if not options.leaves:
+        window.show()
+        application.processEvents()
+    return _loop(application, window, options)
 
 
 def _language(arguments: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,8 +16,11 @@ from app.session.engines import Engines
 from app.session.still import StillEngine
 from app.start.picture import PictureError, hold_still, save_picture
 from app.start.waiting import LaunchProblem, draw_anew, painted, settled
+from app.storage.files import StorageError
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
+from core.disk import temporary_folder
+from core.errors import FileNotWrittenError
 
 
 async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) -> int:
@@ -30,15 +32,15 @@ async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) 
     for picture in sorted(pictures, key=lambda picture: picture.model):
         try:
             await _draw(picture, StillEngine(shared) if picture.still else shared)
-        except (AlbumProblem, LaunchProblem, PictureError) as problem:
+        except (AlbumProblem, LaunchProblem, PictureError, FileNotWrittenError, StorageError) as problem:
             failed += 1
             print(f"tokenscope: {picture.place}: {problem}", file=sys.stderr)
     return 1 if failed else 0
 
 
 async def _draw(picture: Picture, engine: Engine) -> None:
-    with tempfile.TemporaryDirectory(prefix="tokenscope-") as folder:
-        _furnish(Path(folder), picture)
+    with temporary_folder() as folder:
+        _furnish(folder, picture)
         window = build_window(folder, engine, assembled=False)
         window.assemble()
         window.painted.disconnect(window.parts.centre.make_the_rest)  # nobody is going to look at the other views

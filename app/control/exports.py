@@ -22,7 +22,7 @@ from app.views.inspector.panel import Inspector
 from app.views.shared.portrait import Pose, Subject, picture, take
 from app.views.timeline import Timeline
 from app.widgets import pictures
-from core.whole_file import whole_file
+from core.disk import whole_file
 from resources.language import tr
 
 RUN, WINDOW = "run", "window"

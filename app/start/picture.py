@@ -14,7 +14,7 @@ from app.views import VIEWS
 from app.views.shared.portrait import Pose
 from app.widgets import pictures
 from app.window.main_window import MainWindow
-from core.whole_file import whole_file
+from core.disk import whole_file
 from resources.language import tr
 
 
@@ -33,10 +33,8 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as part:
             pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
-    except OSError:
-        raise PictureError(
-            tr("The picture could not be saved as {path}. Choose a folder you may write to.").format(path=path)
-        ) from None
+    except OSError as error:
+        raise _not_saved(path, error) from None
 
 
 def export(window: MainWindow, path: Path) -> None:
@@ -55,10 +53,7 @@ def export(window: MainWindow, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         exports.save(name, path, Pose(view.size, whole=True, scale=window.devicePixelRatioF()))
     except OSError as error:
-        cause = error.strerror or str(error) or tr("it cannot be written")
-        raise PictureError(
-            tr("{path} was not saved: {cause}. Choose a folder you may write to.").format(path=path, cause=cause)
-        ) from None
+        raise _not_saved(path, error) from None
 
 
 def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, int] | None) -> None:
@@ -78,6 +73,13 @@ def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, in
             pass
     except (OSError, FilmError) as error:
         raise PictureError(why_not(error, path)) from None
+
+
+def _not_saved(path: Path, error: OSError) -> PictureError:
+    cause = error.strerror or str(error) or tr("it cannot be written")
+    return PictureError(
+        tr("{path} was not saved: {cause}. Choose a folder you may write to.").format(path=path, cause=cause)
+    )
 
 
 def _no_figures(exports: Exports, offer: Offer) -> str:

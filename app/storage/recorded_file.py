@@ -7,7 +7,7 @@ from pathlib import Path
 from app.state.recorded import WINDOWS
 from app.state.request_json import to_plain
 from app.state.run import Run
-from core.whole_file import whole_file
+from core.disk import whole_file
 from resources.language import tr
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core.disk import FULL
 from core.errors import (
     AccessError,
     DiskFullError,
@@ -21,8 +21,6 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def from_status(error: HfHubHTTPError, endpoint: str, name: str = "") -> TokenscopeError:
@@ -132,7 +130,7 @@ def offline(endpoint: str) -> NoNetworkError:
 
 def from_disk(error: OSError, folder: Path, wanted: int = 0) -> TokenscopeError:
     """What a failed write to the cache means."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return disk_full(folder, wanted, free=0)
     return FileNotWrittenError(
         tr("Nothing can be written to the hub's cache, {folder}: {reason}.").format(

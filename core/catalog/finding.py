@@ -3,17 +3,16 @@ fetched."""
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.catalog import hub
 from core.catalog.found import HubFile, HubModel, is_digest
 from core.catalog.selection import select
+from core.disk import temporary_folder
 from core.errors import AccessError, HubError, NoNetworkError, NotOnHubError, TokenscopeError, TransferError
 from core.models.entry import family, shape
 from core.models.footprint import cache_bytes
@@ -121,13 +120,14 @@ def _without_weights(model: HubModel) -> str:
 
 
 def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
-    """Its configuration, and the numbers in what would be built of it. Raises HubError, ModelError."""
+    """Its configuration, and the numbers in what would be built of it. Raises HubError, ModelError,
+    FileNotWrittenError."""
     from core.models.blueprint import blueprint
     from core.models.entry import read_config
 
     text = hub.text_file(model.name, model.commit, "config.json")
-    with tempfile.TemporaryDirectory(prefix="tokenscope-") as folder:
-        alone = Path(folder) / model.name.rpartition("/")[2]
+    with temporary_folder() as folder:
+        alone = folder / model.name.rpartition("/")[2]
         alone.mkdir()
         (alone / "config.json").write_bytes(text)
         return read_config(alone), blueprint(alone, device="cpu").parameters

@@ -10,6 +10,7 @@ import pytest
 
 import core
 from core import labs
+from core.disk import temporary_folder
 from core.errors import CacheError, FileNotWrittenError, TokenscopeError, TraceError
 from core.labs.preference import Kept, ranked
 from core.models.model import LoadedModel
@@ -78,10 +79,25 @@ def test_a_training_leaves_no_half_of_a_model_and_goes_on(
     assert (tmp_path / "config.json").is_file()
 
 
-@pytest.mark.parametrize("cache", ["offloaded"])
-def test_a_cache_that_finds_no_room_on_the_disk_says_so(tmp_path: Path, cache: str) -> None:
+def test_a_cache_that_finds_no_room_on_the_disk_says_so(tmp_path: Path) -> None:
     options = {"place": "disk", "folder": str(tmp_path)}
-    request = core.Request(models.prompt(), {"max_new_tokens": 4}, cache=cache, cache_options=options)
+    request = core.Request(models.prompt(), {"max_new_tokens": 4}, cache="offloaded", cache_options=options)
     with full_disk(), pytest.raises(TokenscopeError, match="on the disk of"):
         core.run(models.shared("llama"), request)
     assert list(tmp_path.rglob("*.cache")) == []
+
+
+def test_no_room_for_temporary_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither to make a folder, nor to write into it."""
+    with full_disk(), pytest.raises(FileNotWrittenError, match="No temporary files can be written: File too large"):
+        with temporary_folder() as folder:
+            (folder / "it").write_text("too much")
+    assert not folder.exists()
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    with pytest.raises(FileNotWrittenError, match="set TMPDIR to a folder with room"), temporary_folder():
+        pass
+
+
+def test_other_troubles_in_a_temporary_folder_are_not_the_disks() -> None:
+    with pytest.raises(FileNotFoundError), temporary_folder() as folder:
+        (folder / "nowhere").read_text()

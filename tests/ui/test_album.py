@@ -116,10 +116,26 @@ def test_a_recorded_run_is_drawn_without_a_model(
 def test_a_folder_that_refuses_leaves_nothing_half(
     draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    replace = os.replace
+
+    def full(part: Path, path: Path) -> None:
+        if str(path).endswith("a.png"):
+            raise OSError(28, "No space left on device")
+        replace(part, path)
+
+    monkeypatch.setattr(os, "replace", full)
+    assert draw("x", 'out = "a.png"') == 1
+    assert "was not saved: " in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]
+
+
+def test_no_room_for_the_windows_own_files_is_told(
+    draw: Draw, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_part: Path, _path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     assert draw("x", 'out = "a.png"') == 1
-    assert "could not be saved" in capsys.readouterr().err
+    assert "no space left on device. Make room" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["script.toml"]

@@ -171,7 +171,7 @@ def test_a_failed_run_is_a_failure(start: Launch, tmp_path: Path, capsys: pytest
 def test_a_picture_that_cannot_be_saved(start: Launch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     assert start(ScriptedEngine(), "--screenshot", tmp_path / "file" / "out.png") == 1
-    assert "could not be saved" in capsys.readouterr().err
+    assert "was not saved: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("way", [["--screenshot", "a.png"], ["--export", "a.html"]])
@@ -192,6 +192,15 @@ def test_what_is_left_behind_depends_on_the_command_line_alone(
     left, usual = folders
     assert left is not None
     assert usual is None
+
+
+def test_no_room_for_temporary_files_is_told(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    monkeypatch.setattr(program.signal, "signal", lambda *_: None)
+    assert program.main(["--screenshot", "a.png"]) == 1
+    assert "No temporary files can be written" in capsys.readouterr().err
 
 
 def test_stays_until_it_is_closed(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.not_saved import tell_not_saved
-from core.whole_file import whole_file
+from core.disk import whole_file
 from resources.language import mark, tr
 
 if TYPE_CHECKING:

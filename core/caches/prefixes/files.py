@@ -13,10 +13,10 @@ from transformers.cache_utils import Cache, DynamicCache
 
 from core.caches.prefixes.fingerprint import digest, fingerprint
 from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
+from core.disk import whole_file
 from core.errors import CacheError
 from core.models.files import is_file
 from core.models.model import LoadedModel
-from core.whole_file import whole_file
 from resources.language import tr
 
 _FORMAT = "tokenscope-prefix-2"

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from core.whole_file import whole_file
+from core.disk import whole_file
 
 NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from core.arguments import check_path
+from core.disk import whole_file
 from core.errors import PreferenceError
 from core.labs.arguments import all_made
 from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
 from core.labs.preference.unwritten import unwritten
-from core.whole_file import whole_file
 from resources.language import tr
 
 BUNDLED = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from core.arguments import check_events, check_kind, check_path
+from core.disk import whole_file
 from core.errors import FileNotWrittenError
 from core.events import Event
 from core.trace.page.collect import collect
 from core.trace.page.document import document
-from core.whole_file import whole_file
 from resources.language import tr
 
 

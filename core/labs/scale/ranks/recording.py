@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile, record_function
 
+from core.disk import temporary_folder
 from core.labs.scale.arena import Block
 
 LEAST = 2048
@@ -29,8 +28,8 @@ def recorded(work: Callable[[], object]) -> list[Block]:
     """The blocks, by their beginning; moments count what has come and gone. What is not given back stays to the end."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "trace.json"
+    with temporary_folder() as folder:
+        file = folder / "trace.json"
         profiler.export_chrome_trace(str(file))
         found = json.loads(file.read_bytes())["traceEvents"]
     told = [event for event in found if event["name"] == "[memory]" or event["name"].startswith(_NOTE)]
