@@ -3,11 +3,12 @@ transformers serve and OpenAI, written by hand from their published schemas, wit
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -50,6 +51,8 @@ class Machine:
     garbage_after: int | None = None
     cut_bytes: bool = False
     """Every byte is sent by itself."""
+    bend: Callable[[Any], object] = copy.copy
+    """What it says instead; bytes as they are."""
     pause: float = 0.0
     """Seconds before each token."""
     held: threading.Event = field(default_factory=threading.Event)
@@ -173,7 +176,7 @@ class _Answer(BaseHTTPRequestHandler):
         return card
 
     def _json(self, status: int, value: Any) -> None:
-        self._bytes(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
+        self._bytes(status, _told(self.machine.bend(value)), {"Content-Type": "application/json"})
 
     def _bytes(self, status: int, data: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -217,17 +220,17 @@ def _lines(machine: Machine, body: dict[str, Any]) -> Iterator[bytes]:
         for place, (piece, share, top) in enumerate(story[:count]):
             _misbehave(machine, place)
             if machine.fails_after == place:
-                yield _line({"error": {"message": "the worker ran out of memory"}})
+                yield _line(machine, {"error": {"message": "the worker ran out of memory"}})
                 return
             if machine.garbage_after == place:
                 yield b"data: {this is no JSON\n\n"
             if is_own:
-                yield _line(fake_generate.message(machine.own_face, body, number, story[: place + 1], count))
+                yield _line(machine, fake_generate.message(machine.own_face, body, number, story[: place + 1], count))
             else:
-                yield _line(_message(machine, body, number, place, piece, share, top, count))
+                yield _line(machine, _message(machine, body, number, place, piece, share, top, count))
     if machine.kind != "transformers":
         if not is_own:
-            yield _line(_figures(machine, count))
+            yield _line(machine, _figures(machine, count))
         yield b"data: [DONE]\n\n"
 
 
@@ -252,9 +255,15 @@ def _misbehave(machine: Machine, place: int) -> None:
         raise _Dead
 
 
-def _line(message: dict[str, Any]) -> bytes:
+def _line(machine: Machine, message: dict[str, Any]) -> bytes:
+    return b"data: " + _told(machine.bend(message)) + b"\n\n"
+
+
+def _told(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
     # `surrogateescape`: a story may hold bytes that are half a character.
-    return b"data: " + json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n\n"
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
 
 
 def _message(

@@ -43,6 +43,8 @@ def parse_grammar(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except ValueError as error:
         raise ValueError(tr("this is no JSON: {error}").format(error=error)) from None
+    except RecursionError:
+        raise ValueError(tr("it is nested too deep")) from None
     return dict(found)
 
 

@@ -16,6 +16,10 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
+from core.disk import whole_file
+from core.errors import ModelFileError
+from core.models.files import read_json
+
 log = logging.getLogger(__name__)
 
 _OUTPUTS, _INPUTS = 4096, 2048
@@ -59,16 +63,17 @@ def _file() -> Path:
 def _read() -> dict[str, bool]:
     """What is kept; nothing where there is none, or something else."""
     try:
-        kept = json.loads(_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        kept = read_json(_file())
+    except (OSError, ModelFileError):
         return {}
-    return {str(key): value for key, value in kept.items() if isinstance(value, bool)} if isinstance(kept, dict) else {}
+    return {key: value for key, value in kept.items() if isinstance(value, bool)}
 
 
 def _write(kept: dict[str, bool]) -> None:
     """Measured again next time where it cannot be kept."""
     try:
         _file().parent.mkdir(parents=True, exist_ok=True)
-        _file().write_text(json.dumps(kept), encoding="utf-8")
+        with whole_file(_file()) as part:
+            part.write_text(json.dumps(kept), encoding="utf-8")
     except OSError:
         log.debug("the speeds of this machine cannot be kept", exc_info=True)

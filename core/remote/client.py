@@ -68,7 +68,7 @@ class Client:
                 raise faults.unreachable(error, place) from error
         try:
             return json.loads(data), head
-        except ValueError:
+        except (ValueError, RecursionError):
             unreadable = faults.unreadable(place, data.decode("utf-8", "replace"))
             raise faults.cleaned(unreadable, find_key(self.address)) from None
 

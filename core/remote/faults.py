@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import ssl
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from core.errors import (
     EngineAccessError,
@@ -39,7 +41,7 @@ def said(data: bytes) -> str:
     text = data.decode("utf-8", "replace").strip()
     try:
         found = _words(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     return cut_short(" ".join((found or text).split()), _LONGEST)
 
@@ -120,6 +122,22 @@ def unreadable(place: str, what: str, error: Exception | None = None) -> EngineR
         tr("Check that the address is that of such an engine, with its path, most often /v1."),
         "".join(traceback.format_exception(error)) if error is not None else "",
     )
+
+
+@contextmanager
+def readable(message: object, place: str) -> Iterator[None]:
+    """For reading a message in the block. Raises EngineReplyError where it is JSON of another shape."""
+    try:
+        yield
+    except (TypeError, ValueError, LookupError) as error:
+        raise unreadable(place, _in_words(message), error) from error
+
+
+def _in_words(message: object) -> str:
+    try:
+        return str(message)
+    except RecursionError:  # nested too deep
+        return "[[…]]"
 
 
 def _reason(error: BrokenError) -> str:

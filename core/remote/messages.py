@@ -55,7 +55,7 @@ def _data(line: bytes, place: str) -> str | None:
 def _parsed(data: str, place: str) -> dict[str, object]:
     try:
         message = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         raise faults.unreadable(place, data.encode("utf-8", "replace").decode("utf-8"))

@@ -10,7 +10,7 @@ from typing import Any
 from core.remote import faults
 from core.remote.asking import Asked
 from core.remote.model import RemoteModel
-from core.remote.replies import Likely, Part, Told, log_probability
+from core.remote.replies import Likely, Part, Told, log_probability, whole_number
 from core.remote.words import whole
 
 _NAMES = {
@@ -59,7 +59,7 @@ class Generated:
 
     def part(self, message: Mapping[str, Any]) -> Part:
         """What a message adds. Raises EngineCutError where the engine gave the text up."""
-        meta, number = message["meta_info"], int(message.get("index") or 0)
+        meta, number = message["meta_info"], whole_number(message.get("index"))
         known = self._known.setdefault(number, _Known())
         ids, logs, tops = self._fresh(message, known)
         found = message.get("text")
@@ -76,7 +76,7 @@ class Generated:
         """Ids, log-probabilities and likeliest tokens, without those that were told before."""
         meta = message["meta_info"]
         lists = (message.get("output_ids"), meta.get("output_token_logprobs"), meta.get("output_top_logprobs"))
-        new = int(meta.get("completion_tokens") or 0) - known.tokens
+        new = whole_number(meta.get("completion_tokens")) - known.tokens
         return [_new(one if isinstance(one, list) else [], known.tokens, new) for one in lists]
 
     def _end(self, reason: object) -> tuple[str, str]:

@@ -56,7 +56,7 @@ def parts(message: Mapping[str, object]) -> Iterator[Part]:
 def _part(choice: Mapping[str, Any]) -> Part:
     why = choice.get("stop_reason", choice.get("matched_stop"))
     return Part(
-        int(choice.get("index") or 0), _text(choice), tuple(tokens(choice)), str(choice.get("finish_reason") or ""),
+        whole_number(choice.get("index")), _text(choice), tuple(tokens(choice)), str(choice.get("finish_reason") or ""),
         why if isinstance(why, str) else "",
     )  # fmt: skip
 
@@ -114,9 +114,27 @@ def _order(item: Likely) -> float:
 
 def log_probability(value: Any) -> float:
     """A log-probability; −∞ is told in several ways, the largest negative number among them."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or math.isnan(value):
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:
         return math.nan
-    return min(float(value), 0.0) if value > -1e30 else -math.inf
+    if value >= 0:
+        return 0.0
+    return float(value) if value > -1e30 else -math.inf
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """An object of JSON. Raises TypeError."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r:.40} is no object")
+    return value
+
+
+def whole_number(value: object) -> int:
+    """A place or a count; 0 where none is told. Raises ValueError."""
+    if value is None:
+        return 0
+    if (found := _count(value, None)) is None:
+        raise ValueError(f"{value!r:.40} is no count")
+    return found
 
 
 def _id(value: object, ids: Sequence[object] = (), place: int = 0) -> int | None:
@@ -142,12 +160,12 @@ class Counts:
     _texts: dict[int, Mapping[str, object]] = field(default_factory=dict)
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Take what a message says of them."""
+        """Take what a message says of them. Raises ValueError."""
         self._hear_usage(message.get("usage"))
         self._hear_llama(message.get("timings"))
         self._hear_vllm(message.get("metrics"))
         if isinstance(told := message.get("meta_info"), dict):
-            self._texts[int(message.get("index") or 0)] = told
+            self._texts[whole_number(message.get("index"))] = told
             self._hear_sglang(told)
 
     def _hear_usage(self, usage: object) -> None:
@@ -167,7 +185,7 @@ class Counts:
         if not isinstance(timings, dict):
             return
         milliseconds = timings.get("prompt_ms")
-        if isinstance(milliseconds, (int, float)) and milliseconds > 0:
+        if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _MOST:
             self.prompt_seconds = milliseconds / 1000
         self.cached = _count(timings.get("cache_n"), self.cached)
         self.drafted = _count(timings.get("draft_n"), self.drafted)
@@ -211,8 +229,12 @@ class Counts:
 _OUTCOMES = ("accepted", "rejected")
 
 
+_MOST = 2**53
+"""No figure of a run is as large."""
+
+
 def _count(value: object, known: int | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else known
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else known
 
 
 def shared_out(text: str, pieces: Sequence[str]) -> list[str]:

@@ -127,7 +127,8 @@ class _Run:
         return (PromptToken(self._model.words.number(text), text),) if text else ()
 
     def _hear(self, message: dict[str, object]) -> Iterator[Event]:
-        self._counts.hear(message)
+        with faults.readable(message, self._model.place):
+            self._counts.hear(message)
         for part in read(message, self._model.place, self._generated):
             if 0 <= part.sequence < len(self._texts):
                 yield from self._add(self._texts[part.sequence], part)
@@ -223,10 +224,8 @@ class _Run:
 
 def read(message: dict[str, object], place: str, own: Generated) -> tuple[Part, ...]:
     """The parts of a message. Raises EngineReplyError where it is JSON of another shape."""
-    try:
+    with faults.readable(message, place):
         return (own.part(message),) if is_own(message) else tuple(parts(message))
-    except (TypeError, ValueError, LookupError) as error:
-        raise faults.unreadable(place, str(message), error) from error
 
 
 def _plain(value: object) -> object:

@@ -6,14 +6,13 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from core.errors import EngineRefusedError, PromptError
 from core.events import Event, Finished, Metrics, Prefilled, PromptToken, RunStarted, SequenceFinished
 from core.remote import faults
 from core.remote.exchange import StoppedError
 from core.remote.model import RemoteModel
-from core.remote.replies import Counts, Told, tokens
+from core.remote.replies import Counts, Told, mapping, tokens
 from core.remote.telling import Teller
 from core.request_fields import check_top_n
 from resources.language import tr
@@ -72,14 +71,13 @@ def _events(model: RemoteModel, before: str, text: str, top_n: int, cancel: thre
     )
 
 
-def _read(model: RemoteModel, reply: Any, text: str) -> tuple[tuple[Told, ...], Counts]:
+def _read(model: RemoteModel, reply: object, text: str) -> tuple[tuple[Told, ...], Counts]:
     """The tokens of the text itself: one more was written behind it, for not every engine writes none."""
     counts = Counts()
-    try:
-        counts.hear(reply)
-        found = tuple(tokens(reply["choices"][0]))
-    except (TypeError, ValueError, LookupError) as error:
-        raise faults.unreadable(model.place, str(reply), error) from error
+    with faults.readable(reply, model.place):
+        message = mapping(reply)
+        counts.hear(message)
+        found = tuple(tokens(mapping(message["choices"][0])))
     if not found:
         raise EngineRefusedError(
             tr("{place} has not told what it holds of the text.").format(place=model.place),

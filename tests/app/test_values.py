@@ -15,6 +15,11 @@ from core.strategies import Parameter, registry
 SAMPLING = registry["sampling"]
 
 
+def test_a_grammar_nested_without_end_is_told() -> None:
+    with pytest.raises(values.ValueProblem, match="nested too deep"):
+        values.parse(SAMPLING.parameter("grammar"), '{"a":' * 20_000)
+
+
 def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.lark")
     with pytest.raises(ValueProblem, match="a folder, a pipe or a device"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from core.disk import whole_file
 
 NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]
+_DAMAGE = (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a file raises that is not there, or is not what was written."""
 
 
 class Progress(NamedTuple):
@@ -51,26 +54,33 @@ class Checkpoint:
         weights: Tensors = dict(self._module.named_parameters())
         tensors = {f"weight.{name}": value for name, value in weights.items()}
         tensors |= {f"adam.{name}": value for name, value in self._of_optimizer().items()}
-        about = {"plan": self._plan, "progress": json.dumps(progress)}
+        told = json.dumps(progress)
+        about = {"plan": self._plan, "progress": told, "check": _check(told)}
         with whole_file(self._path) as part:
             save_file({name: value.detach().contiguous() for name, value in tensors.items()}, part, about)
 
     def restore(self) -> Progress:
         """Go on from the file where it is there, whole, and of the same plan; else nothing, from the beginning."""
         try:
-            with safe_open(self._path, "pt") as file:
-                about = file.metadata() or {}
-                if about.get("plan") != self._plan:
-                    return Progress(0, 0.0, {})
-                tensors = {name: file.get_tensor(name) for name in file.keys()}
-        except (OSError, SafetensorError):
+            progress, tensors = self._read()
+            self._put_back(tensors)
+        except _DAMAGE:
             return Progress(0, 0.0, {})
-        self._put_back(tensors)
-        return Progress(*json.loads(about["progress"]))
+        return progress
 
     def drop(self) -> None:
         """The training is done."""
         self._path.unlink(missing_ok=True)
+
+    def _read(self) -> tuple[Progress, Tensors]:
+        with safe_open(self._path, "pt") as file:
+            about = file.metadata() or {}
+            if about.get("plan") != self._plan:
+                raise ValueError("it is of another training")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+        if about.get("check", _check(about["progress"])) != _check(about["progress"]):
+            raise ValueError("it is damaged")
+        return Progress(*json.loads(about["progress"])), tensors
 
     def _of_optimizer(self) -> Tensors:
         state = self._optimizer.state_dict()["state"]
@@ -79,8 +89,10 @@ class Checkpoint:
         }
 
     def _put_back(self, tensors: Tensors) -> None:
+        """All of them, or none. Raises what `_DAMAGE` names."""
         weights = {name.removeprefix("weight."): value for name, value in tensors.items() if name.startswith("weight.")}
-        self._module.load_state_dict(weights, strict=False)
+        if _shapes(weights) != _shapes(dict(self._module.named_parameters())):
+            raise ValueError("these are not its weights")
         moments: dict[int, Tensors] = {}
         for name, value in tensors.items():
             kind, _, rest = name.partition(".")
@@ -88,3 +100,12 @@ class Checkpoint:
                 place, key = rest.split(".", 1)
                 moments.setdefault(int(place), {})[key] = value
         self._optimizer.load_state_dict({**self._optimizer.state_dict(), "state": moments})
+        self._module.load_state_dict(weights, strict=False)
+
+
+def _check(progress: str) -> str:
+    return str(zlib.crc32(progress.encode()))
+
+
+def _shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in tensors.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 import threading
 from pathlib import Path
 
@@ -116,6 +117,31 @@ def test_a_training_that_was_killed_goes_on_to_the_same_end(tiny: LoadedModel, t
     other = next(iter(train_reward(RANKINGS, model=tiny, folder=tmp_path / "b", steps=5, rate=1e-2)))
     assert isinstance(other, Begun)
     assert other.step == 0, "another plan begins anew"
+
+
+def test_a_damaged_state_is_gone_on_with_or_begun_anew(tiny: LoadedModel, tmp_path: Path) -> None:
+    """Bytes of its head are changed, or it is cut: neither raw, nor half of it."""
+    cancel, file = threading.Event(), tmp_path / "training.safetensors"
+    for event in train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel):
+        if isinstance(event, RewardStep):
+            cancel.set()
+    whole, luck = file.read_bytes(), random.Random(7)
+    head = int.from_bytes(whole[:8], "little") + 8
+    begun = []
+    for cut in (0, 8, head, len(whole) // 2, *[None] * 40):
+        content = bytearray(whole[:cut])
+        for _ in range(0 if cut is not None else 3):
+            content[luck.randrange(head)] = luck.randrange(32, 127)
+        file.write_bytes(content)
+        events = train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel)
+        begun += [event.step for event in events if isinstance(event, Begun)]
+    assert len(begun) == 44
+    assert set(begun) <= {0, 1}
+    assert begun[:4] == [0, 0, 0, 0]
+    file.write_bytes(whole)
+    (first, *_) = train_reward(RANKINGS, model=tiny, folder=tmp_path, steps=9, cancel=cancel)
+    assert isinstance(first, Begun)
+    assert first.step == 1
 
 
 def test_stop_ends_it_and_leaves_nothing_half_made(tiny: LoadedModel, tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""Engines on other machines that answer as no engine should: a run ends well, or in words."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import core
+from core.errors import EngineError
+from core.remote.exchange import Patience
+from core.remote.model import connect
+from tests import fake_machine
+from tests.fuzz.outcomes import Tally, long, short
+from tests.fuzz.values import JSON_ODD
+
+HASTY = Patience(connect=1, first=5, between=5, tries=1, pause=0.01)
+KINDS = ("vllm", "sglang", "llama.cpp", "transformers", "llama-cpp-python", "other")
+OWN_FACES = ("whole", "pieces", "both")
+REQUESTS = (
+    core.Request("Once upon a time", {"max_new_tokens": 5}, top_n=3),
+    core.Request("Once", {"max_new_tokens": 4, "do_sample": True, "num_return_sequences": 2}, top_n=3),
+    core.Request("Once", {"max_new_tokens": 4, "stop_strings": ["."]}, beginning=" upon a"),
+    core.Request([{"role": "user", "content": "Tell me a story"}], {"max_new_tokens": 4}),  # type: ignore[arg-type]
+)
+BYTES = (b"", b"[" * 100_000, b'{"choices": ' * 50_000, b"null", b"5", b"\xff\xfe", b"[]", b"9" * 5000, b"[DONE]")
+Case = tuple[str, str, int, float, int]
+"""Which engine, how its own face tells, which request, how often it answers otherwise, and the seed of that."""
+cases = st.tuples(
+    st.sampled_from(KINDS), st.sampled_from(OWN_FACES), st.integers(0, len(REQUESTS)),
+    st.sampled_from((0.05, 0.3, 1.0)), st.integers(0, 2**31),
+)  # fmt: skip
+
+
+class Bent:
+    """Some of its messages are changed in some places, or are something else altogether."""
+
+    def __init__(self, often: float, seed: int) -> None:
+        self._often, self._luck = often, random.Random(seed)
+
+    def __call__(self, value: Any) -> object:
+        if self._luck.random() >= self._often:
+            return value
+        if self._luck.random() < 0.1:
+            return self._luck.choice(BYTES)
+        whole = {"it": json.loads(json.dumps(value))}
+        for _ in range(self._luck.randint(1, 3)):
+            group, key = self._luck.choice(list(_places(whole)))
+            if isinstance(group, dict) and self._luck.random() < 0.3:
+                group.pop(key, None)
+            else:
+                group[key] = deepcopy(self._luck.choice(JSON_ODD))
+        return whole.get("it")
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from _places(value[key])
+
+
+def ask(case: Case) -> None:
+    kind, face, number, often, seed = case
+    with fake_machine.running(kind, own_face=face) as machine:
+        model = connect(machine.name(), patience=HASTY)
+        machine.bend = Bent(often, seed)
+        with suppress(EngineError):
+            model = connect(machine.name(), patience=HASTY)
+        if number < len(REQUESTS):
+            core.run(model, REQUESTS[number])
+        else:
+            core.score(model, "Once upon a time", 3)
+
+
+def attempt(tally: Tally, case: Case) -> None:
+    tally.attempt(case, lambda: ask(case))
+
+
+def test_odd_answers_end_in_words() -> None:
+    tally = Tally()
+
+    @short(60)
+    @given(cases)
+    def run(case: Case) -> None:
+        attempt(tally, case)
+
+    run()
+    tally.check()
+
+
+@pytest.mark.fuzz
+def test_many_odd_answers_end_in_words() -> None:
+    tally = Tally()
+
+    @long(0.1)
+    @given(cases)
+    def run(case: Case) -> None:
+        attempt(tally, case)
+
+    run()
+    tally.check()
