@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt, QTimer, Slot
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.in_sight import in_sight
@@ -104,7 +105,7 @@ class Spotlight(QWidget):
             above = above.parentWidget()
         chain.append(self._over)
         if chain != self._watched:
-            for each in self._watched:
+            for each in filter(isValid, self._watched):  # a row of settings goes with its strategy
                 each.removeEventFilter(self)
             for each in chain:
                 each.installEventFilter(self)
