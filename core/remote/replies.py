@@ -124,7 +124,7 @@ def log_probability(value: Any) -> float:
 def mapping(value: object) -> Mapping[str, Any]:
     """An object of JSON. Raises TypeError."""
     if not isinstance(value, dict):
-        raise TypeError(f"{value!r:.40} is no object")
+        raise TypeError(value)
     return value
 
 
@@ -133,7 +133,7 @@ def whole_number(value: object) -> int:
     if value is None:
         return 0
     if (found := _count(value, None)) is None:
-        raise ValueError(f"{value!r:.40} is no count")
+        raise ValueError(value)
     return found
 
 

@@ -72,7 +72,7 @@ def test_nested_without_end(deep: bytes) -> None:
 def test_counts_and_places() -> None:
     assert [whole_number(value) for value in (None, 0, 7)] == [0, 0, 7]
     for odd in (-1, 1.0, math.inf, True, "3", [], 2**53):
-        with pytest.raises(ValueError, match="is no count"):
+        with pytest.raises(ValueError):  # noqa: PT011 - it holds the value alone
             whole_number(odd)
     counts = Counts()
     counts.hear({"usage": {"prompt_tokens": 10**400}, "timings": {"prompt_ms": 10**400, "draft_n": 4}})

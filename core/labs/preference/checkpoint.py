@@ -76,10 +76,10 @@ class Checkpoint:
         with safe_open(self._path, "pt") as file:
             about = file.metadata() or {}
             if about.get("plan") != self._plan:
-                raise ValueError("it is of another training")
+                raise ValueError(self._path)  # another training's
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         if about.get("check", _check(about["progress"])) != _check(about["progress"]):
-            raise ValueError("it is damaged")
+            raise ValueError(self._path)
         return Progress(*json.loads(about["progress"])), tensors
 
     def _of_optimizer(self) -> Tensors:
@@ -92,7 +92,7 @@ class Checkpoint:
         """All of them, or none. Raises what `_DAMAGE` names."""
         weights = {name.removeprefix("weight."): value for name, value in tensors.items() if name.startswith("weight.")}
         if _shapes(weights) != _shapes(dict(self._module.named_parameters())):
-            raise ValueError("these are not its weights")
+            raise ValueError(self._path)
         moments: dict[int, Tensors] = {}
         for name, value in tensors.items():
             kind, _, rest = name.partition(".")
