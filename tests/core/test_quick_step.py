@@ -3,48 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
-from transformers import (
-    DynamicCache,
-    GenerationConfig,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import DynamicCache, GenerationConfig
 
 import core
-from core.caches.tensors import editing
 from core.caches.tensors.accounting import measure_storages
-from core.caches.tensors.layouts import roomy
-from core.decoding.forward import products
 from core.decoding.forward import quick_step as quick_step_module
 from core.decoding.forward.choosing import lean_pass
-from core.decoding.forward.forward import Forward
-from core.decoding.forward.lean import lean_llama
-from core.decoding.forward.products import GatedProduct, Product
 from core.decoding.forward.quick_step import QuickStep, quick_step
-from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
-from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
-from core.decoding.speculation.drafters.model import ModelDrafter
-from core.decoding.speculation.features import Features
-from core.decoding.speculation.masks import causal
-from core.decoding.speculation.passes import Passes
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.processing import NodeFunnel
-from core.decoding.speculation.text import Text
-from core.inside import lens
-from core.inside.wide import Rest, Wide, wide
 from core.models.packed.eight import Plain, has_blocks, split
 from core.models.packed.four import GROUP, pack_four, quantize_groups
 from core.models.packed.four_rows import in_four_rows
@@ -53,33 +23,11 @@ from core.models.packed.rows import Rows
 from core.models.packed.weighing import weigh
 from core.native import building, library, place
 from tests.core import tiny
-from tests.core.test_lean import family, qwen2
+from tests.core.quick_models import model_of, step_of
 
 pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
 GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
-
-
-class Open:
-    """A gate that lets everything pass, with one leaf beside each token."""
-
-    def accept(self, drafter: int, probability: float, beside: bool = False) -> float:
-        return probability
-
-    def spreads(self) -> bool:
-        return False
-
-    def draws(self, chance: float, nodes: int) -> int:
-        return 1
-
-    def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
-        return True
-
-    def is_worth(self, chance: float, nodes: int) -> bool:
-        return True
-
-    def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
-        return 2
 
 
 @pytest.fixture(scope="module")
@@ -88,16 +36,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tiny")
     tiny.shared("llama").model.save_pretrained(path)
     return path
-
-
-def model_of(kind: str) -> core.LoadedModel:
-    return qwen2() if kind == "qwen2" else family(kind)
-
-
-def step_of(model: core.LoadedModel) -> QuickStep:
-    step = quick_step(model, DynamicCache())
-    assert step is not None
-    return step
 
 
 def calls_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -367,266 +305,3 @@ def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> Non
         (elsewhere / f"step-{number}.so").touch()
     building._tidy(elsewhere)
     assert len(list(elsewhere.iterdir())) == 4
-
-
-def wide_model(kind: str) -> core.LoadedModel:
-    """Of the Llama kind, with heads of 32 numbers; some share keys, some are normed, some have biases."""
-    torch.manual_seed(0)
-    config, network = {
-        "llama": (LlamaConfig, LlamaForCausalLM),
-        "qwen2": (Qwen2Config, Qwen2ForCausalLM),
-        "qwen3": (Qwen3Config, Qwen3ForCausalLM),
-    }[kind]
-    made = network(config(
-        vocab_size=61, hidden_size=48, intermediate_size=72, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=32, max_position_embeddings=256,
-    ))  # fmt: skip
-    with torch.no_grad():
-        for weight in made.parameters():
-            weight.add_(0.1 * torch.randn_like(weight))
-    return core.wrap(made)
-
-
-def wide_of(model: core.LoadedModel) -> Wide:
-    lean = lean_llama(model)
-    assert lean is not None
-    found = wide(model, lean)
-    assert found is not None
-    return found
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
-@torch.inference_mode()
-def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
-    """Between the layers and behind texts that begin alike what the module itself finds."""
-    torch.set_num_threads(threads)  # put back for every test
-    model = wide_model(kind)
-    reader, ids, cache = wide_of(model), tiny.prompt(45), DynamicCache()
-    told = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True)
-    states = reader.states([Rest(0, ids)])
-    torch.testing.assert_close(states[:-1], torch.cat(told.hidden_states[:-1]), rtol=1e-4, atol=1e-4)
-    rests = [
-        Rest(kept, tiny.prompt(count, seed)) for seed, (kept, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
-    ]
-    found = reader.endings(rests, [(layer.keys, layer.values) for layer in cache.layers])
-    alone = [model.model(torch.tensor([[*ids[:kept], *own]])).logits[0, -1] for kept, own in rests]
-    torch.testing.assert_close(found, torch.stack(alone), rtol=1e-4, atol=2e-4)
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("threads", [1, 2])
-@torch.inference_mode()
-def test_any_number_of_tokens_as_one_by_one(threads: int) -> None:
-    """To the last bit, in matrices that lie in panels: some are filled up, and so many tokens that they are taken in
-    two portions."""
-    torch.set_num_threads(threads)
-    model = wide_model("qwen2")
-    step, lean, ids = step_of(model), lean_pass(model, DynamicCache()), torch.tensor([tiny.prompt(70)])
-    assert lean is not None
-    assert step._quick.in_panels
-    wanted = model.model(ids).logits[:, 9:]
-    found = []
-    for count in (1, 2, 3, 13, 32):
-        cache = DynamicCache()
-        lean(ids[:, :9], cache)
-        found.append(torch.cat([step(some, cache, 0) for some in ids[:, 9:].split(count, 1)], 1))
-    torch.testing.assert_close(found[0], wanted, rtol=1e-4, atol=2e-4)
-    assert all(torch.equal(several, found[0]) for several in found)
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("rows", "inputs", "outputs"), [(1, 3, 1), (5, 48, 32), (24, 50, 77), (35, 21, 130)])
-def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads: int) -> None:
-    """Whole panels and parts of one, as many vectors as go together and less; nothing behind the last is touched."""
-    torch.set_num_threads(threads)
-    vectors, weight = torch.randn(rows, inputs), torch.randn(2 * outputs, inputs)
-    gate, up = weight.chunk(2)
-    found, bias, room = library.library(), torch.randn(outputs), torch.randn(rows + 1, 2 * outputs)
-    assert found is not None
-    before, near = room.clone(), {"rtol": 1e-4, "atol": 1e-4}
-    added = Product(found, [(gate, None), (up, bias)]).add_to(room[:-1], vectors)
-    torch.testing.assert_close(added, before[:-1] + F.linear(vectors, weight) + F.pad(bias, (outputs, 0)), **near)
-    assert room[-1].equal(before[-1])
-    torch.testing.assert_close(Product(found, [(up, bias)])(vectors), F.linear(vectors, up, bias), **near)
-    gated = GatedProduct(found, gate, up)(vectors)
-    torch.testing.assert_close(gated, F.silu(F.linear(vectors, gate)) * F.linear(vectors, up), **near)
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma3"])
-@torch.inference_mode()
-def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their products are taken by the library where it is quicker, and where it comes to the same alone."""
-    torch.set_num_threads(1)
-    model, ids = model_of(kind), torch.tensor([tiny.prompt(40)])
-    lean, calls = lean_pass(model, DynamicCache()), list[int]()
-    product = library.Library.product
-    monkeypatch.setattr(
-        library.Library, "product", lambda self, *given: calls.append(given[2]) or product(self, *given)
-    )
-    monkeypatch.setattr(products, "_is_quicker", lambda found: True)
-    assert lean is not None
-    torch.testing.assert_close(lean(ids, DynamicCache(), 0), model.model(ids).logits, rtol=1e-4, atol=2e-4)
-    assert set(calls) == {40}
-    calls.clear()
-    lean(ids[:, :15], DynamicCache(), 0)
-    torch.set_num_threads(2)
-    lean(ids, DynamicCache(), 0)
-    assert not calls
-
-
-@pytest.mark.usefixtures("built")
-def test_products_that_are_slow_or_wrong_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
-    monkeypatch.setattr(products.time, "perf_counter", lambda: next(clock))
-    found = library.library()
-    assert found is not None
-    assert products._is_quicker.__wrapped__(found)
-    clock = chain.from_iterable((now, now + 0.3, now + 0.4) for now in range(1000))
-    assert not products._is_quicker.__wrapped__(found)
-    clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
-    monkeypatch.setattr(library.Library, "product", lambda self, *given: None)
-    assert not products._is_quicker.__wrapped__(found)
-
-
-@pytest.mark.usefixtures("built")
-def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, ids = wide_model("llama"), tiny.prompt(24)
-    wide_of(model)
-    calls: list[int] = []
-    layer = Wide._pass
-    monkeypatch.setattr(Wide, "_pass", lambda self, *given: calls.append(given[0]) or layer(self, *given))
-    mine = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
-    assert set(calls) == {0, 1, 2}
-    library.switch_quick_steps(False)
-    theirs = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
-    for one, other in zip(chain(*mine[0], mine[1]), chain(*theirs[0], theirs[1]), strict=True):
-        assert tuple(one) == pytest.approx(tuple(other), abs=1e-4)
-
-
-@pytest.mark.usefixtures("built")
-def test_choices_of_layers_are_those_of_torch() -> None:
-    """Of equal scores the first, and none of them before the chosen one; a last few that fill no lane."""
-    scores = torch.randn(6, 61).round(decimals=1)
-    scores[0, 7] = scores[0, 60] = scores.max() + 1
-    chosen = torch.tensor([60, 1, 2, 3, 4, 5])
-    (found,), wanted = lens._figures_of(scores, chosen), lens._figures_by_torch(scores, chosen)
-    assert found[0].tolist() == wanted[0].tolist()
-    assert found[3].tolist() == wanted[3].tolist()
-    torch.testing.assert_close(torch.stack(found[1:3]), torch.stack(wanted[1:3]))
-    assert found[3][0] == 1
-
-
-@pytest.mark.usefixtures("built")
-def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.Library, "gated", lambda self, *given: None)
-    model = wide_model("llama")
-    lean = lean_llama(model)
-    assert lean is not None
-    assert wide(model, lean) is None
-    assert wide(tiny.shared("llama"), lean_llama(tiny.shared("llama"))) is None  # its heads are too narrow
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
-@torch.inference_mode()
-def test_drafts_of_a_small_model(kind: str) -> None:
-    """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
-    model = wide_model(kind)
-    mine, theirs = small_passes(model), array_passes(model)
-    assert isinstance(mine, BuiltPasses)
-    level = np.eye(20, 2, dtype=bool)
-    level[np.arange(20), np.arange(20) % 2] = True
-    sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
-    steps: list[Callable[[Any], torch.Tensor | None]] = [
-        lambda reader: reader.text(torch.tensor([tiny.prompt(11)])),
-        lambda reader: reader.nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
-        lambda reader: reader.nodes(torch.tensor([list(range(20))]), (1,) * 20, sees),
-        lambda reader: reader.settle((1, 19)),
-        lambda reader: reader.nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
-        lambda reader: reader.settle(()),
-        lambda reader: reader.text(torch.tensor([tiny.prompt(20, 1)])),
-        lambda reader: reader.text(torch.tensor([tiny.prompt(33, 2)])),
-        lambda reader: reader.crop(7),
-        lambda reader: reader.text(torch.tensor([list(range(4, 50)) * 6])),
-        lambda reader: reader.text(torch.tensor([[7]])),
-    ]
-    for step in steps:
-        found, expected = step(mine), step(theirs)
-        assert (found is None) == (expected is None)
-        if found is not None and expected is not None:
-            torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
-    assert (mine.length, mine.extra) == (7 + 6 * 46 + 1, 0)
-    library.switch_quick_steps(False)
-    assert type(small_passes(model)) is ArrayPasses
-    library.switch_quick_steps(True)
-
-
-@pytest.mark.usefixtures("built")
-@torch.inference_mode()
-def test_states_for_heads() -> None:
-    """What the module's own head reads, of every token and with a mask, without the module being asked."""
-    model = wide_model("qwen3")
-    step_of(model)
-    forward, ids, cache = Forward(model, roomy(model)), tiny.prompt(20), DynamicCache()
-    forward(torch.tensor([ids[:12]]))
-    wanted = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True).hidden_states[-1]
-    passes = Passes(forward, 12)
-    passes.features = Features()
-    passes.text(torch.tensor([ids[12:13]]))
-    passes.nodes(torch.tensor([ids[13:]]), range(7), causal(7))
-    passes.settle(range(7))
-    torch.testing.assert_close(passes.features.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
-    assert len(forward.ending(torch.tensor([[5]])).hidden or ()) == 1
-
-
-@pytest.mark.usefixtures("built")
-@torch.inference_mode()
-def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
-    """Rounds of drafts move nothing: the storage stays, and every row is what a pass of its own would give."""
-    model = tiny.shared("llama")
-    step_of(model)
-    ids, forward, plain = tiny.prompt(64), Forward(model, roomy(model)), Forward(model, roomy(model))
-    passes = Passes(forward)
-    for one in (passes.text, lambda text: plain(text)):
-        one(torch.tensor([ids[:12]]))
-    places = []
-    for begin in range(12, 60, 2):  # more than there is room for at first
-        drafted = torch.tensor([[ids[begin], ids[begin + 1], 7, 8]])
-        logits = passes.nodes(drafted, range(4), causal(4))
-        passes.settle((0, 1))
-        expected = plain(torch.tensor([ids[begin : begin + 2]]), keep=0).logits[0]
-        torch.testing.assert_close(logits[:2], expected, rtol=1e-4, atol=1e-4)
-        places.append(forward.cache.layers[0].keys.data_ptr())
-    assert len(set(places)) == 2
-    twin = forward.branch()
-    twin(torch.tensor([[9]]))
-    torch.testing.assert_close(passes.text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
-    editing.compact(forward.cache)
-    for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
-        assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
-        torch.testing.assert_close(mine.keys, theirs.keys, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.usefixtures("built")
-@pytest.mark.parametrize(
-    "plan", [Plan(6), Plan(6, threshold=0.3), Plan(6, leaves=True, gate=Open())], ids=["plain", "threshold", "gate"]
-)
-@torch.inference_mode()
-def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: Plan) -> None:
-    model, text = wide_model("llama"), Text(tiny.prompt(11), torch.device("cpu"))
-    drafts = []
-    for reader in (small_passes(model), array_passes(model)):
-        assert reader is not None
-        funnel, dice = NodeFunnel([]), torch.Generator()
-        drafter = ModelDrafter("d", reader, funnel, dice, 0, lambda: False, model.vocabulary, None)
-        branch = drafter.propose(text, plan)
-        assert branch is not None
-        drafter.settle(branch.ids[:2])
-        drafts.append((branch.ids, branch.parents, reader.length, branch.probabilities))
-    (*mine, sure), (*theirs, shares) = drafts
-    assert mine == theirs
-    assert sure == pytest.approx(shares, abs=1e-5)

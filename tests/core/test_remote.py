@@ -1,44 +1,22 @@
-"""Models on other machines: what is asked of each engine, what is made of its words, and every fault it can have."""
+"""Models on other machines: what is asked of each engine, and what is made of its words."""
 
-import importlib
 import json
 import math
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import core
-from core.errors import (
-    AddressError,
-    CacheError,
-    EngineAccessError,
-    EngineBusyError,
-    EngineCutError,
-    EngineError,
-    EngineRefusedError,
-    EngineReplyError,
-    EngineUnreachableError,
-    ModelNotFoundError,
-    ParameterError,
-    StrategyError,
-)
-from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished, TokenChosen
-from core.remote import Address, find_key, forget_key, keys, parse
-from core.remote.exchange import Patience
+from core.errors import CacheError, EngineRefusedError, ParameterError, StrategyError
+from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished
 from core.remote.messages import Joiner
-from core.remote.model import RemoteModel, connect
-from core.remote.own_face import Generated
-from core.remote.running import read
+from core.remote.model import RemoteModel
 from resources import depth
 from tests import fake_machine
+from tests.core.remote_asking import GREEDY, asked, model_of, tokens
 from tests.fake_machine import Machine
 
-HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
-GREEDY = " there was the dog."
 SAMPLED = " there was a fox."
 
 
@@ -46,18 +24,6 @@ SAMPLED = " there was a fox."
 def machine() -> Iterator[Machine]:
     with fake_machine.running() as running:
         yield running
-
-
-def model_of(machine: Machine) -> RemoteModel:
-    return connect(machine.name(), patience=HASTY)
-
-
-def asked(**settings: object) -> core.Request:
-    return core.Request("Once upon a time", {"max_new_tokens": 5, **settings}, top_n=3)
-
-
-def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
-    return [event for event in events if isinstance(event, TokenChosen)]
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llama.cpp", "llama-cpp-python", "transformers", "other"])
@@ -272,201 +238,6 @@ def test_a_recorded_run_is_the_same(machine: Machine, tmp_path: Path) -> None:
     assert "NaN" not in page.split("</script>")[0]
 
 
-def test_stop_closes_the_connection(machine: Machine) -> None:
-    machine.held.clear()
-    machine.story = fake_machine.STORY * 2000
-    cancel, seen = threading.Event(), []
-    for event in core.stream(model_of(machine), asked(max_new_tokens=10_000), cancel):
-        seen.append(event)
-        if isinstance(event, TokenChosen):
-            cancel.set()
-            machine.held.set()
-    assert machine.left.wait(10)
-    assert isinstance(seen[-1], Finished)
-    assert seen[-1].reason == "stopped"
-    assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
-
-
-def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
-    machine.story = fake_machine.STORY * 2000
-    events = core.stream(model_of(machine), asked(max_new_tokens=10_000))
-    next(event for event in events if isinstance(event, TokenChosen))
-    events.close()
-    assert machine.left.wait(10)
-
-
-@pytest.mark.parametrize(
-    ("fault", "error", "words"),
-    [
-        ({"dies_after": 3}, EngineCutError, "broke in the middle"),
-        ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
-        ({"garbage_after": 3}, EngineReplyError, "this is no JSON"),
-        ({"pause": 1.0}, EngineCutError, "nothing more"),
-    ],
-)
-def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
-    with fake_machine.running(**fault) as machine:
-        heard: list[core.events.Event] = []
-        model = connect(machine.name(), patience=Patience(first=20, between=0.3 if "pause" in fault else 20))
-        with pytest.raises(error, match=words):
-            all(heard.append(event) is None for event in core.stream(model, asked()))
-        kept = "".join(event.text for event in tokens(heard))
-        assert kept == ("" if "pause" in fault else " there was the")
-
-
-def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
-    model = model_of(machine)
-    machine.refusals = [(429, {"Retry-After": "0.01"}, "busy"), (503, {}, "loading")]
-    assert core.run(model, asked()).texts == [GREEDY]
-    machine.refusals = [(500, {}, '{"error": {"message": "no card"}}')] * 3
-    with pytest.raises(EngineBusyError, match="500: no card"):
-        core.run(model, asked())
-    assert machine.refusals == []
-    machine.refusals = [(429, {"Retry-After": "60"}, "busy")]
-    cancel = threading.Event()
-    threading.Timer(0.1, cancel.set).start()
-    patient = connect(machine.name(), patience=Patience())
-    assert core.run(patient, asked(), cancel).reason == "stopped"
-
-
-def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    secret = machine.key = "sk-very-secret"
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
-    with pytest.raises(EngineAccessError, match="401"):
-        connect(machine.name())
-    assert machine.keys == [""]  # OPENAI_API_KEY is for another machine
-    monkeypatch.setenv("TOKENSCOPE_API_KEY", "sk-wrong-one")
-    with pytest.raises(EngineAccessError) as wrong:
-        connect(machine.name())
-    assert "sk-wrong-one" not in str(wrong.value) + wrong.value.details
-    model = core.load(machine.name(), key=secret)
-    core.run(model, asked())
-    assert machine.keys[-1] == f"Bearer {secret}"
-    list(core.record(tmp_path / "run.trace", core.stream(model, asked()), asked()))
-    assert secret.encode() not in (tmp_path / "run.trace").read_bytes()
-    assert secret not in repr(model)
-    assert find_key(model.address) == secret
-    forget_key(model.address)
-    assert find_key(model.address) == "sk-wrong-one"
-
-
-RING = """
-class Ring:
-    priority, is_locked, kept = 5, False, {}
-
-ring = Ring()
-
-def get_keyring():
-    return ring
-
-def _open(what):
-    asked.append(what)
-    if ring.is_locked:
-        raise RuntimeError("Prompt dismissed.")
-
-asked = []
-
-def get_password(service, user):
-    _open("get")
-    return ring.kept.get((service, user))
-
-def set_password(service, user, key):
-    _open("set")
-    ring.kept[service, user] = key
-
-def delete_password(service, user):
-    _open("delete")
-    del ring.kept[service, user]
-"""
-"""A keyring as the package of that name gives it: it was held against gnome-keyring's Secret Service."""
-
-
-@pytest.fixture
-def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    (tmp_path / "keyring.py").write_text(RING, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "keyring", raising=False)
-    monkeypatch.setattr(keys, "_session", {})
-    yield importlib.import_module("keyring")
-    sys.modules.pop("keyring", None)
-
-
-def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    address = parse("https://engine.example:8000/v1#m")
-    assert keys.has_keyring()
-    assert keys.keep_key(address, " sk-é测 ", lasting=True)
-    monkeypatch.setattr(keys, "_session", {})  # the program has been started anew
-    assert find_key(address) == "sk-é测"
-    assert find_key(parse("https://other.example/v1")) == ""
-    forget_key(address)
-    assert (find_key(address), ring.ring.kept) == ("", {})
-    keys.keep_key(address, "sk-1", lasting=True)
-    keys.keep_key(address, "", lasting=True)
-    assert ring.ring.kept == {}
-
-
-def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
-    address, ring.ring.is_locked = parse("https://engine.example/v1"), True
-    for _ in range(3):
-        assert find_key(address) == ""
-    assert ring.asked == ["get"]
-    assert not keys.keep_key(address, "sk-1", lasting=True)
-    assert find_key(address) == "sk-1"
-
-
-def test_a_system_without_a_keyring_has_none(ring: Any) -> None:
-    ring.ring.priority = 0
-    assert not keys.has_keyring()
-    assert keys.has_keyring_package()
-
-
-def test_models_by_name() -> None:
-    with fake_machine.running(models=("tale-7b", "tale-70b")) as machine:
-        with pytest.raises(ModelNotFoundError, match="tale-7b, tale-70b"):
-            connect(f"{machine.address}/v1")
-        with pytest.raises(ModelNotFoundError, match="has no model “tale-8b”"):
-            connect(machine.name("tale-8b"))
-    with fake_machine.running() as machine:
-        assert connect(machine.address).name == "tale-7b"
-    with pytest.raises(EngineUnreachableError, match="cannot be reached"):
-        connect(machine.name())
-
-
-def test_a_page_that_is_no_engine(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_machine._Answer, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {}))
-    with pytest.raises(EngineReplyError, match="<html>Hello"):
-        connect(machine.name())
-
-
-def test_a_machine_that_says_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake_machine._Answer, "do_GET", lambda self: machine.left.wait(5))
-    with pytest.raises(EngineUnreachableError, match="has not answered"):
-        connect(machine.name(), patience=Patience(first=0.1))
-    machine.left.set()
-
-
-@pytest.mark.parametrize(
-    "text", ["ftp://host/v1", "http://", "https://ho st/v1", "http://name:pass@localhost/v1", "https://h/v1?key=secret",
-             "http://example.com/v1", "http://10.0.0.1:8000/v1"],
-)  # fmt: skip
-def test_addresses_that_cannot_be_used(text: str) -> None:
-    with pytest.raises(AddressError) as error:
-        parse(text)
-    assert "pass" not in error.value.cause.split(" ")
-    assert "secret" not in str(error.value)
-
-
-def test_addresses() -> None:
-    here = parse("http://localhost:8000#org/name")
-    assert here == Address("http", "localhost", 8000, "/v1", "org/name")
-    assert str(here) == "http://localhost:8000/v1#org/name"
-    assert parse("http://[::1]:8000/v1").is_here
-    assert parse("http://10.0.0.1/v1", allow_plain=True).base == "http://10.0.0.1/v1"
-    assert parse("https://api.example.com/openai/v1#m").root == "/openai"
-
-
 def test_a_given_text_is_scored_where_the_engine_can(machine: Machine) -> None:
     model = model_of(machine)
     events = list(core.score_stream(model, "Once upon a time", 3))
@@ -501,11 +272,3 @@ def test_words_claim_only_what_was_told(machine: Machine) -> None:
     page = core.page_text(untold)
     assert "NaN" not in page
     assert "transformers serve" in page
-
-
-@pytest.mark.parametrize("choice", [{"index": "first"}, {"index": {"number": 1}}])
-def test_a_reply_of_another_shape_says_where_reading_it_ended(choice: dict[str, object]) -> None:
-    with pytest.raises(EngineReplyError) as caught:
-        read({"choices": [choice]}, "the engine", Generated("the engine"))
-    assert "replies.py" in caught.value.details
-    assert caught.value.__cause__ is not None

@@ -1,65 +1,22 @@
-"""The token view as a reader meets it: seen, clicked, walked through, copied, scrolled."""
-
-from collections.abc import Iterator
-from dataclasses import replace
+"""The token view as a reader meets it: clicked, walked through, copied, scrolled, hovered; with several texts in it."""
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QAccessible, QColor, QFontMetricsF, QGuiApplication, QImage, QPainter, QRegion
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.state.run import Run
-from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.views.shared.empty_page import below, laid_out
-from app.views.text.origins import paint_origin
-from app.views.text.paint import COLOURINGS, SCORES, thickness
-from app.views.tokens.headings import empty_words
 from app.views.tokens.view import TokenView
-from core.events import SequenceFinished, TokenChosen
+from core.events import SequenceFinished
 from tests.ui.scripted import PROMPT, STORY, end_token, make_run, story, token
-
-
-class Reader:
-    """Does with the view's signals what the session does."""
-
-    def __init__(self, view: TokenView, run: Run) -> None:
-        self.view, self.run = view, run
-        self.picked: list[int] = []
-        view.signals.tokenActivated.connect(self.select)
-        view.show_run(run)
-
-    def select(self, index: int) -> None:
-        self.picked.append(index)
-        self.run.select(index)
-        self.view.selection_changed(self.run)
-
-    def click(self, index: int) -> None:
-        QTest.mouseClick(self.view.area.viewport(), Qt.MouseButton.LeftButton, pos=self.view.token_rect(index).center())
-
-    def key(self, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
-        QTest.keyClick(self.view, key, modifier)
-
-    def write(self, tokens: list[TokenChosen]) -> None:
-        self.run.apply(tokens)
-        self.view.events_arrived(self.run, tokens)
-
-    def image(self) -> QImage:
-        QApplication.processEvents()
-        return self.view.area.viewport().grab().toImage()
+from tests.ui.token_reader import Reader, opened
 
 
 @pytest.fixture
-def view(qtbot: QtBot) -> Iterator[TokenView]:
-    view = TokenView()
-    qtbot.addWidget(view)
-    view.set_theme(theme_for("light"))
-    view.resize(560, 420)
-    with qtbot.waitExposed(view):
-        view.show()
-    return view
+def view(qtbot: QtBot) -> TokenView:
+    return opened(qtbot)
 
 
 def test_the_tab_is_registered_and_made_by_its_factory(qtbot: QtBot) -> None:
@@ -271,156 +228,6 @@ def test_walking_brings_the_token_into_sight(view: TokenView) -> None:
     assert view.area.viewport().rect().contains(view.token_rect(599))
 
 
-def _underline(reader: Reader, index: int) -> QColor:
-    image, rect = reader.image(), reader.view.token_rect(index)
-    ratio = image.devicePixelRatio()
-    x = round((rect.left() + rect.width() / 2) * ratio)
-    return image.pixelColor(x, round((rect.top() + 27) * ratio))
-
-
-@pytest.mark.parametrize("name", ["probability", "rank", "entropy"])
-def test_underlines_have_the_colour_of_the_figure(view: TokenView, name: str) -> None:
-    chosen = [token(0, " rare", 0.02, 40, entropy=4.0), token(1, " sure", 0.99, 1, entropy=0.01)]
-    reader = Reader(view, make_run([*chosen, token(2, ".")], finished=True))
-    view.set_colouring(name)
-    for index, item in enumerate(chosen):
-        assert _underline(reader, index).name() == theme_for("light").ramp(SCORES[name](item)).name()
-
-
-def _pattern(origin: str) -> bytes:
-    """Which pixels of an underline are painted, whatever their colour."""
-    image = QImage(48, 8, QImage.Format.Format_ARGB32)
-    image.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(image)
-    paint_origin(painter, QRectF(0, 0, 48, 0), origin, theme_for("light"))
-    painter.end()
-    return bytes(image.pixelColor(x, y).alpha() > 127 for y in range(8) for x in range(48))
-
-
-def test_who_proposed_a_token_is_told_by_more_than_colour(qapp: QApplication) -> None:
-    assert len({_pattern(origin) for origin in ("draft", "correction", "bonus", "target")}) == 4
-
-
-def test_a_drafted_token_is_underlined_in_the_colour_of_kept_nodes(view: TokenView) -> None:
-    drafted = replace(token(0, " word"), origin="draft")
-    reader = Reader(view, make_run([drafted, token(1, ".")], finished=True))
-    view.set_colouring("origin")
-    assert _underline(reader, 0).name() == theme_for("light").kept
-
-
-def test_without_colouring_nothing_is_underlined(view: TokenView) -> None:
-    reader = Reader(view, make_run([token(0, " rare", 0.02), token(1, ".")], finished=True))
-    view.set_colouring("none")
-    assert _underline(reader, 0).name() == theme_for("light").window
-
-
-def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
-    unsure, sure = token(0, "a", 0.001, 2000, entropy=6.0), token(0, "a", 1.0, 1, entropy=0.0)
-    for score in SCORES.values():
-        assert 0.0 <= score(unsure) < 0.05
-        assert score(sure) == pytest.approx(1.0)
-    assert thickness(0.0) > thickness(0.5) > thickness(1.0) >= 1.5
-    others = {"none", "origin", "difference", "watermark", "influence"}
-    assert set(SCORES) | others == set(COLOURINGS)
-
-
-def test_the_tools_change_the_colouring_and_show_white_space(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30), finished=True))
-    tools = view.header_widget()
-    plain, places = reader.image(), [view.token_rect(index) for index in range(30)]
-    tools.whitespace.click()
-    assert reader.image() != plain
-    assert [view.token_rect(index) for index in range(30)] == places
-    tools.whitespace.click()
-    assert reader.image() == plain
-    rank = next(action for action in tools.colour.menu().actions() if action.data() == "rank")
-    rank.trigger()
-    assert "rank" in tools.colour.text()
-    assert reader.image() != plain
-
-
-def test_the_cursor_hides_what_comes_after_it(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30), finished=True))
-    run = reader.run
-    whole = reader.image()
-    run.move_cursor(3)
-    view.cursor_moved(run)
-    assert view.token_rect(2).isValid()
-    rect = view.token_rect(1).translated(0, 2 * view.token_rect(1).height())
-    assert reader.image().pixelColor(rect.center()).name() == theme_for("light").window
-    reader.key(Qt.Key.Key_End)
-    assert reader.picked == [2]
-    run.move_cursor(30)
-    view.cursor_moved(run)
-    run.select(None)
-    view.selection_changed(run)
-    assert reader.image() == whole
-
-
-def test_the_newest_token_is_tinted_until_the_run_ends(view: TokenView) -> None:
-    running, ended = make_run([token(0, " mmm"), token(1, " fox")]), None
-    reader = Reader(view, running)
-    place = view.token_rect(1).topLeft() + QPoint(3, 4)
-    assert reader.image().pixelColor(place).name() == theme_for("light").tint
-    ended = make_run([token(0, " mmm"), token(1, " fox")], finished=True)
-    assert Reader(view, ended).image().pixelColor(place).name() == theme_for("light").window
-
-
-def test_themes_and_type_size_change_at_once(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(30)))
-    small = view.token_rect(0)
-    view.set_theme(theme_for("dark", 1.5))
-    assert reader.image().pixelColor(2, 2).name() == theme_for("dark").window
-    assert view.token_rect(0).height() >= small.height() * 1.4
-
-
-class PaintWatch(QObject):
-    """Notes which parts of a widget are asked to paint themselves."""
-
-    def __init__(self, widget: QWidget) -> None:
-        super().__init__(widget)
-        self.region = QRegion()
-        widget.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Paint:
-            self.region = self.region.united(event.region())
-        return False
-
-
-def test_only_what_changed_is_painted_while_text_grows(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(60)))
-    before = reader.image()
-    watch = PaintWatch(view.area.viewport())
-    partly = 0
-    for chosen in story(40):
-        watch.region = QRegion()
-        reader.write([chosen])
-        QApplication.processEvents()
-        painted = QRegion(watch.region)
-        partly += painted.boundingRect() != view.area.viewport().rect()
-        after = reader.image()
-        wide = after.width()
-        changed = [y for y in range(0, after.height(), 2) if before.copy(0, y, wide, 1) != after.copy(0, y, wide, 1)]
-        ratio = after.devicePixelRatio()
-        assert all(painted.boundingRect().top() <= y / ratio <= painted.boundingRect().bottom() for y in changed)
-        before = after
-    assert partly > 20
-
-
-def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
-    blank = QImage(QSize(1, 1), QImage.Format.Format_RGB32)
-    blank.fill(QColor(theme_for("light").window))
-    view.show_run(None)
-    image = view.area.viewport().grab().toImage()
-    colors = {image.pixelColor(x, y).name() for x in range(0, image.width(), 3) for y in range(0, image.height(), 3)}
-    assert len(colors) > 5
-    reader = Reader(view, make_run(story(3)))
-    view.show_run(None)
-    reader.key(Qt.Key.Key_Left)
-    assert reader.picked == []
-
-
 def test_it_tells_a_screen_reader_of_the_picked_token(view: TokenView) -> None:
     reader = Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, "\n", 0.9)]))
     reader.click(0)
@@ -527,29 +334,3 @@ def test_the_tail_of_an_unfinished_character_is_drawn_at_the_end(view: TokenView
     reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     view.keys.copy()
     assert QGuiApplication.clipboard().text() == "".join(PROMPT) + "a\ufffd"
-
-
-def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
-    reader = Reader(view, make_run(story(10_000)))
-    column = view.area.page.columns[0]
-    column._art.clear()
-    view.area.verticalScrollBar().setValue(view.area.verticalScrollBar().maximum() // 2)
-    reader.image()
-    seen = view.area.viewport().height() // column.metrics.row
-    assert 0 < len(column._art) <= seen + 3
-
-
-@pytest.mark.parametrize(("width", "height", "scale"), [(326, 300, 1.5), (800, 500, 1.0)])
-def test_the_words_of_an_empty_page_stand_below_each_other(width: int, height: int, scale: float) -> None:
-    """Also where the title takes two lines; the button below the hint is within the page."""
-    area, theme = QRect(0, 0, width, height), theme_for("light", scale)
-    told = empty_words(None)
-    title, hint = laid_out(area, theme, told)
-    for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(14)), told, strict=True):
-        wraps = int(Qt.TextFlag.TextWordWrap)
-        assert (
-            QFontMetricsF(font).boundingRect(QRectF(0, 0, place.width(), 9999), wraps, words).height() <= place.height()
-        )
-    assert area.top() <= title.top()
-    assert title.bottom() <= hint.top()
-    assert below(area, theme, told) + theme.px(32) <= area.bottom()

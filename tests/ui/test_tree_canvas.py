@@ -1,224 +1,24 @@
-"""The canvas for trees: places, levels of detail, moving about, folding, walking, what screen readers hear."""
+"""The canvas for trees in use: moving about, folding, selecting, walking, what screen readers hear."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from itertools import pairwise
-
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QAccessible, QColor, QImage, QWheelEvent
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QAccessible, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.theme.theme import theme_for
-from app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
-from app.widgets.tree_canvas.geometry import READABLE, Metrics
-from app.widgets.tree_canvas.layout import TreeLayout, spread
-from app.widgets.tree_canvas.painter import fold_text, level
-from tests.benchmarks.tree_view import beam_tree, bushy_tree
-
-SMALL = (
-    TreeNode(0, None, "…little", state="root"),
-    TreeNode(1, 0, "␣fox", ".50", "−0.69", 0.5),
-    TreeNode(2, 0, "␣bear", ".30", "−1.20", 0.3),
-    TreeNode(3, 0, "␣boy", ".10", "−2.30", 0.1, "pruned"),
-    TreeNode(4, 1, "␣named", ".90", "−0.80", 0.9),
-    TreeNode(5, 1, "␣who", ".05", "−3.70", 0.05, "pruned"),
-    TreeNode(6, 2, "␣named", ".80", "−1.40", 0.8),
-    TreeNode(7, 4, "end", ".40", "−1.70", 0.4, "finished"),
-    TreeNode(8, 6, "␣Lily", ".20", "−3.00", 0.2, progress=(1, 3)),
-)
+from app.widgets.tree_canvas import TreeCanvas, TreeNode
+from app.widgets.tree_canvas.geometry import READABLE
+from app.widgets.tree_canvas.painter import fold_text
+from tests.benchmarks.tree_view import beam_tree
+from tests.ui.small_trees import SMALL, empty, small
 
 
 @pytest.fixture
 def canvas(qtbot: QtBot) -> TreeCanvas:
-    """The small tree at zoom 1, nothing selected, not followed."""
-    canvas = empty(qtbot)
-    canvas.stage.add_nodes(SMALL)
-    canvas.stage.set_best([0, 1, 4, 7])
-    canvas.travel.set_follow(False)
-    return canvas
-
-
-def empty(qtbot: QtBot, width: int = 900, height: int = 600) -> TreeCanvas:
-    canvas = TreeCanvas()
-    qtbot.addWidget(canvas)
-    canvas.resize(width, height)
-    canvas.set_theme(theme_for("light"))
-    canvas.show()
-    return canvas
-
-
-def grown(nodes: Iterator[TreeNode]) -> TreeLayout:
-    """A layout that saw the nodes depth by depth."""
-    model = TreeModel()
-    layout = TreeLayout(model)
-    for node in nodes:
-        layout.grow(model.add([node]))
-    return layout
-
-
-# Places
-
-
-def test_spread_keeps_order_and_distance_and_moves_no_more_than_it_must() -> None:
-    assert spread([0, 2, 5], [1, 1, 1], -99, 99) == [0, 2, 5]
-    assert spread([0, 0, 0], [1, 1, 1], -99, 99) == [-1, 0, 1]
-    assert spread([0, 0, 0], [100, 0.01, 0.01], -99, 99) == [0, 1, 2]
-    assert spread([50, 50], [1, 1], -3, 3) == [2, 3]
-    rng = random.Random(2)
-    for _ in range(50):
-        wanted = [rng.uniform(-9, 9) for _ in range(12)]
-        rows = spread(wanted, [rng.random() + 0.1 for _ in wanted], -99, 99)
-        assert all(after - before >= 1 for before, after in pairwise(rows))
-
-
-def test_a_growing_tree_moves_nothing_that_stands() -> None:
-    whole = TreeModel()
-    whole.add(beam_tree(400))
-    model = TreeModel()
-    layout = TreeLayout(model)
-    for column in whole.columns:
-        before = dict(layout.rows)
-        layout.grow(model.add(whole.nodes[node] for node in column))
-        assert before.items() <= layout.rows.items()
-        assert len(layout.rows) == len(before) + len(column)
-
-
-def test_edges_never_cross() -> None:
-    layout = grown(bushy_tree(600))
-    for depth in range(1, len(layout.strips)):
-        order = [layout.row(layout.model.nodes[node].parent) for node in layout.nodes_in(depth)]  # type: ignore[arg-type]
-        assert order == sorted(order)
-
-
-def test_no_two_nodes_share_a_place() -> None:
-    layout = grown(beam_tree(500))
-    places = {(layout.model.depth[node], layout.row(node)) for node in layout.rows}
-    assert len(places) == 500
-
-
-def test_a_chain_of_only_children_is_straight() -> None:
-    layout = grown(TreeNode(n, n - 1 if n else None, "x") for n in range(40))
-    assert {layout.row(n) for n in range(40)} == {0.0}
-
-
-def test_a_complete_tree_has_parents_in_the_middle_of_their_children() -> None:
-    model = TreeModel()
-    layout = TreeLayout(model)
-    layout.settled = True
-    nodes = [TreeNode(0, None, "r")] + [TreeNode(n, (n - 1) // 3, "x") for n in range(1, 40)]
-    model.add(nodes)
-    layout.rebuild()
-    for node in range(13):
-        children = model.children[node]
-        assert abs(layout.row(node) - (layout.row(children[0]) + layout.row(children[-1])) / 2) <= 0.5
-
-
-def test_lanes_lie_one_below_the_other() -> None:
-    nodes = [TreeNode(0, None, "r", lane=None)] + [TreeNode(n, 0, "x", lane=n % 3) for n in range(1, 13)]
-    layout = grown(iter(nodes))
-    lanes = layout.lanes()
-    assert [lane for lane, _, _ in lanes] == [0, 1, 2]
-    assert all(before[2] + 1 < after[1] for before, after in pairwise(lanes))
-    assert lanes[0][1] < layout.row(0) < lanes[2][2]
-
-
-@pytest.mark.parametrize(
-    ("node", "words"),
-    [
-        (TreeNode(0, None, "again"), "already"),
-        (TreeNode(99, 77, "x"), "77"),
-        (TreeNode(99, 0, "x", state="odd"), "odd"),
-    ],
-)
-def test_wrong_nodes_are_refused_with_the_reason(node: TreeNode, words: str) -> None:
-    model = TreeModel()
-    model.add(SMALL)
-    with pytest.raises(ValueError, match=words):
-        model.add([node])
-
-
-# What is in sight
-
-
-@pytest.mark.parametrize("down", [False, True])
-def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> None:
-    canvas = empty(qtbot)
-    canvas.stage.set_tree(bushy_tree(800))
-    canvas.stage.set_down(down)
-    scene = canvas.stage.scene
-    rng = random.Random(4)
-    for _ in range(20):
-        bounds = scene.bounds()
-        rect = QRectF(rng.uniform(bounds.left(), bounds.right()), rng.uniform(bounds.top(), bounds.bottom()), 700, 500)
-        wanted = {node for node in scene.layout.rows if scene.box(node).intersects(rect)}
-        assert wanted <= set(scene.nodes_in(rect))
-
-
-def test_edges_whose_ends_are_both_out_of_sight_are_found(qtbot: QtBot) -> None:
-    canvas = empty(qtbot)
-    canvas.stage.add_nodes([TreeNode(0, None, "r"), *(TreeNode(n, 0, "x") for n in range(1, 9))])
-    scene, metrics = canvas.stage.scene, canvas.stage.scene.metrics
-    gap = QRectF(metrics.width + 4, scene.box(2).top() - 3, 6, 2)
-    assert (0, 1) in set(scene.edges_in(gap))
-    assert (0, 8) not in set(scene.edges_in(gap))
-
-
-def test_a_long_edge_is_cut_to_what_can_be_seen() -> None:
-    metrics = Metrics()
-    start, end, view = QPointF(0, 0), QPointF(44, 9000), QRectF(-10, 4000, 100, 300)
-    cut = metrics.curve(start, end, view)
-    assert cut[0].y() == pytest.approx(4000, abs=1)
-    assert cut[3].y() == pytest.approx(4300, abs=1)
-    assert 0 < cut[0].x() < cut[3].x() < 44
-    assert metrics.curve(start, QPointF(44, 50), view)[3] == QPointF(44, 50)
-
-
-def test_levels_of_detail() -> None:
-    assert [level(zoom) for zoom in (1, 0.6, 0.3, 0.1, 0.02)] == ["full", "full", "boxes", "lines", "dots"]
-
-
-@pytest.mark.parametrize("name", ["light", "dark"])
-@pytest.mark.parametrize("zoom", [1.0, 0.3, 0.1, 0.02])
-def test_states_have_their_colours_at_every_zoom(canvas: TreeCanvas, name: str, zoom: float) -> None:
-    theme = theme_for(name)
-    canvas.set_theme(theme)
-    canvas.stage.add_nodes(TreeNode(100 + n, 2, "x") for n in range(9))
-    canvas.travel.set_zoom(zoom)
-    canvas.travel.centre_on(canvas.stage.scene.bounds().center())
-    seen = colours(canvas)
-    assert any(near(colour, theme.color("best")) for colour in seen)
-    assert any(near(colour, theme.color("kept")) for colour in seen)
-
-
-def colours(canvas: TreeCanvas) -> set[int]:
-    image = canvas.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
-    return set(memoryview(image.constBits()).cast("I"))
-
-
-def near(pixel: int, wanted: QColor) -> bool:
-    colour = QColor(pixel)
-    return all(abs(a - b) < 40 for a, b in zip(colour.getRgb()[:3], wanted.getRgb()[:3], strict=True))
-
-
-def test_pruned_branches_are_hidden_dimmed_or_shown(canvas: TreeCanvas) -> None:
-    for how, count in (("hidden", 7), ("dimmed", 9), ("shown", 9)):
-        canvas.stage.set_pruned(how)
-        assert len(canvas.stage.scene.layout.rows) == count
-    with pytest.raises(ValueError, match="invisible"):
-        canvas.stage.set_pruned("invisible")
-
-
-def test_only_the_depths_up_to_the_cursor_are_drawn(canvas: TreeCanvas) -> None:
-    canvas.stage.reveal_depth(1)
-    assert set(canvas.stage.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
-    assert canvas.stage.places.node_rect(4).isEmpty()
-    canvas.stage.reveal_depth(None)
-    assert not canvas.stage.places.node_rect(4).isEmpty()
+    return small(qtbot)
 
 
 # Moving about
@@ -498,13 +298,3 @@ def test_a_screen_reader_at_work_survives_what_it_reads(qtbot: QtBot) -> None:
         assert QAccessible.accessibleInterface(number) is None
     finally:
         QAccessible.setActive(False)
-
-
-def test_a_large_tree_is_painted_at_every_level(qtbot: QtBot) -> None:
-    canvas = empty(qtbot, 600, 400)
-    canvas.stage.set_tree(beam_tree(3000))
-    canvas.travel.set_follow(False)
-    for zoom in (1.0, 0.4, 0.1, 0.02):
-        canvas.travel.set_zoom(zoom)
-        canvas.travel.centre_on(canvas.stage.scene.bounds().center())
-        assert len(colours(canvas)) > 3

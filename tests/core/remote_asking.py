@@ -1,0 +1,24 @@
+"""An engine on another machine, asked without patience for a text of five tokens."""
+
+from __future__ import annotations
+
+import core
+from core.events import TokenChosen
+from core.remote.exchange import Patience
+from core.remote.model import RemoteModel, connect
+from tests.fake_machine import Machine
+
+HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
+GREEDY = " there was the dog."
+
+
+def model_of(machine: Machine) -> RemoteModel:
+    return connect(machine.name(), patience=HASTY)
+
+
+def asked(**settings: object) -> core.Request:
+    return core.Request("Once upon a time", {"max_new_tokens": 5, **settings}, top_n=3)
+
+
+def tokens(events: list[core.events.Event]) -> list[TokenChosen]:
+    return [event for event in events if isinstance(event, TokenChosen)]

@@ -1,0 +1,153 @@
+"""Drafts in machine code: small models, chains, states for heads, and the room behind a text, as tensors have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import DynamicCache
+
+from core.caches.tensors import editing
+from core.caches.tensors.layouts import roomy
+from core.decoding.forward.forward import Forward
+from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
+from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
+from core.decoding.speculation.drafters.model import ModelDrafter
+from core.decoding.speculation.features import Features
+from core.decoding.speculation.masks import causal
+from core.decoding.speculation.passes import Passes
+from core.decoding.speculation.plan import Plan
+from core.decoding.speculation.processing import NodeFunnel
+from core.decoding.speculation.text import Text
+from core.native import library, place
+from tests.core import tiny
+from tests.core.quick_models import step_of, wide_model
+
+pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+
+
+class Open:
+    """A gate that lets everything pass, with one leaf beside each token."""
+
+    def accept(self, drafter: int, probability: float, beside: bool = False) -> float:
+        return probability
+
+    def spreads(self) -> bool:
+        return False
+
+    def draws(self, chance: float, nodes: int) -> int:
+        return 1
+
+    def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
+        return True
+
+    def is_worth(self, chance: float, nodes: int) -> bool:
+        return True
+
+    def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
+        return 2
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+@torch.inference_mode()
+def test_drafts_of_a_small_model(kind: str) -> None:
+    """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
+    model = wide_model(kind)
+    mine, theirs = small_passes(model), array_passes(model)
+    assert isinstance(mine, BuiltPasses)
+    level = np.eye(20, 2, dtype=bool)
+    level[np.arange(20), np.arange(20) % 2] = True
+    sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
+    steps: list[Callable[[Any], torch.Tensor | None]] = [
+        lambda reader: reader.text(torch.tensor([tiny.prompt(11)])),
+        lambda reader: reader.nodes(torch.tensor([[21, 22]]), (0, 0), np.eye(2, dtype=bool)),
+        lambda reader: reader.nodes(torch.tensor([list(range(20))]), (1,) * 20, sees),
+        lambda reader: reader.settle((1, 19)),
+        lambda reader: reader.nodes(torch.tensor([[32]]), (0,), np.ones((1, 1), dtype=bool)),
+        lambda reader: reader.settle(()),
+        lambda reader: reader.text(torch.tensor([tiny.prompt(20, 1)])),
+        lambda reader: reader.text(torch.tensor([tiny.prompt(33, 2)])),
+        lambda reader: reader.crop(7),
+        lambda reader: reader.text(torch.tensor([list(range(4, 50)) * 6])),
+        lambda reader: reader.text(torch.tensor([[7]])),
+    ]
+    for step in steps:
+        found, expected = step(mine), step(theirs)
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
+    assert (mine.length, mine.extra) == (7 + 6 * 46 + 1, 0)
+    library.switch_quick_steps(False)
+    assert type(small_passes(model)) is ArrayPasses
+    library.switch_quick_steps(True)
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_states_for_heads() -> None:
+    """What the module's own head reads, of every token and with a mask, without the module being asked."""
+    model = wide_model("qwen3")
+    step_of(model)
+    forward, ids, cache = Forward(model, roomy(model)), tiny.prompt(20), DynamicCache()
+    forward(torch.tensor([ids[:12]]))
+    wanted = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True).hidden_states[-1]
+    passes = Passes(forward, 12)
+    passes.features = Features()
+    passes.text(torch.tensor([ids[12:13]]))
+    passes.nodes(torch.tensor([ids[13:]]), range(7), causal(7))
+    passes.settle(range(7))
+    torch.testing.assert_close(passes.features.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
+    assert len(forward.ending(torch.tensor([[5]])).hidden or ()) == 1
+
+
+@pytest.mark.usefixtures("built")
+@torch.inference_mode()
+def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
+    """Rounds of drafts move nothing: the storage stays, and every row is what a pass of its own would give."""
+    model = tiny.shared("llama")
+    step_of(model)
+    ids, forward, plain = tiny.prompt(64), Forward(model, roomy(model)), Forward(model, roomy(model))
+    passes = Passes(forward)
+    for one in (passes.text, lambda text: plain(text)):
+        one(torch.tensor([ids[:12]]))
+    places = []
+    for begin in range(12, 60, 2):  # more than there is room for at first
+        drafted = torch.tensor([[ids[begin], ids[begin + 1], 7, 8]])
+        logits = passes.nodes(drafted, range(4), causal(4))
+        passes.settle((0, 1))
+        expected = plain(torch.tensor([ids[begin : begin + 2]]), keep=0).logits[0]
+        torch.testing.assert_close(logits[:2], expected, rtol=1e-4, atol=1e-4)
+        places.append(forward.cache.layers[0].keys.data_ptr())
+    assert len(set(places)) == 2
+    twin = forward.branch()
+    twin(torch.tensor([[9]]))
+    torch.testing.assert_close(passes.text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
+    editing.compact(forward.cache)
+    for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
+        assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
+        torch.testing.assert_close(mine.keys, theirs.keys, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    "plan", [Plan(6), Plan(6, threshold=0.3), Plan(6, leaves=True, gate=Open())], ids=["plain", "threshold", "gate"]
+)
+@torch.inference_mode()
+def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: Plan) -> None:
+    model, text = wide_model("llama"), Text(tiny.prompt(11), torch.device("cpu"))
+    drafts = []
+    for reader in (small_passes(model), array_passes(model)):
+        assert reader is not None
+        funnel, dice = NodeFunnel([]), torch.Generator()
+        drafter = ModelDrafter("d", reader, funnel, dice, 0, lambda: False, model.vocabulary, None)
+        branch = drafter.propose(text, plan)
+        assert branch is not None
+        drafter.settle(branch.ids[:2])
+        drafts.append((branch.ids, branch.parents, reader.length, branch.probabilities))
+    (*mine, sure), (*theirs, shares) = drafts
+    assert mine == theirs
+    assert sure == pytest.approx(shares, abs=1e-5)

@@ -1,0 +1,136 @@
+"""How an engine on another machine is reached: addresses, and keys that are told and kept where they belong."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+from core.errors import AddressError, EngineAccessError
+from core.remote import Address, find_key, forget_key, keys, parse
+from core.remote.model import connect
+from tests import fake_machine
+from tests.core.remote_asking import asked
+from tests.fake_machine import Machine
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with fake_machine.running() as running:
+        yield running
+
+
+def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    secret = machine.key = "sk-very-secret"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
+    with pytest.raises(EngineAccessError, match="401"):
+        connect(machine.name())
+    assert machine.keys == [""]  # OPENAI_API_KEY is for another machine
+    monkeypatch.setenv("TOKENSCOPE_API_KEY", "sk-wrong-one")
+    with pytest.raises(EngineAccessError) as wrong:
+        connect(machine.name())
+    assert "sk-wrong-one" not in str(wrong.value) + wrong.value.details
+    model = core.load(machine.name(), key=secret)
+    core.run(model, asked())
+    assert machine.keys[-1] == f"Bearer {secret}"
+    list(core.record(tmp_path / "run.trace", core.stream(model, asked()), asked()))
+    assert secret.encode() not in (tmp_path / "run.trace").read_bytes()
+    assert secret not in repr(model)
+    assert find_key(model.address) == secret
+    forget_key(model.address)
+    assert find_key(model.address) == "sk-wrong-one"
+
+
+RING = """
+class Ring:
+    priority, is_locked, kept = 5, False, {}
+
+ring = Ring()
+
+def get_keyring():
+    return ring
+
+def _open(what):
+    asked.append(what)
+    if ring.is_locked:
+        raise RuntimeError("Prompt dismissed.")
+
+asked = []
+
+def get_password(service, user):
+    _open("get")
+    return ring.kept.get((service, user))
+
+def set_password(service, user, key):
+    _open("set")
+    ring.kept[service, user] = key
+
+def delete_password(service, user):
+    _open("delete")
+    del ring.kept[service, user]
+"""
+"""A keyring as the package of that name gives it: it was held against gnome-keyring's Secret Service."""
+
+
+@pytest.fixture
+def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    (tmp_path / "keyring.py").write_text(RING, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "keyring", raising=False)
+    monkeypatch.setattr(keys, "_session", {})
+    yield importlib.import_module("keyring")
+    sys.modules.pop("keyring", None)
+
+
+def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = parse("https://engine.example:8000/v1#m")
+    assert keys.has_keyring()
+    assert keys.keep_key(address, " sk-é测 ", lasting=True)
+    monkeypatch.setattr(keys, "_session", {})  # the program has been started anew
+    assert find_key(address) == "sk-é测"
+    assert find_key(parse("https://other.example/v1")) == ""
+    forget_key(address)
+    assert (find_key(address), ring.ring.kept) == ("", {})
+    keys.keep_key(address, "sk-1", lasting=True)
+    keys.keep_key(address, "", lasting=True)
+    assert ring.ring.kept == {}
+
+
+def test_a_locked_keyring_is_asked_once_and_keeps_nothing(ring: Any) -> None:
+    address, ring.ring.is_locked = parse("https://engine.example/v1"), True
+    for _ in range(3):
+        assert find_key(address) == ""
+    assert ring.asked == ["get"]
+    assert not keys.keep_key(address, "sk-1", lasting=True)
+    assert find_key(address) == "sk-1"
+
+
+def test_a_system_without_a_keyring_has_none(ring: Any) -> None:
+    ring.ring.priority = 0
+    assert not keys.has_keyring()
+    assert keys.has_keyring_package()
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://host/v1", "http://", "https://ho st/v1", "http://name:pass@localhost/v1", "https://h/v1?key=secret",
+             "http://example.com/v1", "http://10.0.0.1:8000/v1"],
+)  # fmt: skip
+def test_addresses_that_cannot_be_used(text: str) -> None:
+    with pytest.raises(AddressError) as error:
+        parse(text)
+    assert "pass" not in error.value.cause.split(" ")
+    assert "secret" not in str(error.value)
+
+
+def test_addresses() -> None:
+    here = parse("http://localhost:8000#org/name")
+    assert here == Address("http", "localhost", 8000, "/v1", "org/name")
+    assert str(here) == "http://localhost:8000/v1#org/name"
+    assert parse("http://[::1]:8000/v1").is_here
+    assert parse("http://10.0.0.1/v1", allow_plain=True).base == "http://10.0.0.1/v1"
+    assert parse("https://api.example.com/openai/v1#m").root == "/openai"

@@ -1,0 +1,120 @@
+"""Faults of engines on other machines: cut off, busy, silent, not what they should be; and runs that are stopped."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import core
+from core.errors import (
+    EngineBusyError,
+    EngineCutError,
+    EngineError,
+    EngineReplyError,
+    EngineUnreachableError,
+    ModelNotFoundError,
+)
+from core.events import Finished, SequenceFinished, TokenChosen
+from core.remote.exchange import Patience
+from core.remote.model import connect
+from core.remote.own_face import Generated
+from core.remote.running import read
+from tests import fake_machine
+from tests.core.remote_asking import GREEDY, asked, model_of, tokens
+from tests.fake_machine import Machine
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with fake_machine.running() as running:
+        yield running
+
+
+def test_stop_closes_the_connection(machine: Machine) -> None:
+    machine.held.clear()
+    machine.story = fake_machine.STORY * 2000
+    cancel, seen = threading.Event(), []
+    for event in core.stream(model_of(machine), asked(max_new_tokens=10_000), cancel):
+        seen.append(event)
+        if isinstance(event, TokenChosen):
+            cancel.set()
+            machine.held.set()
+    assert machine.left.wait(10)
+    assert isinstance(seen[-1], Finished)
+    assert seen[-1].reason == "stopped"
+    assert [event.reason for event in seen if isinstance(event, SequenceFinished)] == ["stopped"]
+
+
+def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
+    machine.story = fake_machine.STORY * 2000
+    events = core.stream(model_of(machine), asked(max_new_tokens=10_000))
+    next(event for event in events if isinstance(event, TokenChosen))
+    events.close()
+    assert machine.left.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ({"dies_after": 3}, EngineCutError, "broke in the middle"),
+        ({"fails_after": 3}, EngineCutError, "the worker ran out of memory"),
+        ({"garbage_after": 3}, EngineReplyError, "this is no JSON"),
+        ({"pause": 1.0}, EngineCutError, "nothing more"),
+    ],
+)
+def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
+    with fake_machine.running(**fault) as machine:
+        heard: list[core.events.Event] = []
+        model = connect(machine.name(), patience=Patience(first=20, between=0.3 if "pause" in fault else 20))
+        with pytest.raises(error, match=words):
+            all(heard.append(event) is None for event in core.stream(model, asked()))
+        kept = "".join(event.text for event in tokens(heard))
+        assert kept == ("" if "pause" in fault else " there was the")
+
+
+def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
+    model = model_of(machine)
+    machine.refusals = [(429, {"Retry-After": "0.01"}, "busy"), (503, {}, "loading")]
+    assert core.run(model, asked()).texts == [GREEDY]
+    machine.refusals = [(500, {}, '{"error": {"message": "no card"}}')] * 3
+    with pytest.raises(EngineBusyError, match="500: no card"):
+        core.run(model, asked())
+    assert machine.refusals == []
+    machine.refusals = [(429, {"Retry-After": "60"}, "busy")]
+    cancel = threading.Event()
+    threading.Timer(0.1, cancel.set).start()
+    patient = connect(machine.name(), patience=Patience())
+    assert core.run(patient, asked(), cancel).reason == "stopped"
+
+
+def test_models_by_name() -> None:
+    with fake_machine.running(models=("tale-7b", "tale-70b")) as machine:
+        with pytest.raises(ModelNotFoundError, match="tale-7b, tale-70b"):
+            connect(f"{machine.address}/v1")
+        with pytest.raises(ModelNotFoundError, match="has no model “tale-8b”"):
+            connect(machine.name("tale-8b"))
+    with fake_machine.running() as machine:
+        assert connect(machine.address).name == "tale-7b"
+    with pytest.raises(EngineUnreachableError, match="cannot be reached"):
+        connect(machine.name())
+
+
+def test_a_page_that_is_no_engine(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_machine._Answer, "_json", lambda self, _s, _v: self._bytes(200, b"<html>Hello</html>", {}))
+    with pytest.raises(EngineReplyError, match="<html>Hello"):
+        connect(machine.name())
+
+
+def test_a_machine_that_says_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_machine._Answer, "do_GET", lambda self: machine.left.wait(5))
+    with pytest.raises(EngineUnreachableError, match="has not answered"):
+        connect(machine.name(), patience=Patience(first=0.1))
+    machine.left.set()
+
+
+@pytest.mark.parametrize("choice", [{"index": "first"}, {"index": {"number": 1}}])
+def test_a_reply_of_another_shape_says_where_reading_it_ended(choice: dict[str, object]) -> None:
+    with pytest.raises(EngineReplyError) as caught:
+        read({"choices": [choice]}, "the engine", Generated("the engine"))
+    assert "replies.py" in caught.value.details
+    assert caught.value.__cause__ is not None

@@ -1,0 +1,38 @@
+"""A canvas with a small tree on it, or with none yet."""
+
+from __future__ import annotations
+
+from pytestqt.qtbot import QtBot
+
+from app.theme.theme import theme_for
+from app.widgets.tree_canvas import TreeCanvas, TreeNode
+
+SMALL = (
+    TreeNode(0, None, "…little", state="root"),
+    TreeNode(1, 0, "␣fox", ".50", "−0.69", 0.5),
+    TreeNode(2, 0, "␣bear", ".30", "−1.20", 0.3),
+    TreeNode(3, 0, "␣boy", ".10", "−2.30", 0.1, "pruned"),
+    TreeNode(4, 1, "␣named", ".90", "−0.80", 0.9),
+    TreeNode(5, 1, "␣who", ".05", "−3.70", 0.05, "pruned"),
+    TreeNode(6, 2, "␣named", ".80", "−1.40", 0.8),
+    TreeNode(7, 4, "end", ".40", "−1.70", 0.4, "finished"),
+    TreeNode(8, 6, "␣Lily", ".20", "−3.00", 0.2, progress=(1, 3)),
+)
+
+
+def small(qtbot: QtBot) -> TreeCanvas:
+    """The small tree at zoom 1, nothing selected, not followed."""
+    canvas = empty(qtbot)
+    canvas.stage.add_nodes(SMALL)
+    canvas.stage.set_best([0, 1, 4, 7])
+    canvas.travel.set_follow(False)
+    return canvas
+
+
+def empty(qtbot: QtBot, width: int = 900, height: int = 600) -> TreeCanvas:
+    canvas = TreeCanvas()
+    qtbot.addWidget(canvas)
+    canvas.resize(width, height)
+    canvas.set_theme(theme_for("light"))
+    canvas.show()
+    return canvas

@@ -1,0 +1,54 @@
+"""A reader of the token view: shown a run, clicks and walks through it, is told what was picked, sees what is drawn."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.state.run import Run
+from app.theme.theme import theme_for
+from app.views.tokens.view import TokenView
+from core.events import TokenChosen
+
+
+class Reader:
+    """Does with the view's signals what the session does."""
+
+    def __init__(self, view: TokenView, run: Run) -> None:
+        self.view, self.run = view, run
+        self.picked: list[int] = []
+        view.signals.tokenActivated.connect(self.select)
+        view.show_run(run)
+
+    def select(self, index: int) -> None:
+        self.picked.append(index)
+        self.run.select(index)
+        self.view.selection_changed(self.run)
+
+    def click(self, index: int) -> None:
+        QTest.mouseClick(self.view.area.viewport(), Qt.MouseButton.LeftButton, pos=self.view.token_rect(index).center())
+
+    def key(self, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+        QTest.keyClick(self.view, key, modifier)
+
+    def write(self, tokens: list[TokenChosen]) -> None:
+        self.run.apply(tokens)
+        self.view.events_arrived(self.run, tokens)
+
+    def image(self) -> QImage:
+        QApplication.processEvents()
+        return self.view.area.viewport().grab().toImage()
+
+
+def opened(qtbot: QtBot) -> TokenView:
+    """The view in a light window of its own, several rows of a story high."""
+    view = TokenView()
+    qtbot.addWidget(view)
+    view.set_theme(theme_for("light"))
+    view.resize(560, 420)
+    with qtbot.waitExposed(view):
+        view.show()
+    return view
