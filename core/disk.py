@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Where to write what is to become `path`, with its suffix: beside it, or at once to what is no file (a device).
-    A full disk, or a kill, leaves what stood there before. Raises OSError."""
+    A full disk, or a kill, leaves what stood there before; who may read that may read this. Raises OSError."""
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not target.is_file():
         yield target
@@ -27,6 +28,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     part = target.with_name(f".{os.urandom(8).hex()}{target.suffix}")
     try:
         yield part
+        if target.exists():
+            shutil.copymode(target, part)
         os.replace(part, target)
     finally:
         with suppress(OSError):

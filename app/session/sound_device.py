@@ -57,7 +57,7 @@ def refused(error: Exception) -> TokenscopeError:
             tr("What the microphone hears cannot be written: {reason}.").format(
                 reason=os.strerror(error.errno).lower()
             ),
-            tr("Make room on that disk, or make its folder writable. What was heard until then is kept."),
+            tr("Make room on that disk, or make its folder writable."),
         )
     return SoundDeviceError(
         tr("The sound device cannot be used: {reason}.").format(reason=str(error).rstrip(".")),

@@ -114,7 +114,9 @@ def _order(item: Likely) -> float:
 
 def log_probability(value: Any) -> float:
     """A log-probability; −∞ is told in several ways, the largest negative number among them."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:
+    if (
+        not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
+    ):  # isnan knows no huge whole one
         return math.nan
     if value >= 0:
         return 0.0

@@ -101,3 +101,24 @@ def test_no_room_for_temporary_files_is_told(monkeypatch: pytest.MonkeyPatch) ->
 def test_other_troubles_in_a_temporary_folder_are_not_the_disks() -> None:
     with pytest.raises(FileNotFoundError), temporary_folder() as folder:
         (folder / "nowhere").read_text()
+
+
+def test_who_may_read_a_file_does_not_change_and_a_link_stays_one(tmp_path: Path) -> None:
+    file, link = tmp_path / "it.html", tmp_path / "link.html"
+    file.write_text("before")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    core.page(core.stream(models.shared("llama"), REQUEST), link)
+    assert link.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() != "before"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no such device")
+def test_a_device_that_takes_nothing_is_told_and_left_alone(tmp_path: Path) -> None:
+    link = tmp_path / "full.html"
+    link.symlink_to("/dev/full")
+    with pytest.raises(FileNotWrittenError, match="No space left on device"):
+        core.page(core.stream(models.shared("llama"), REQUEST), link)
+    assert Path("/dev/full").is_char_device()
+    assert list(tmp_path.iterdir()) == [link]

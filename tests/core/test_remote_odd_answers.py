@@ -14,7 +14,7 @@ from core.errors import EngineReplyError
 from core.remote import faults
 from core.remote.exchange import Patience
 from core.remote.messages import messages
-from core.remote.model import connect
+from core.remote.model import RemoteModel, connect
 from core.remote.replies import Counts, log_probability, whole_number
 from tests import fake_machine
 
@@ -31,35 +31,38 @@ def of_first(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], obje
     return bend
 
 
-SCORED: dict[str, Callable[[dict[str, Any]], object]] = {
-    "no object": lambda _value: None,
-    "a number for a choice": lambda value: value | {"choices": [5]},
-    "no choice": lambda value: value | {"choices": []},
-    "nested without end": lambda _value: DEEP,
-}
-WRITTEN: dict[str, Callable[[dict[str, Any]], object]] = {
-    "infinite": lambda value: value | {"choices": [value["choices"][0] | {"index": math.inf}]},
-    "a word": lambda value: value | {"choices": [value["choices"][0] | {"index": "a"}]},
-    "nested without end": lambda _value: DEEP,
-}
+def asked_to_write(model: RemoteModel) -> object:
+    return core.run(model, core.Request("Once", {"max_new_tokens": 4}))
 
 
-@pytest.mark.parametrize("how", SCORED)
-def test_a_score_that_is_none_is_told(how: str) -> None:
+def asked_to_score(model: RemoteModel) -> object:
+    return core.score(model, "Once upon a time")
+
+
+def with_place(place: object) -> Callable[[dict[str, Any]], object]:
+    return lambda value: value | {"choices": [value["choices"][0] | {"index": place}]}
+
+
+@pytest.mark.parametrize(
+    ("ask", "change"),
+    [
+        pytest.param(asked_to_score, lambda _value: None, id="no object"),
+        pytest.param(asked_to_score, lambda value: value | {"choices": [5]}, id="a number for a choice"),
+        pytest.param(asked_to_score, lambda value: value | {"choices": []}, id="no choice"),
+        pytest.param(asked_to_score, lambda _value: DEEP, id="a score nested without end"),
+        pytest.param(asked_to_write, with_place(math.inf), id="an infinite place"),
+        pytest.param(asked_to_write, with_place("a"), id="a word for a place"),
+        pytest.param(asked_to_write, lambda _value: DEEP, id="a message nested without end"),
+    ],
+)
+def test_what_is_no_answer_is_told(
+    ask: Callable[[RemoteModel], object], change: Callable[[dict[str, Any]], object]
+) -> None:
     with fake_machine.running("vllm") as machine:
         model = connect(machine.name(), patience=HASTY)
-        machine.bend = of_first(SCORED[how])
+        machine.bend = of_first(change)
         with pytest.raises(EngineReplyError, match="is not what an OpenAI-compatible engine sends"):
-            core.score(model, "Once upon a time")
-
-
-@pytest.mark.parametrize("how", WRITTEN)
-def test_a_message_that_is_none_is_told(how: str) -> None:
-    with fake_machine.running("vllm") as machine:
-        model = connect(machine.name(), patience=HASTY)
-        machine.bend = of_first(WRITTEN[how])
-        with pytest.raises(EngineReplyError, match="is not what an OpenAI-compatible engine sends"):
-            core.run(model, core.Request("Once", {"max_new_tokens": 4}))
+            ask(model)
 
 
 @pytest.mark.parametrize("deep", [b'{"a":' * 100_000, b"[" * 500 + b"]" * 500], ids=["cut", "whole"])
