@@ -1,16 +1,17 @@
 """The inspector: the words first, then candidates, layers, funnel and figures of the token it speaks of."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.state.run import Run
 from app.theme.theme import theme_for
-from app.views.inspector import rows
+from app.views.inspector import panel, rows
 from app.views.inspector.panel import Inspector
 from app.views.text.wording import bits, figures, token_text
 from app.widgets.funnel import SIDE_BY_SIDE, FunnelStage, heights
@@ -212,6 +213,40 @@ def test_while_text_streams_it_is_told_anew_only_now_and_then(inspector: Inspect
         inspector.events_arrived(run, [chosen])
     assert "Waiting" in said(inspector)
     qtbot.waitUntil(lambda: "TOKEN 30" in said(inspector))
+
+
+def test_a_token_that_comes_late_is_spoken_of_at_once(inspector: Inspector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a slow model: half a second after the last one nobody has to wait any more."""
+    clock = [100.0]
+    monkeypatch.setattr(panel, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    run = make_run([])
+    inspector.show_run(run)
+    for number, chosen in enumerate(story(3), 1):
+        clock[0] += 1.0
+        run.apply([chosen])
+        inspector.events_arrived(run, [chosen])
+        QApplication.processEvents()
+        assert f"TOKEN {number}" in said(inspector)
+    run.apply(story(4)[3:])
+    inspector.events_arrived(run, story(4)[3:])
+    QApplication.processEvents()
+    assert "TOKEN 3" in said(inspector)  # too soon behind the last one
+
+
+def test_text_that_streams_without_a_pause_is_followed(inspector: Inspector, qtbot: QtBot) -> None:
+    """Each batch moves nothing back."""
+    run, coming = make_run([]), iter(story(2_000))
+    inspector.show_run(run)
+    stream = QTimer(inspector, interval=5)
+
+    def write() -> None:
+        run.apply(batch := [next(coming)])
+        inspector.events_arrived(run, batch)
+
+    stream.timeout.connect(write)
+    stream.start()
+    qtbot.waitUntil(lambda: "NEWEST" in said(inspector))
+    assert stream.isActive()
 
 
 def test_a_replay_is_followed_in_the_same_tick(inspector: Inspector) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from app.views.inspector.what_if import Supposed
     from core.events import Event, TokenChosen
 
-FOLLOW_MS = 250
-"""While text streams the inspector follows the newest token four times a second: nobody reads figures sooner, and each
-time takes as long as a step of a small model."""
+FOLLOW_MS = 500
+"""While text streams the inspector follows the newest token twice a second at most: nobody reads figures sooner, and
+each time takes as long as several steps of a small model. A token that comes later than that is spoken of at once."""
+SOON_MS = 250
+"""A run that has begun to write by then follows the one before without an empty page in between."""
 
 LEAST_WIDTH = 360
 """Pixels that large type may claim for the panel at least."""
@@ -55,6 +58,8 @@ class Inspector(View):
         self._ring = FocusRing(self.area)
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._tell)
+        self._since = time.monotonic()
+        """When it has last spoken, or a run has begun."""
         self.area.made.connect(self._follow)
         self.area.empty.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
         self.setAccessibleName(tr("Inspector"))
@@ -119,10 +124,10 @@ class Inspector(View):
 
     def show_run(self, run: Run | None) -> None:
         """Speak of another run; None for no run at all."""
-        self._run = run
+        self._run, self._since = run, time.monotonic()
         self.show_report(None)
         if self._told is not None and self.subject is None and is_waiting(run):
-            self._timer.start(FOLLOW_MS)  # a run that is soon there would have the page come and go
+            self._timer.start(SOON_MS)  # a run that is soon there would have the page come and go
         else:
             self._tell()
 
@@ -131,8 +136,8 @@ class Inspector(View):
         self._run = run
         if run.finished is not None:
             self._timer.start(0)  # the text and its end come first
-        elif run.selected is None and not self._timer.isActive():
-            self._timer.start(FOLLOW_MS)
+        elif run.selected is None:
+            self._timer.start(max(0, FOLLOW_MS - round((time.monotonic() - self._since) * 1000)))
 
     def cursor_moved(self, run: Run) -> None:
         """Follow the cursor at once: a replay is read, and stands elsewhere a moment later."""
@@ -157,7 +162,7 @@ class Inspector(View):
 
     @Slot()
     def _tell(self) -> None:
-        index, run = self.subject, self._run
+        index, run, self._since = self.subject, self._run, time.monotonic()
         if run is None or index is None or index >= len(run.tokens):
             self._told = self._supposed = None
             self.area.tell_nothing(is_waiting(run))
