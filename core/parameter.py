@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from core.errors import ParameterError
 from core.extras import Extra
 from core.grammar.setting import problem
+from core.plain import plain
 from core.shorten import cut_short
 from core.token_values import SHAPES, Form, fits, ids_in
 from resources.language import mark, tr
@@ -24,7 +24,7 @@ of its choices, each at most once, in an order that matters; `grammar`: one of `
 is made of."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Parameter:
     """One setting: enough to draw an editor for it, to check it and to explain it."""
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen
-from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.widgets.drafter_marks import paint_mark
 from app.widgets.drawn_rows import Index
 from app.widgets.picker_combo import PickerCombo, PickerItem, TwoLineDelegate
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QStyleOptionViewItem
 
 MOST = 4
 """Draft models at once; more cost more than they guess."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCharFormat, QTextCursor
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -176,6 +176,8 @@ class PromptPanel(QWidget):
         """Shade all but the first so many characters, which are known already; None shades nothing."""
         marks = []
         if characters is not None:
+            from PySide6.QtGui import QTextCharFormat  # few prompts have a part that is known
+
             mark = QTextEdit.ExtraSelection()
             style = QTextCharFormat()
             style.setBackground(self._shade)

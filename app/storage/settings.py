@@ -7,7 +7,7 @@ would be shorter, and lose the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar, Self
 
 from app.state.numbers import is_count
@@ -26,6 +26,7 @@ from app.storage.checks import (
     up_to,
 )
 from app.theme.palettes import SCHEMES
+from core.plain import plain
 from resources.depth import DEPTHS, USUAL
 from resources.language import LANGUAGES, tr
 
@@ -60,7 +61,7 @@ _SET = {"check": is_names, "set": True}
 """Names without an order: what several windows add comes together."""
 
 
-@dataclass(slots=True)
+@plain()
 class Section:
     """A group of settings; `migrators[n]` turns its data of version n into version n + 1."""
 
@@ -122,7 +123,7 @@ def version_of(data: Mapping[str, Any]) -> int:
     return int(version)
 
 
-@dataclass(slots=True)
+@plain()
 class Appearance(Section):
     """How the window looks."""
 
@@ -137,7 +138,7 @@ class Appearance(Section):
     """How deep explanations go: `resources.depth`."""
 
 
-@dataclass(slots=True)
+@plain()
 class Choices(Section):
     """What was chosen last."""
 
@@ -160,7 +161,7 @@ class Choices(Section):
     cache_values: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=_VALUES)
 
 
-@dataclass(slots=True)
+@plain()
 class Compute(Section):
     """Where and how models are run."""
 
@@ -181,7 +182,7 @@ class Compute(Section):
         return self.reuse_mib * 2**20 if self.reuse else 0
 
 
-@dataclass(slots=True)
+@plain()
 class Models(Section):
     """Folders added by hand, and what single models have been allowed."""
 
@@ -199,7 +200,7 @@ class Models(Section):
     All of a model that is not here is in memory."""
 
 
-@dataclass(slots=True)
+@plain()
 class History(Section):
     """What is kept of runs."""
 
@@ -213,7 +214,7 @@ class History(Section):
         return self.budget_mib * 2**20
 
 
-@dataclass(slots=True)
+@plain()
 class Layout(Section):
     """Which parts of the window are open, and where it stands."""
 
@@ -228,7 +229,7 @@ class Layout(Section):
     """Widths of the side panels; empty for the usual ones."""
 
 
-@dataclass(slots=True)
+@plain()
 class Habits(Section):
     """What the reader knows already, and does often."""
 
@@ -238,7 +239,7 @@ class Habits(Section):
     """Keys of what was chosen in the command palette, the latest first."""
 
 
-@dataclass(slots=True)
+@plain()
 class Settings:
     """All sections."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from app.storage.settings import (
     Settings,
     version_of,
 )
+from core.plain import plain
 from resources.language import tr
 
 FILE_NAME = "settings.json"
@@ -45,7 +46,7 @@ def default_data_folder() -> Path:
     return Path(platformdirs.user_data_dir("tokenscope", appauthor=False))
 
 
-@dataclass(slots=True)
+@plain()
 class Found:
     """What a settings file holds: the usable part, what only a program of another version knows, and the rest named."""
 
@@ -63,7 +64,7 @@ class Found:
         return {**self.unknown, **{name: {**self.unknown.get(name, {}), **own} for name, own in _plain(self.settings)}}
 
 
-@dataclass(slots=True)
+@plain()
 class SettingsStore:
     """Settings of one folder; `notices` says in words what had to be repaired when they were read."""
 

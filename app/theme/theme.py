@@ -127,6 +127,8 @@ _EMPTY_ROOM = re.compile(r"\b(?:padding(?!-right)|margin|spacing|border-radius)[
 
 def _scaled(template: str, scale: float) -> str:
     """Every length but hairlines grows with the font, empty room less."""
+    if scale == 1:  # as it is written, and as most starts have it
+        return template
     gentle = _EMPTY_ROOM.sub(lambda found: _lengths_times(found[0], _spacing(scale) / scale), template)
     return _lengths_times(gentle, scale, whole=True)
 

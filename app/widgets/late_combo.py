@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QAbstractItemView
 
 
 class LateCombo(QComboBox):

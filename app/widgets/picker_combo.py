@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QStandardItemModel,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
@@ -27,6 +27,9 @@ from app.widgets.late_combo import LateCombo
 from app.widgets.screen import room_around
 from app.widgets.spoken import Spoken
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QStyleOptionViewItem
 
 LEAST_LIST, MOST_LIST = 300, 640
 """Width of the list in pixels at 100 %; what is longer goes on in another line."""
@@ -61,6 +64,8 @@ class TwoLineDelegate(DrawnRows):
 
     @staticmethod
     def _view_width(option: QStyleOptionViewItem) -> int:
+        from PySide6.QtWidgets import QAbstractItemView  # not before the list is opened
+
         view = option.widget
         return view.viewport().width() if isinstance(view, QAbstractItemView) else 0
 

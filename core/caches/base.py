@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +12,7 @@ from core.caches.needs import Need, explain
 from core.caches.reasons import cannot_follow
 from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter, Settings
+from core.plain import plain
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +39,7 @@ class Variant(NamedTuple):
     options: Settings = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class CacheBackend:
     """A way to keep keys and values; one file of `core/caches/` each."""
 

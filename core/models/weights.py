@@ -115,7 +115,9 @@ def _is_entry(entry: object) -> TypeGuard[Entry]:
 
 
 def _are_sizes(numbers: object) -> bool:
-    return isinstance(numbers, list) and all(type(size) is int and 0 <= size < 2**53 for size in numbers)
+    if not isinstance(numbers, list) or set(map(type, numbers)) - {int}:
+        return False
+    return not numbers or (min(numbers) >= 0 and max(numbers) < 2**53)
 
 
 def shortfall(file: Path) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from core.grammar.setting import Progress
 from core.parameter import Parameter, Settings
+from core.plain import plain
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +112,7 @@ def has_end(context: Context) -> bool:
     return context.eos is not None
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Processor:
     """One stage of the funnel; one file of `core/processors/` each."""
 

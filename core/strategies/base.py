@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from core.caches.needs import Need
 from core.counterpart import SAME, Counterpart
 from core.parameter import Parameter, Settings
+from core.plain import plain
 from core.strategies.flags import Flags
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def by_score_or_dice(run: DecodingRun) -> Again:
     return Again(run)
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Strategy:
     """A way to decide what comes next; one file of `core/strategies/` each."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -17,6 +17,7 @@ from app.views.text.influence import paint_influence
 from app.views.text.origins import paint_origin
 from app.views.text.shape import Mark, RowArt
 from app.views.text.signs import paint_sign, sign_of
+from core.plain import plain
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ SCORES: dict[str, Callable[[TokenChosen], float]] = {
 """How sure the model was of a token, 0 to 1, by the name of the colouring; NaN where that is not told."""
 
 
-@dataclass(slots=True)
+@plain()
 class Look:
     """What is to be drawn, apart from the text itself."""
 

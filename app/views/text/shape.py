@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from PySide6.QtGui import QColor, QTextCharFormat, QTextLayout
+from PySide6.QtGui import QColor, QTextLayout
 
 from app.theme.theme import Theme
 from app.views.text.flow import Flow, Line
@@ -121,6 +121,8 @@ class _Utf16:
 
 
 def _format(utf16: _Utf16, start: int, end: int, color: QColor) -> QTextLayout.FormatRange:
+    from PySide6.QtGui import QTextCharFormat  # not before there is a text
+
     style = QTextCharFormat()
     style.setForeground(color)
     result = QTextLayout.FormatRange()
