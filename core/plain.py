@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as plain
 else:
 
-    def plain(*, frozen: bool = False) -> Callable[[type], type]:
-        """As `dataclass(frozen=frozen, slots=True)`, for fields that have no options but a default and metadata.
+    def plain(*, frozen: bool = False, eq: bool = True) -> Callable[[type], type]:
+        """As `dataclass(frozen=frozen, eq=eq, slots=True)`, for fields that have no options but a default and metadata.
 
         A dataclass compiles up to seven methods of its own, which takes 1 to 2 ms where it has twenty fields, and a
         start waits for each that it needs. These look their fields up instead: an object takes some microseconds
@@ -24,9 +24,11 @@ else:
         def made(cls: type) -> type:
             shaped = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
             shaped.__plain__ = _Shape(shaped)
-            for name, method in (_METHODS | _FROZEN if frozen else _METHODS).items():
+            given = _METHODS | (_FROZEN if frozen else {}) | ({"__eq__": _eq} if eq else {})
+            for name, method in given.items():
                 setattr(shaped, name, method)
-            shaped.__hash__ = _hash if frozen else None
+            if eq:
+                shaped.__hash__ = _hash if frozen else None
             return shaped
 
         return made
@@ -103,5 +105,5 @@ def _setstate(self: Any, state: Any) -> None:
         object.__setattr__(self, name, value)
 
 
-_METHODS = {"__init__": _init, "__repr__": _repr, "__eq__": _eq}
+_METHODS = {"__init__": _init, "__repr__": _repr}
 _FROZEN = {"__setattr__": _setattr, "__delattr__": _delattr, "__getstate__": _values, "__setstate__": _setstate}

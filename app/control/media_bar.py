@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
-from PySide6.QtGui import QImage
 
 from app.control.media import MediaController
 from app.panels.prompt import PromptPanel
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
+    from PySide6.QtGui import QImage
+
     from app.control.media_tools import MediaTools
     from app.panels.media.bar import MediaBar
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
@@ -11,12 +10,13 @@ from app.session.mailbox import Job
 from app.session.pace import Pace
 from app.state.requests import RunRequest
 from app.state.run import Run
+from core.plain import plain
 
 if TYPE_CHECKING:
     from core.events import Event
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@plain(frozen=True, eq=False)
 class Underway:
     """A run that the worker is busy with, on both sides; a silent one is measured and not shown."""
 

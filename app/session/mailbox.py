@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +19,7 @@ from app.state.requests import (
     Supposition,
 )
 from app.state.steps import StepsRequest
+from core.plain import plain
 
 if TYPE_CHECKING:
     from core import WhatIf
@@ -51,7 +52,7 @@ class Mailbox:
         return taken
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Job:
     """One run as the worker sees it."""
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from app.state.run import Run
+from core.plain import plain
 from resources.language import tr
 
 ROLES = ("system", "user", "assistant")
@@ -86,7 +87,7 @@ class Figures(NamedTuple):
     written: int
 
 
-@dataclass(eq=False, slots=True)
+@plain(eq=False)
 class Turn:
     """What somebody said. `run` is the run that wrote it, for an answer; `held` whether the model still reads it."""
 
@@ -139,7 +140,7 @@ class Turn:
         )
 
 
-@dataclass(eq=False, slots=True)
+@plain(eq=False)
 class Conversation:
     """The turns so far. `context` is the model's, in tokens; None where it has no end."""
 

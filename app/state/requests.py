@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from core import Request, Takes, catalog, strategies
 from core.errors import ParameterError, TokenscopeError
+from core.plain import plain
 from core.strategies import Strategy
 from resources.language import mark, tr
 
@@ -20,7 +21,7 @@ ALL_IN_MEMORY, AS_FITS = -1, 0
 """Instead of MiB that a model's weights may take."""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class LoadRequest:
     """Which model to hold ready, where, and what it may do."""
 
@@ -65,7 +66,7 @@ class RunRequest(Request):
     config: Mapping[str, Any] = field(default_factory=dict)
     """Generation settings by name. Phrases may stand where the core wants token ids: the worker spells them."""
     _: KW_ONLY
-    load: LoadRequest = LoadRequest()
+    load: LoadRequest = field(default_factory=LoadRequest)
     """The model, and how it is to be loaded."""
     draft_names: tuple[str, ...] = ()
     """Of the models that draft, for strategies that have them do so."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Ordered
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from core.plain import plain
 
 if TYPE_CHECKING:
     from app.state.beam_tree import BeamTree
     from core.events import SequenceFinished, TokenChosen
 
 
-@dataclass(slots=True)
+@plain()
 class Sequence:
     """One of the texts a run writes side by side."""
 

@@ -52,6 +52,13 @@ class Longer(Draft):
     rest: int = 0
 
 
+@plain(frozen=True, eq=False)
+class Only:
+    """One that is equal to itself alone."""
+
+    name: str
+
+
 GIVEN: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
     (("a",), {}),
     (("a", 5), {}),
@@ -107,6 +114,14 @@ def test_equal_ones_are_equal_and_only_those() -> None:
         hash(Place("a"))  # a list cannot be
     with pytest.raises(TypeError):
         hash(Draft())
+
+
+def test_one_may_be_equal_to_itself_alone() -> None:
+    one, other = Only("a"), Only("a")
+    assert one != other
+    assert {one: 1, other: 2}[one] == 1
+    with pytest.raises(FrozenInstanceError):
+        one.name = "b"  # type: ignore[misc]  # that is what is tried
 
 
 def test_a_frozen_one_stays_as_it_is() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 
@@ -19,6 +18,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
 
 from app.views.text.cells import Cell, cell_between, cells_of, characters, x_of
+from core.plain import plain
 
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 
@@ -58,7 +58,7 @@ def utf16_offsets(text: str) -> list[int] | None:
     return [0, *accumulate(1 + (character > "\uffff") for character in text)]
 
 
-@dataclass(slots=True)
+@plain()
 class Row:
     """Where a line begins and ends (its line break included), and the direction of its paragraph."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from PySide6.QtGui import QColor, QTextLayout
@@ -10,6 +9,7 @@ from PySide6.QtGui import QColor, QTextLayout
 from app.theme.theme import Theme
 from app.views.text.flow import Flow, Line
 from app.views.text.pieces import TokenText
+from core.plain import plain
 
 
 class Metrics(NamedTuple):
@@ -37,7 +37,7 @@ class Mark(NamedTuple):
     """Whether the piece begins in this row."""
 
 
-@dataclass(slots=True)
+@plain()
 class RowArt:
     """A shaped row and its marks."""
 

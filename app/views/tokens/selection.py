@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from app.views.text.column import Column
+from core.plain import plain
 
 
-@dataclass(slots=True)
+@plain()
 class TextChoice:
     """A stretch of one column's text, from where the mouse or the keys began to where they are."""
 
