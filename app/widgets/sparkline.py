@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from app.theme.painting import fill
 from app.theme.theme import Theme
 from app.widgets.spoken import Role, Spoken, Value
 
@@ -114,7 +115,7 @@ class Sparkline(QWidget, Spoken):
         """Base line, bars, cursor."""
         painter = QPainter(self)
         theme, foot = self._theme, self.height() - self._theme.px(5)
-        painter.fillRect(QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
+        fill(painter, QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
         if self._values:
             self._paint_values(painter, foot, event.rect())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResize
 from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
+from app.theme.painting import fill
 from app.theme.theme import Theme
 from app.views.text.arcs import paint_repeats
 from app.views.text.column import Column
@@ -159,7 +160,7 @@ class TokenArea(HoverArea, Spoken):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the rows in sight."""
         painter = QPainter(self.viewport())
-        painter.fillRect(event.rect(), self.look.theme.color("window"))
+        fill(painter, event.rect(), self.look.theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self.page.has_text:
             paint_empty(painter, self.viewport().rect(), self.look.theme, self.run)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
 
 from app.state.run import Run
+from app.theme.painting import fill
 from app.theme.theme import Theme
 from app.views.shared.empty_page import Words, laid_out, paint_empty_page, waiting_title
 from app.views.text.column import Column
@@ -46,7 +47,7 @@ def _paint_sample(painter: QPainter, area: QRect, top: float, theme: Theme) -> N
     x = QRectF(area).center().x() - share * whole / 2
     for width, score in zip(widths, scores, strict=True):
         bar = QRectF(x, top, share * theme.px(width), theme.scale * (3 + 4 * (1 - score)))
-        painter.fillRect(bar, theme.ramp(score))
+        fill(painter, bar, theme.ramp(score))
         x += share * theme.px(width + 5)
 
 
