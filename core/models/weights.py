@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict, TypeGuard
 
@@ -104,20 +105,18 @@ def read_header(file: Path) -> dict[str, Entry] | None:
     if not isinstance(header, dict):
         return None
     header.pop("__metadata__", None)
-    return header if all(_is_entry(entry) for entry in header.values()) else None
+    return header if _are_entries(header) else None
 
 
-def _is_entry(entry: object) -> TypeGuard[Entry]:
-    if not isinstance(entry, dict):
+def _are_entries(header: dict[str, object]) -> TypeGuard[dict[str, Entry]]:
+    """All at once: a model has hundreds, and each list of models asks for all of theirs."""
+    entries = [entry for entry in header.values() if isinstance(entry, dict)]
+    shapes, offsets = ([entry.get(key) for entry in entries] for key in ("shape", "data_offsets"))
+    lists = [numbers for numbers in (*shapes, *offsets) if isinstance(numbers, list)]
+    if len(lists) != 2 * len(header) or any(len(pair) != 2 for pair in lists[len(header) :]):
         return False
-    shape, offsets = entry.get("shape"), entry.get("data_offsets")
-    return _are_sizes(shape) and _are_sizes(offsets) and isinstance(offsets, list) and len(offsets) == 2
-
-
-def _are_sizes(numbers: object) -> bool:
-    if not isinstance(numbers, list) or set(map(type, numbers)) - {int}:
-        return False
-    return not numbers or (min(numbers) >= 0 and max(numbers) < 2**53)
+    sizes = list(chain.from_iterable(lists))
+    return not set(map(type, sizes)) - {int} and (not sizes or (min(sizes) >= 0 and max(sizes) < 2**53))
 
 
 def shortfall(file: Path) -> str:
