@@ -25,10 +25,10 @@ else:
             shaped = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
             shaped.__plain__ = _Shape(shaped)
             given = _METHODS | (_FROZEN if frozen else {}) | ({"__eq__": _eq} if eq else {})
-            for name, method in given.items():
-                setattr(shaped, name, method)
             if eq:
-                shaped.__hash__ = _hash if frozen else None
+                given["__hash__"] = _hash if frozen else None
+            for name in given.keys() - vars(cls).keys():  # what the class says itself goes before
+                setattr(shaped, name, given[name])
             return shaped
 
         return made
@@ -40,6 +40,8 @@ class _Shape:
     __slots__ = ("absent", "names")
 
     def __init__(self, cls: type) -> None:
+        if hasattr(cls, "__post_init__"):
+            raise TypeError(f"{cls.__name__}.__post_init__ would not be called: a plain class knows none")
         self.names = tuple(field.name for field in fields(cls))
         self.absent: dict[str, Callable[[], object]] = {}
         for field in fields(cls):

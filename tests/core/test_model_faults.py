@@ -173,6 +173,10 @@ def test_damaged_weights_are_named(folder: Path, damage: Callable[[Path], None])
         '{"a": 1}',
         '{"a": {"shape": "x", "data_offsets": [0, 1]}}',
         '{"a": {"data_offsets": null}}',
+        '{"a": {"shape": [1.0], "data_offsets": [0, 4]}}',
+        '{"a": {"shape": [true], "data_offsets": [0, 4]}}',
+        '{"a": {"shape": [1], "data_offsets": [0, 4, 8]}}',
+        '{"a": {"shape": [1], "data_offsets": [0, 4]}, "b": {"data_offsets": [4, 8]}}',
         "[" * 999,
     ],
 )

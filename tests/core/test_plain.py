@@ -155,7 +155,35 @@ def test_one_that_holds_itself_can_be_written() -> None:
     assert repr(draft) == "Draft(name='a', parts=[...])"
 
 
+def test_what_a_class_says_itself_goes_before() -> None:
+    @plain(frozen=True)
+    class Loud:
+        a: int
+
+        def __repr__(self) -> str:
+            return "LOUD"
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __hash__(self) -> int:
+            return 7
+
+    assert repr(Loud(1)) == "LOUD"
+    assert Loud(1) == Loud(2)
+    assert hash(Loud(1)) == 7
+
+
 def test_what_it_does_not_know_is_refused_with_the_class() -> None:
+    with pytest.raises(TypeError, match=r"Checked.__post_init__"):
+
+        @plain()
+        class Checked:
+            a: int
+
+            def __post_init__(self) -> None:
+                raise AssertionError
+
     with pytest.raises(TypeError, match=r"Keyed\.b"):
 
         @plain()

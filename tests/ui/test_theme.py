@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtGui import QColor, QFontMetricsF
 from pytestqt.qtbot import QtBot
 
+from app.theme import theme as module
 from app.theme.theme import Theme, theme_for
 from tests.fonts import FONTS
 
@@ -85,6 +86,12 @@ def test_lengths_grow_with_the_type_but_hairlines_do_not(qtbot: QtBot) -> None:
     assert "border: 1px solid" in large.stylesheet()
     assert (small.px(18), large.px(18)) == (18, 27)
     assert large.font(18).pixelSize() == 27
+
+
+def test_at_a_hundred_per_cent_every_length_is_as_written() -> None:
+    """Nothing is reckoned then, so what is written must be whole."""
+    template = module._template()
+    assert module._lengths_times(template, 1.0, whole=True) == template
 
 
 def test_tabular_figures_have_one_width(qtbot: QtBot) -> None:
