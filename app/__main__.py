@@ -1,4 +1,4 @@
-"""`tokenscope` and `python -m app`."""
+"""`decodescope` and `python -m app`."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     speak(_language(arguments))
     options = parse(arguments)
     if problem := choose_screen(options):
-        print(f"tokenscope: {problem}", file=sys.stderr)
+        print(f"decodescope: {problem}", file=sys.stderr)
         return 1
-    application = QApplication.instance() or QApplication(["tokenscope"])
+    application = QApplication.instance() or QApplication(["decodescope"])
     assert isinstance(application, QApplication)
-    application.setApplicationName("Tokenscope")
-    application.setDesktopFileName("tokenscope")
-    application.setWindowIcon(QIcon(str(resources.path("icons", "tokenscope.svg"))))
+    application.setApplicationName("Decodescope")
+    application.setDesktopFileName("decodescope")
+    application.setWindowIcon(QIcon(str(resources.path("icons", "decodescope.svg"))))
     application.setQuitOnLastWindowClosed(False)
     if options.pictures is not None:
         return _leave(_album(application, options.pictures, options, engine))
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         with _home(options) as folder:
             code = _window(application, options, engine, folder)
     except FileNotWrittenError as problem:
-        print(f"tokenscope: {problem}", file=sys.stderr)
+        print(f"decodescope: {problem}", file=sys.stderr)
         code = 1
     return _leave(code)
 
@@ -109,7 +109,7 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
     try:
         pictures = read_script(path, options.scale or 1.0, options.still)
     except AlbumProblem as problem:
-        print(f"tokenscope: {problem}", file=sys.stderr)
+        print(f"decodescope: {problem}", file=sys.stderr)
         return 2
     with qasync.QEventLoop(application) as loop:
         return int(loop.run_until_complete(draw_album(pictures, engine)))

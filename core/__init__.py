@@ -1,4 +1,4 @@
-"""Tokenscope's generation core: decode with any Hugging Face model and see every decision.
+"""Decodescope's generation core: decode with any Hugging Face model and see every decision.
 
     model = core.load("storyteller")
     for event in core.stream(model, core.Request("Once upon a time")): ...

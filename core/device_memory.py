@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 
 _PROCESS = Path("/proc/self")
 
@@ -34,7 +34,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
     Errors of this program carry their own words, and are never meant.
     """
-    if isinstance(error, TokenscopeError) or not isinstance(error, Exception):
+    if isinstance(error, DecodescopeError) or not isinstance(error, Exception):
         return False
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True

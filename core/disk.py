@@ -40,7 +40,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 def temporary_folder() -> Iterator[Path]:
     """A folder that is gone afterwards. Raises FileNotWrittenError where there is no room for one, or in it."""
     try:
-        made = tempfile.TemporaryDirectory(prefix="tokenscope-", ignore_cleanup_errors=True)
+        made = tempfile.TemporaryDirectory(prefix="decodescope-", ignore_cleanup_errors=True)
     except OSError as error:
         raise _no_room(error) from error
     with made as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from resources.language import mark, sentences, tr
 
 
-class TokenscopeError(Exception):
+class DecodescopeError(Exception):
     """Base class: `cause` says what is wrong, `remedy` what to do; `details` may unfold further."""
 
     title = mark("Something went wrong")
@@ -17,7 +17,7 @@ class TokenscopeError(Exception):
         super().__init__(sentences(cause, remedy))
 
 
-class ModelError(TokenscopeError):
+class ModelError(DecodescopeError):
     """A model could not be found or loaded."""
 
     title = mark("The model could not be loaded")
@@ -63,31 +63,31 @@ class RemoteCodeError(ModelError):
     """The model brings code of its own, and was not allowed to run it."""
 
 
-class UnforeseenError(TokenscopeError):
+class UnforeseenError(DecodescopeError):
     """Something failed that nothing here knows, most often in the model's own code; `details` say where."""
 
     title = mark("The run failed")
 
 
-class PreferenceError(TokenscopeError):
+class PreferenceError(DecodescopeError):
     """Rankings, a reward model or a training of the preference lab cannot be used."""
 
     title = mark("The preferences cannot be used")
 
 
-class UnpredictableError(TokenscopeError):
+class UnpredictableError(DecodescopeError):
     """A size cannot be told before it is there."""
 
     title = mark("This cannot be told in advance")
 
 
-class TokenizerMissingError(TokenscopeError):
+class TokenizerMissingError(DecodescopeError):
     """Text was given (or a chat) but the model has no tokenizer or no chat template."""
 
     title = mark("Text cannot be turned into tokens")
 
 
-class PromptError(TokenscopeError):
+class PromptError(DecodescopeError):
     """The prompt cannot be decoded from."""
 
     title = mark("The prompt cannot be used")
@@ -113,7 +113,7 @@ class PromptTooLongError(PromptError):
         )
 
 
-class MediaError(TokenscopeError):
+class MediaError(DecodescopeError):
     """A sound or a picture cannot be read, or not by this model."""
 
     title = mark("The sound or picture cannot be used")
@@ -158,19 +158,19 @@ class TextTooLongError(PromptError):
         )
 
 
-class ComparisonError(TokenscopeError):
+class ComparisonError(DecodescopeError):
     """Two models cannot be held against each other on one text."""
 
     title = mark("These models cannot be compared")
 
 
-class InsideError(TokenscopeError):
+class InsideError(DecodescopeError):
     """A model does not let this be seen: its layers cannot be read as choices, or it keeps no attention."""
 
     title = mark("This cannot be seen inside this model")
 
 
-class ParameterError(TokenscopeError):
+class ParameterError(DecodescopeError):
     """A setting is out of range, of the wrong type or unknown."""
 
     title = mark("A setting cannot be used")
@@ -180,43 +180,43 @@ class ParameterError(TokenscopeError):
         super().__init__(cause, remedy)
 
 
-class StrategyError(TokenscopeError):
+class StrategyError(DecodescopeError):
     """The strategy does not exist, or the model cannot do it."""
 
     title = mark("This strategy cannot be used here")
 
 
-class CacheError(TokenscopeError):
+class CacheError(DecodescopeError):
     """The cache back end does not exist, or cannot serve this model and strategy."""
 
     title = mark("This cache cannot be used here")
 
 
-class DeviceError(TokenscopeError):
+class DeviceError(DecodescopeError):
     """The device asked for is not there."""
 
     title = mark("The device cannot be used")
 
 
-class NumericError(TokenscopeError):
+class NumericError(DecodescopeError):
     """The model produced logits that are not numbers."""
 
     title = mark("The model's output is not a number")
 
 
-class TraceError(TokenscopeError):
+class TraceError(DecodescopeError):
     """A recorded run cannot be written, or read: no such file, cut short, damaged, of a later version."""
 
     title = mark("The recorded run cannot be used")
 
 
-class ScaleError(TokenscopeError):
+class ScaleError(DecodescopeError):
     """The processes of the Scale lab could not be started, or did not come to their end."""
 
     title = mark("The lab was ended")
 
 
-class OutOfMemoryError(TokenscopeError):
+class OutOfMemoryError(DecodescopeError):
     """The device or the machine ran out of memory."""
 
     title = mark("Out of memory")
@@ -228,7 +228,7 @@ class ModelTooLargeError(OutOfMemoryError):
     title = mark("The model does not fit into memory")
 
 
-class FileNotWrittenError(TokenscopeError):
+class FileNotWrittenError(DecodescopeError):
     """What was to be kept could not be written: no such folder, no permission, no room."""
 
     title = mark("The file was not written")
@@ -238,7 +238,7 @@ class DiskFullError(FileNotWrittenError):
     """The disk has no room for what is to be downloaded."""
 
 
-class HubError(TokenscopeError):
+class HubError(DecodescopeError):
     """The hub did not give what was asked of it."""
 
     title = mark("The hub did not give it")
@@ -285,7 +285,7 @@ class DownloadStoppedError(HubError):
     title = mark("The download is paused")
 
 
-class EngineError(TokenscopeError):
+class EngineError(DecodescopeError):
     """An engine on another machine did not do what was asked of it."""
 
     title = mark("The engine did not do it")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional as F
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.models.blueprint import Blueprint
 from core.models.model import check_model
 from core.models.offload.shelf import LayerOnDisk, Shelf
@@ -98,7 +98,7 @@ def foretell(model: LoadedModel) -> Foretold | None:
     sample = _sample(shelf)
     try:
         reading, computing = _guessed(shelf, model) if _cannot_run(model) else _timed(model, shelf, sample)
-    except TokenscopeError:  # it writes nothing of a text alone
+    except DecodescopeError:  # it writes nothing of a text alone
         reading, computing = _guessed(shelf, model)
     kept = shelf.of - len(shelf.layers)
     return Foretold(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.of)
@@ -120,7 +120,7 @@ def _sample(shelf: Shelf) -> list[LayerOnDisk]:
 
 
 def _timed(model: LoadedModel, shelf: Shelf, sample: Sequence[LayerOnDisk]) -> tuple[float, float]:
-    """Seconds of reading a byte, seconds of a step without reading. Raises TokenscopeError."""
+    """Seconds of reading a byte, seconds of a step without reading. Raises DecodescopeError."""
     for layer in sample:  # what is between us and the disk keeps some of it, and a run reads it again and again
         shelf.fill(layer)
     size, slow = sum(layer.bytes for layer in sample), _of_a_large_one(model, shelf, sample)
@@ -160,7 +160,7 @@ def _seconds(model: LoadedModel, inputs: Mapping[str, torch.Tensor]) -> float:
 
 
 def _step(model: LoadedModel) -> float:
-    """Seconds of a step, on the average of a short run. Raises TokenscopeError."""
+    """Seconds of a step, on the average of a short run. Raises DecodescopeError."""
     tokens = _STEPS + 1
     config = {"max_new_tokens": tokens, "min_new_tokens": tokens, "do_sample": False}
     metrics = run(model, Request([1], config=config, top_n=0, memory_fallback=False)).metrics

@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 from core.device_memory import is_out_of_memory
-from core.errors import OutOfMemoryError, TokenscopeError, UnforeseenError
+from core.errors import OutOfMemoryError, DecodescopeError, UnforeseenError
 from core.explain.words import size
 from core.models.model import LoadedModel
 from resources.language import tr
@@ -31,7 +31,7 @@ def told(model: LoadedModel) -> Iterator[None]:
     """Whatever fails meanwhile, told as an error of `core.errors`."""
     try:
         yield
-    except TokenscopeError:
+    except DecodescopeError:
         raise
     except Exception as error:
         known = _memory_error if is_out_of_memory(error) else _unforeseen

@@ -58,7 +58,7 @@ def stream(
     are the draft models, where the request itself holds none. `scores` is where the run leaves what came into its
     funnel, for `what_if`.
     A model on another machine keeps what it has read by itself, and no scores; drafts are its own.
-    Raises a TokenscopeError with cause and remedy; what was yielded before stays valid.
+    Raises a DecodescopeError with cause and remedy; what was yielded before stays valid.
     """
     check_request(request)
     _check_beside(cancel, streamer, prefixes, scores)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Set Tokenscope up and start it: `python3 packaging/bootstrap.py run`, or `test` for the whole suite.
+"""Set Decodescope up and start it: `python3 packaging/bootstrap.py run`, or `test` for the whole suite.
 
 Needs nothing but Python's standard library. The environment it makes is `.venv` beside the README; a second call
 finds it ready and starts at once. What follows the command is handed on to the program, or to pytest.
@@ -22,7 +22,7 @@ from bootstrap_parts.errors import SetupError  # noqa: E402
 
 ROOT = HERE.parent
 USAGE = """\
-python3 packaging/bootstrap.py run [ARGUMENTS OF TOKENSCOPE]    set up .venv and open the window
+python3 packaging/bootstrap.py run [ARGUMENTS OF DECODESCOPE]    set up .venv and open the window
 python3 packaging/bootstrap.py test [ARGUMENTS OF PYTEST]       set up .venv and run the whole test suite
 python3 packaging/bootstrap.py test-core [ARGUMENTS OF PYTEST]  set up .venv-core, which has no Qt, and test the core
 """
@@ -43,10 +43,10 @@ def main(arguments: list[str]) -> int:
             return start([*other, str(HERE / "bootstrap.py"), *arguments])
         return COMMANDS[arguments[0]](arguments[1:])
     except SetupError as error:
-        print(f"\nTokenscope could not start.\n{error}", file=sys.stderr)
+        print(f"\nDecodescope could not start.\n{error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"\nTokenscope could not start: {error}.", file=sys.stderr)
+        print(f"\nDecodescope could not start: {error}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here.", file=sys.stderr)

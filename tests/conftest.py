@@ -27,7 +27,7 @@ hypothesis.settings.register_profile("unhurried", deadline=None)  # a machine ma
 hypothesis.settings.load_profile("unhurried")
 
 HAS_QT = importlib.util.find_spec("PySide6") is not None and importlib.util.find_spec("pytestqt") is not None
-_HOME = Path(tempfile.mkdtemp(prefix="tokenscope-tests-"))
+_HOME = Path(tempfile.mkdtemp(prefix="decodescope-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 
@@ -43,7 +43,7 @@ def _isolate() -> None:
         XDG_DATA_HOME=str(_HOME / "data"),
         XDG_STATE_HOME=str(_HOME / "state"),
         TOKENIZERS_PARALLELISM="false",
-        TOKENSCOPE_QUICK_STEP="0",  # no test starts a compiler but those of the quick step
+        DECODESCOPE_QUICK_STEP="0",  # no test starts a compiler but those of the quick step
         GSETTINGS_BACKEND="memory",  # a desktop's settings, asked for by the program, leave a file behind
         LC_ALL="C.UTF-8",  # the program follows the machine's language, and the tests read English
         LANGUAGE="",

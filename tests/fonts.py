@@ -2,7 +2,7 @@
 to be on the machine.
 
 Layout has to hold with any font. Tests see the fonts through a fontconfig file of their own; which of the two the
-window gets is said by TOKENSCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test
+window gets is said by DECODESCOPE_TEST_FONT (`wide`, the default, or `narrow`), and by the fixture `font` where a test
 wants both. Both are packages of the system (`.ci/run` installs them); what is missing is left out and told.
 """
 
@@ -74,7 +74,7 @@ def missing() -> list[str]:
 
 def choose(folder: Path) -> None:
     """Programs started from here on see these fonts only; a machine without the wanted one keeps its own."""
-    wanted = FONTS[os.environ.get("TOKENSCOPE_TEST_FONT", "wide")]
+    wanted = FONTS[os.environ.get("DECODESCOPE_TEST_FONT", "wide")]
     if not wanted.found():
         return
     seen = folder / "fonts"

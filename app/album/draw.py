@@ -34,7 +34,7 @@ async def draw_album(pictures: Sequence[Picture], engine: Engine | None = None) 
             await _draw(picture, StillEngine(shared) if picture.still else shared)
         except (AlbumProblem, LaunchProblem, PictureError, FileNotWrittenError, StorageError) as problem:
             failed += 1
-            print(f"tokenscope: {picture.place}: {problem}", file=sys.stderr)
+            print(f"decodescope: {picture.place}: {problem}", file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -12,7 +12,7 @@ from app.control.messages import Messages
 from app.session.session import Session
 from app.state.requests import RunRequest
 from app.state.run import Run
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 _TITLE = mark("Copy as code")
@@ -39,7 +39,7 @@ class CodeController(QObject):
             return
         try:
             scripts, reason = scripts_of(run)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self._messages.show_notice(str(error), tr(_TITLE))
             return
         from app.panels.code_dialog import CodeDialog
@@ -50,7 +50,7 @@ class CodeController(QObject):
 
 
 def scripts_of(run: Run) -> tuple[dict[str, str], str]:
-    """A run's scripts by flavour, and why there is but one (empty: there are both). Raises TokenscopeError."""
+    """A run's scripts by flavour, and why there is but one (empty: there are both). Raises DecodescopeError."""
     request, load, drafters = _spelled(run), run.request.load, run.request.draft_names
     kind = load.dtype if load.weights == "auto" else load.weights
     limit = load.memory_limit

@@ -20,7 +20,7 @@ from app.state.requests import Outcome, report
 from app.state.run import Run
 from app.storage.files import StorageError
 from app.storage.settings import History as Kept
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import sentences, tr
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class History(HistoryFile):
         return self._paths.get(run.id)
 
     def open_run(self, run: str) -> Run:
-        """A kept run, as it was. Raises TokenscopeError where it is not there or cannot be read."""
+        """A kept run, as it was. Raises DecodescopeError where it is not there or cannot be read."""
         import core
         from app.state.recorded import run_of
 
@@ -82,7 +82,7 @@ class History(HistoryFile):
         """Show a kept run in the window; False, and said, where that cannot be."""
         try:
             opened = self.open_run(run)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self.refused.emit(report(error))
             return False
         return self._session.show(opened)

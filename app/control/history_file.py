@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.keeping import Keeper
 from app.storage.files import StorageError
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class HistoryFile(QObject):
 
         try:
             self._store = HistoryStore(self._folder() / FOLDER)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self.why_not = str(error)
             self.noticed.emit(self.why_not, tr(error.title))
         else:

@@ -16,7 +16,7 @@ from app.state.requests import report
 from app.state.run import Run
 from app.theme.theme import Theme
 from core import words
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class HistoryPanel(QObject):
     def _compare(self, run: str) -> None:
         try:
             self.compareWanted.emit(self._history.open_run(run))
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self._history.refused.emit(report(error))
 
     @Slot()

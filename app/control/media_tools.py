@@ -18,7 +18,7 @@ from app.storage.examples import samples
 from app.storage.media_files import keep_picture, new_recording
 from app.theme.theme import Theme
 from app.widgets.ask_file import ask_what_to_open
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class MediaTools(QObject):
         QImageWriter(buffer, QByteArray(b"png")).write(picture)
         try:
             path = keep_picture(self._data(), bytes(content.data()))
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self.failed.emit(report(error))
         else:
             self.given.emit([str(path)])
@@ -85,7 +85,7 @@ class MediaTools(QObject):
         microphone = Microphone(new_recording(self._data(), datetime.now()), dialog)
         try:
             microphone.start()
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             dialog.deleteLater()
             self.failed.emit(report(error))
             return None

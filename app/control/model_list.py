@@ -8,7 +8,7 @@ from pathlib import Path
 from app.state.requests import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, Takes, catalog, words
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 FOLDER_ITEM = "…folder"
@@ -72,7 +72,7 @@ class ModelList:
 
         try:
             parsed = remote.parse(address, allow_plain=True)
-        except TokenscopeError:
+        except DecodescopeError:
             return None
         title = parsed.model or parsed.place
         entry = ModelEntry(str(parsed), title, ENGINE, Path(), parsed.place, "", None, 0, None, False)
@@ -87,7 +87,7 @@ class ModelList:
         """Add a model folder; None when it is none (the worker says why when it is tried)."""
         try:
             entry = catalog.inspect(folder)
-        except TokenscopeError:
+        except DecodescopeError:
             return None
         self._entries[entry.name] = entry
         return entry
@@ -96,7 +96,7 @@ class ModelList:
         """Why a folder cannot be listed: cause and remedy; empty when it can."""
         try:
             catalog.inspect(folder)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             return error.cause, error.remedy
         return "", ""
 

@@ -14,10 +14,10 @@ from app.session.session import Session
 from app.state.requests import report
 from app.state.run import Run
 from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
-KINDS = mark("Recorded runs (*.tokenscope)")
+KINDS = mark("Recorded runs (*.decodescope)")
 USE_SETTINGS = "use_recorded_settings"
 TITLE = mark("This is a recorded run")
 
@@ -45,20 +45,20 @@ class RecordedRuns(QObject):
         if run is None or run.outcome is None:
             self._messages.show_notice(tr("A run can be saved once it has ended."), tr("There is nothing to save yet"))
         else:
-            ask_where_to_save(self._over, tr("Save this run"), "run.tokenscope", tr(KINDS), self.save)
+            ask_where_to_save(self._over, tr("Save this run"), "run.decodescope", tr(KINDS), self.save)
 
     @Slot(str)
     def open(self, path: str) -> None:
         """Show the run in that file; what is set stays, until the reader asks for the run's own settings."""
         try:
             self.show(Path(path))
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self._messages.show_error(report(error))
 
     def show(self, path: Path, is_still: bool = False, offers: bool = True) -> Run | None:
         """The same; `is_still`: without times; `offers`: its settings. None while a run is under way, and said.
 
-        Raises TokenscopeError.
+        Raises DecodescopeError.
         """
         import core
         from app.session.still import without_times
@@ -88,7 +88,7 @@ class RecordedRuns(QObject):
         if self._session.run is not None:
             try:
                 save_run(self._session.run, Path(path))
-            except TokenscopeError as error:
+            except DecodescopeError as error:
                 self._messages.show_error(report(error))
 
     @Slot(str)

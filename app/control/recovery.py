@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Slot
 from app.control.history import History
 from app.control.messages import Messages
 from app.state.requests import report
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr, trn
 
 SHOW, FORGET = "showLeftRun", "forgetLeftRuns"
@@ -38,7 +38,7 @@ class Recovery(QObject):
         found = self._history.recordings.left_over()
         for run, path in found.items():
             if self._history.get(run) is not None:
-                with suppress(TokenscopeError):
+                with suppress(DecodescopeError):
                     store.take_in(path, run)
             elif _holds_something(path):
                 self._left[run] = path
@@ -48,9 +48,9 @@ class Recovery(QObject):
     def _offer(self) -> None:
         count = len(self._left)
         told = trn(
-            "A run was under way when Tokenscope was last closed without warning. What had been written is still "
+            "A run was under way when Decodescope was last closed without warning. What had been written is still "
             "there.",
-            "{count:,} runs were under way when Tokenscope was last closed without warning. What had been written is "
+            "{count:,} runs were under way when Decodescope was last closed without warning. What had been written is "
             "still there.",
             count,
         )
@@ -85,7 +85,7 @@ class Recovery(QObject):
                 found.id = run
                 self._history.keep(found, path)
                 latest = run
-            except TokenscopeError as error:
+            except DecodescopeError as error:
                 self._history.refused.emit(report(error))
         if latest:
             self._history.show(latest)

@@ -24,7 +24,7 @@ from app.views.shared.portrait import Pose
 from app.widgets.dialog import ReadDialog
 from resources.language import mark, tr
 
-PNG, SVG, HTML, TRACE = "png", "svg", "html", "tokenscope"
+PNG, SVG, HTML, TRACE = "png", "svg", "html", "decodescope"
 
 
 class Kind(NamedTuple):
@@ -51,7 +51,7 @@ KINDS = {
     CSV: Kind(mark("Figures (CSV)"), mark("Save figures"), mark("Tables"), _ROWS),
     JSON: Kind(mark("Figures (JSON)"), mark("Save figures"), mark("Tables"), _OBJECTS),
     HTML: Kind(mark("Web page (HTML)"), mark("Save the run"), mark("Web pages"), _PAGE),
-    TRACE: Kind(mark("Recorded run (TOKENSCOPE)"), mark("Save the run"), mark("Recorded runs"), _RECORDED),
+    TRACE: Kind(mark("Recorded run (DECODESCOPE)"), mark("Save the run"), mark("Recorded runs"), _RECORDED),
 }
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.5, 8.0
 _THEMES = ((mark("As shown"), ""), (mark("Light"), "light"), (mark("Dark"), "dark"))

@@ -30,7 +30,7 @@ class Toolbar(QFrame):
         self._theme: Theme | None = None
         self.brand = QLabel()
         self.brand.setProperty("role", "brand")
-        self.brand.setAccessibleName("Tokenscope")
+        self.brand.setAccessibleName("Decodescope")
         self.model = PickerCombo("modelCombo", tr("Model"), 176)
         self.strategy = PickerCombo("strategyCombo", tr("Strategy"), 196)
         self.draft = DraftPicker("draftCombo", tr("Draft model"), 150)

@@ -37,7 +37,7 @@ class Engine(Protocol):
     """What the worker needs; tests bring one that follows a script."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
-        """Hold that model ready. Raises core.errors.TokenscopeError."""
+        """Hold that model ready. Raises core.errors.DecodescopeError."""
         ...
 
     def prepare(self, request: RunRequest) -> RunRequest:
@@ -50,15 +50,15 @@ class Engine(Protocol):
         ...
 
     def prefix(self, request: PrefixRequest) -> PrefixNews:
-        """Save or load what was read. Raises core.errors.TokenscopeError."""
+        """Save or load what was read. Raises core.errors.DecodescopeError."""
         ...
 
     def suppose(self, request: Supposition) -> core.WhatIf:
-        """A step under other settings. Raises core.errors.TokenscopeError."""
+        """A step under other settings. Raises core.errors.DecodescopeError."""
         ...
 
     def reckon(self, request: RunRequest) -> Fit | None:
-        """What the run would take in memory; loads nothing for it. Raises core.errors.TokenscopeError."""
+        """What the run would take in memory; loads nothing for it. Raises core.errors.DecodescopeError."""
         ...
 
     def steps_quickly(self, request: StepsRequest) -> bool:
@@ -67,7 +67,7 @@ class Engine(Protocol):
 
     def look(self, request: LookRequest) -> Iterator[Part]:
         """What is found inside a step, in parts; ends early once the request is cancelled. Raises
-        core.errors.TokenscopeError."""
+        core.errors.DecodescopeError."""
         ...
 
 
@@ -145,7 +145,7 @@ class CoreEngine:
         return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache, pace)
 
     def _pace_of(self, request: LoadRequest, model: core.LoadedModel) -> str:
-        """In a sentence; found out once. Raises core.errors.TokenscopeError."""
+        """In a sentence; found out once. Raises core.errors.DecodescopeError."""
         import core
 
         key = request, model is self._model

@@ -55,7 +55,7 @@ def scored(
 def supposed(
     model: core.LoadedModel, asked: Supposition, drafters: Sequence[core.LoadedModel], scores: core.KeptScores | None
 ) -> core.WhatIf:
-    """A step of a run under other settings. Raises TokenscopeError."""
+    """A step of a run under other settings. Raises DecodescopeError."""
     import core
 
     config, options = divided(core.strategies.registry[asked.request.strategy], asked.changes)

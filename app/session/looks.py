@@ -24,7 +24,7 @@ def usable() -> int:
 
 def look(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
     """The answer in parts, as they are found, on all processors unless their number is set: whole texts are work enough
-    to be shared, which single steps of a small model are not. Raises core.errors.TokenscopeError."""
+    to be shared, which single steps of a small model are not. Raises core.errors.DecodescopeError."""
     import torch
 
     before = torch.get_num_threads()

@@ -11,7 +11,7 @@ from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
 from app.state.steps import StepsRequest
 from core import remote
-from core.errors import CacheError, ComparisonError, InsideError, ModelError, TokenscopeError
+from core.errors import CacheError, ComparisonError, InsideError, ModelError, DecodescopeError
 from resources.language import current, tr
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RemoteEngine:
         return request
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
-        """The run's events. Raises TokenscopeError."""
+        """The run's events. Raises DecodescopeError."""
         if self._model is None or request.load != self._reached:
             self.load(request.load)
         assert self._model is not None
@@ -122,7 +122,7 @@ def _scored_text(request: RunRequest) -> object:
     return (request.prompt, *request.beginning)
 
 
-def _no_chat() -> TokenscopeError:
+def _no_chat() -> DecodescopeError:
     return ModelError(
         tr("An engine on another machine scores texts, no chats: how it writes a chat down, it does not tell."),
         tr("Score it as a text."),

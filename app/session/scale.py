@@ -12,7 +12,7 @@ from app.session.errand import Errand
 from app.session.errands import Errands
 from app.state.requests import ErrorReport, report
 from app.state.scale import Asked
-from core.errors import TokenscopeError, UnforeseenError
+from core.errors import DecodescopeError, UnforeseenError
 from core.labs import scale
 from resources.language import tr
 
@@ -69,7 +69,7 @@ class ScaleWork(QObject):
         try:
             for event in _events(run.asked, errand.stop):
                 errand.tell(self._on_event, page, event)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             errand.tell(self._on_error, run, report(error))
         except Exception as error:
             cause = tr("The lab met something that nothing here foresees.")

@@ -6,13 +6,13 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 PACKAGE = "sounddevice"
 
 
-class SoundDeviceError(TokenscopeError):
+class SoundDeviceError(DecodescopeError):
     """There is no microphone or loudspeaker, or it cannot be used."""
 
     title = mark("Nothing can be recorded or played")
@@ -23,7 +23,7 @@ def why_missing() -> str:
     if find_spec(PACKAGE) is not None:
         return ""
     return tr("Recording and playing need the package {package}: {command} brings it.").format(
-        package=PACKAGE, command='pip install "tokenscope[sound]"'
+        package=PACKAGE, command='pip install "decodescope[sound]"'
     )
 
 
@@ -42,15 +42,15 @@ def library() -> Any:
     return sounddevice
 
 
-class NotRecordedError(TokenscopeError):
+class NotRecordedError(DecodescopeError):
     """What is heard cannot be written."""
 
     title = mark("The recording cannot be kept")
 
 
-def refused(error: Exception) -> TokenscopeError:
+def refused(error: Exception) -> DecodescopeError:
     """What a device answers that cannot be opened, or the disk; an error that says what to do stays as it is."""
-    if isinstance(error, TokenscopeError):
+    if isinstance(error, DecodescopeError):
         return error
     if isinstance(error, OSError) and error.errno:  # of the system, and not of the library
         return NotRecordedError(

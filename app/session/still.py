@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from app.session.passing import PassingEngine
 from app.state.requests import Fit, RunRequest
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.events import BeamStep, CostCurve, DraftRound, Event, Finished, Metrics, Prefilled, TokenChosen
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ class StillEngine(PassingEngine):
     """Another engine, whose drafts follow no clock and whose events tell no times and no free memory."""
 
     def reckon(self, request: RunRequest) -> Fit:
-        """Refuses: what is free changes from one moment to the next. Raises TokenscopeError."""
-        raise TokenscopeError("Free memory is no part of a still picture.")
+        """Refuses: what is free changes from one moment to the next. Raises DecodescopeError."""
+        raise DecodescopeError("Free memory is no part of a still picture.")
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events without their times; begins from nothing that earlier runs have read."""

@@ -14,7 +14,7 @@ from app.state.near import near, short, unknown
 from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core import strategies
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import sentences, tr
 
 __all__ = ["LaunchProblem", "apply", "show_recorded", "start"]
@@ -84,7 +84,7 @@ async def _leave_files(window: MainWindow, options: Options) -> int:
         if options.record_demo is not None:
             record_demo(window, options.record_demo, options.demo_speed, options.size)
     except (LaunchProblem, PictureError) as error:
-        print(f"tokenscope: {error}", file=sys.stderr)
+        print(f"decodescope: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -172,7 +172,7 @@ def show_recorded(window: MainWindow, options: Options) -> None:
     parts = window.parts
     try:
         run = parts.recorded.show(options.recorded, options.still, offers=False)
-    except TokenscopeError as error:
+    except DecodescopeError as error:
         raise LaunchProblem(sentences(error.cause, error.remedy)) from None
     parts.status.show_state(tr("No model loaded"))
     if run is not None:

@@ -46,7 +46,7 @@ def export(window: MainWindow, path: Path) -> None:
     name = RUN if kind == HTML else view.name
     offer = next((offer for offer in exports.offers() if offer.name == name), None)
     if offer is None:
-        raise PictureError(tr("There is no run to export. Add --run, or name a recorded run, FILE.tokenscope."))
+        raise PictureError(tr("There is no run to export. Add --run, or name a recorded run, FILE.decodescope."))
     if kind not in offer.kinds:
         raise PictureError(_no_figures(exports, offer))
     try:
@@ -65,7 +65,7 @@ def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, in
 
     parts, run = window.parts, window.session.run
     if run is None:
-        raise PictureError(tr("There is no run to film. Add --run, or name a recorded run, FILE.tokenscope."))
+        raise PictureError(tr("There is no run to film. Add --run, or name a recorded run, FILE.decodescope."))
     look, view = parts.appearance, parts.centre.columns[0].current
     order = Order(path, view, QSize(*size) if size else MEASURE, look.usual, pace, look.animates())
     try:

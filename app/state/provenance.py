@@ -25,13 +25,13 @@ def told(trace: Trace) -> str:
 def _made(header: Header) -> str:
     when = _when(header.made)
     model = header.model
-    program = header.versions.get("tokenscope")
+    program = header.versions.get("decodescope")
     if model is None:
         told = tr("Written on {when}; nothing is computed now.")
     elif not program:
         told = tr("Written by {model} on {when}; nothing is computed now.")
     else:
-        told = tr("Written by {model} on {when}, with Tokenscope {version}; nothing is computed now.")
+        told = tr("Written by {model} on {when}, with Decodescope {version}; nothing is computed now.")
     return told.format(when=when, model=model.name if model is not None else "", version=program)
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from app.state.numbers import is_count, is_whole
 from app.state.requests import LoadRequest, RunRequest
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 Plain = dict[str, Any]
 _Reader = Callable[[Any], Any]
 
 
-class RequestProblem(TokenscopeError):
+class RequestProblem(DecodescopeError):
     """Plain values that are no request; `field` is the one to blame, empty where it is the whole."""
 
     title = mark("The settings of this run cannot be read")

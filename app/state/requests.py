@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from core import Request, Takes, catalog, strategies
-from core.errors import ParameterError, TokenscopeError
+from core.errors import ParameterError, DecodescopeError
 from core.plain import plain
 from core.strategies import Strategy
 from resources.language import mark, tr
@@ -231,7 +231,7 @@ _REMEDIES: Mapping[type[BaseException], str] = {
 def report(error: BaseException, details: str = "") -> ErrorReport:
     """`error` in words: an error of the core brings its own, any other one its message and its class."""
     kind = type(error).__name__
-    if not isinstance(error, TokenscopeError):
+    if not isinstance(error, DecodescopeError):
         remedy = next((tr(words) for cls, words in _REMEDIES.items() if isinstance(error, cls)), tr("Try again."))
         return ErrorReport(tr("Something unexpected went wrong"), str(error) or kind, remedy, details, kind)
     unfolded = "\n\n".join(part for part in (error.details, details) if part)

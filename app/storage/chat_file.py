@@ -122,7 +122,7 @@ def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
 
 def _version_problems(data: dict[str, Any]) -> list[str]:
     try:
-        return [tr("a newer Tokenscope wrote it")] if version_of(data) > VERSION else []
+        return [tr("a newer Decodescope wrote it")] if version_of(data) > VERSION else []
     except MigrationError as error:
         return [str(error)]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.storage.locks import locked
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 MOST_BYTES = 64 * 2**20
@@ -26,7 +26,7 @@ STALE_SECONDS = 3600
 COPIES = 999
 
 
-class StorageError(TokenscopeError):
+class StorageError(DecodescopeError):
     """A file of the program's own could not be written; what it should have held is still in memory."""
 
     title = mark("This could not be saved")

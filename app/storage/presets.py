@@ -1,7 +1,7 @@
 """Generation configs as files: `<name>.json`, several to a folder, in the shape of generation_config.json.
 
 `GenerationConfig.from_pretrained(folder, "<name>.json")` reads them, and files of `save_pretrained` are read here.
-What a GenerationConfig cannot say (a strategy without flags, options of its own) stands under `tokenscope`.
+What a GenerationConfig cannot say (a strategy without flags, options of its own) stands under `decodescope`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from app.state.values import why_not
 from app.storage.checks import is_name
 from app.storage.files import StorageError, UnreadableError, read_object, write_json
 from core import strategies
-from core.errors import ParameterError, TokenscopeError
+from core.errors import ParameterError, DecodescopeError
 from core.strategies import Strategy
 from resources.language import mark, tr
 
-OWN_KEY = "tokenscope"
+OWN_KEY = "decodescope"
 _HOUSEKEEPING = {"transformers_version", "_from_model_config"}
 
 
-class PresetProblem(TokenscopeError):
+class PresetProblem(DecodescopeError):
     """A file that cannot be used, or a name that cannot be saved: `cause` and `remedy` say why and what to do."""
 
     title = mark("The preset cannot be used")

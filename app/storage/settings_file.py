@@ -36,14 +36,14 @@ def default_folder() -> Path:
     """Where this user's settings live on this system."""
     import platformdirs  # asked only when no other folder is given
 
-    return Path(platformdirs.user_config_dir("tokenscope", appauthor=False))
+    return Path(platformdirs.user_config_dir("decodescope", appauthor=False))
 
 
 def default_data_folder() -> Path:
     """Where this user's data lies that is no setting."""
     import platformdirs
 
-    return Path(platformdirs.user_data_dir("tokenscope", appauthor=False))
+    return Path(platformdirs.user_data_dir("decodescope", appauthor=False))
 
 
 @plain()
@@ -146,7 +146,7 @@ class SettingsStore:
             names = ", ".join(f"“{name}”" for name in found.newer)
             kept = keep_copy(self.path, "newer")
             self._notice(
-                tr("A newer Tokenscope wrote the settings under {names}; this one keeps what it knows. {kept}").format(
+                tr("A newer Decodescope wrote the settings under {names}; this one keeps what it knows. {kept}").format(
                     names=names, kept=kept
                 )
             )

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.state.media import kind_by_name
 
-ENDING, SETTINGS = ".tokenscope", ".json"
+ENDING, SETTINGS = ".decodescope", ".json"
 
 
 class Drops(QObject):

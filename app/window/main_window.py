@@ -51,7 +51,7 @@ class MainWindow(QMainWindow):
 
     def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], Parts], language: str = "") -> None:
         super().__init__()
-        self.setWindowTitle("Tokenscope")
+        self.setWindowTitle("Decodescope")
         self._store = store
         self._assemble: Callable[[MainWindow], Parts] | None = assemble
         self.is_assembled = self.is_closed = False

@@ -27,7 +27,7 @@ BITS = Parameter(
 ENGINE = Parameter(
     "engine", mark("Quantizer"), "choice", "built-in",
     mark("How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) and HQQ come with "
-         "tokenscope[quant]. fp8: 8-bit floating point."),
+         "decodescope[quant]. fp8: 8-bit floating point."),
     choices=("built-in", "quanto", "hqq", "fp8"), option=True,
 )  # fmt: skip
 AXIS_KEY = Parameter(

@@ -13,7 +13,7 @@ from core.errors import (
     HubError,
     NoNetworkError,
     NotOnHubError,
-    TokenscopeError,
+    DecodescopeError,
     TooManyRequestsError,
 )
 from core.explain.words import size
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 
-def from_status(error: HfHubHTTPError, endpoint: str, name: str = "") -> TokenscopeError:
+def from_status(error: HfHubHTTPError, endpoint: str, name: str = "") -> DecodescopeError:
     """What a refused request means."""
     from huggingface_hub import get_token
     from huggingface_hub.errors import GatedRepoError
@@ -128,7 +128,7 @@ def offline(endpoint: str) -> NoNetworkError:
     )
 
 
-def from_disk(error: OSError, folder: Path, wanted: int = 0) -> TokenscopeError:
+def from_disk(error: OSError, folder: Path, wanted: int = 0) -> DecodescopeError:
     """What a failed write to the cache means."""
     if error.errno in FULL:
         return disk_full(folder, wanted, free=0)

@@ -13,7 +13,7 @@ from core.catalog import hub
 from core.catalog.found import HubFile, HubModel, is_digest
 from core.catalog.selection import select
 from core.disk import temporary_folder
-from core.errors import AccessError, HubError, NoNetworkError, NotOnHubError, TokenscopeError, TransferError
+from core.errors import AccessError, HubError, NoNetworkError, NotOnHubError, DecodescopeError, TransferError
 from core.models.entry import family, shape
 from core.models.footprint import cache_bytes
 from core.models.json_types import JsonObject
@@ -88,7 +88,7 @@ def judge(model: HubModel) -> HubModel:
         raise
     except AccessError as error:
         return replace(model, judged=True, why_not=str(error))
-    except TokenscopeError as error:
+    except DecodescopeError as error:
         return replace(model, judged=True, why_not=error.cause)
     fits_as, fit = _room(parameters, config)
     return replace(
@@ -115,7 +115,7 @@ def _without_weights(model: HubModel) -> str:
     if model.pickled:
         return tr("It has only pickled weights, which can run any code; they have to be allowed first.")
     if any(path.lower().endswith(".gguf") for path in model.left_out):
-        return tr("Its weights are in GGUF form only, which Tokenscope does not read.")
+        return tr("Its weights are in GGUF form only, which Decodescope does not read.")
     return tr("It has no weights in safetensors form.")
 
 

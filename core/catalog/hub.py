@@ -101,7 +101,7 @@ def _response(url: str, asked: dict[str, str], headers: dict[str, str] | None = 
     from huggingface_hub import get_session
     from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
-    said = {**build_hf_headers(library_name="tokenscope"), "Accept-Encoding": "identity", **(headers or {})}
+    said = {**build_hf_headers(library_name="decodescope"), "Accept-Encoding": "identity", **(headers or {})}
     with get_session().stream("GET", url, params=asked or None, headers=said, timeout=SECONDS) as answer:
         hf_raise_for_status(answer)
         yield answer

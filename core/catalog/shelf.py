@@ -4,7 +4,7 @@ else on this machine find the model there.
     models--owner--name/blobs/DIGEST                 a file's bytes; DIGEST.incomplete while they are coming
     models--owner--name/snapshots/COMMIT/config.json links to those
     models--owner--name/refs/main                    COMMIT
-    models--owner--name/tokenscope.json              a download under way; other programs look past it
+    models--owner--name/decodescope.json              a download under way; other programs look past it
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from core.models.hub import hub_cache
 from core.models.json_types import Json
 from resources.language import tr
 
-NOTE = "tokenscope.json"
+NOTE = "decodescope.json"
 SPARE_BYTES = 64 * 2**20
 """That a download leaves free on the disk."""
 
@@ -68,7 +68,7 @@ class Shelf:
         """Nobody else downloads this model meanwhile. Raises HubError, FileNotWrittenError."""
         from huggingface_hub.utils import WeakFileLock
 
-        lock = hub_cache() / ".locks" / self.folder.name / "tokenscope.lock"
+        lock = hub_cache() / ".locks" / self.folder.name / "decodescope.lock"
         with self._written():
             lock.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -17,7 +17,7 @@ from core.decoding.continuation import continuation
 from core.decoding.perception.expected import expected_positions
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
-from core.errors import TokenizerMissingError, TokenscopeError, UnpredictableError
+from core.errors import TokenizerMissingError, DecodescopeError, UnpredictableError
 from core.explain.words import size
 from core.models.model import LoadedModel, check_model
 from core.models.offload.shelf import least_bytes
@@ -276,7 +276,7 @@ def prompt_tokens(model: LoadedModel, request: Request) -> int:
     """How many tokens the prompt has; a guess for a prompt that cannot be read yet."""
     try:
         return len(encode(model, request.prompt, unbounded=True))
-    except TokenscopeError:
+    except DecodescopeError:
         return 1 + len(str(request.prompt)) // _GUESS
 
 

@@ -89,7 +89,7 @@ def _ask_library(folder: Path) -> CachedRepoInfo | None:
     """What it knows of one repository, seen through a folder that holds nothing else. Raises ValueError."""
     from huggingface_hub import scan_cache_dir
 
-    with tempfile.TemporaryDirectory(prefix="tokenscope-hub-") as view:
+    with tempfile.TemporaryDirectory(prefix="decodescope-hub-") as view:
         found = scan_cache_dir(_alone(folder, Path(view)))
         if mine := [repository for repository in found.repos if repository.repo_path.name == folder.name]:
             return mine[0]

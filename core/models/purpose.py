@@ -11,9 +11,9 @@ _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _SENTENCES = {
-    "hears": mark("{name} (“{kind}”) takes sound, and for models of its kind Tokenscope reads and writes text only."),
-    "sees": mark("{name} (“{kind}”) takes pictures, and for models of its kind Tokenscope reads and writes text only."),
-    "speaks": mark("{name} (“{kind}”) writes sound; Tokenscope reads and writes text only."),
+    "hears": mark("{name} (“{kind}”) takes sound, and for models of its kind Decodescope reads and writes text only."),
+    "sees": mark("{name} (“{kind}”) takes pictures, and for models of its kind Decodescope reads and writes text only."),
+    "speaks": mark("{name} (“{kind}”) writes sound; Decodescope reads and writes text only."),
 }
 _LIBRARIES: Mapping[str, str] = {
     **dict.fromkeys((
@@ -24,7 +24,7 @@ _LIBRARIES: Mapping[str, str] = {
     "pop2piano": "librosa",
 }  # fmt: skip
 """What turns their sounds or pictures into numbers is made, in transformers, by a library that this program has not."""
-_BY_LIBRARY = mark("{name} (“{kind}”) hears or sees by way of {library}, a library that is not part of Tokenscope.")
+_BY_LIBRARY = mark("{name} (“{kind}”) hears or sees by way of {library}, a library that is not part of Decodescope.")
 _NO_TEXT = mark("{name} (“{kind}”) does not continue a text: transformers has no language model of this type.")
 
 

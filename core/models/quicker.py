@@ -57,7 +57,7 @@ def _seconds(dtype: torch.dtype, rows: int) -> float:
 def _file() -> Path:
     """In the folder for what can be found out again."""
     base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "tokenscope" / "speeds.json"
+    return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "speeds.json"
 
 
 def _read() -> dict[str, bool]:

@@ -20,7 +20,7 @@ the lock for a millisecond once it has it."""
 
 
 class Library:
-    """The functions of `source/tokenscope.cpp`. Pointers are addresses of contiguous memory.
+    """The functions of `source/decodescope.cpp`. Pointers are addresses of contiguous memory.
 
     Each raises MemoryError.
     """
@@ -28,33 +28,33 @@ class Library:
     def __init__(self, path: Path) -> None:
         """Raises OSError where it cannot be opened or is another version."""
         loaded, at_once = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
-        loaded.tokenscope_version.restype = c_int64
-        if loaded.tokenscope_version() != VERSION:
+        loaded.decodescope_version.restype = c_int64
+        if loaded.decodescope_version() != VERSION:
             raise OSError(f"{path.name} is of another version")
-        self.shift = int(loaded.tokenscope_shift())
+        self.shift = int(loaded.decodescope_shift())
         """What is added to each number of a vector in eight bits, so that it has no sign; 0 where it may have one."""
-        self.has_halves = bool(loaded.tokenscope_halves())
+        self.has_halves = bool(loaded.decodescope_halves())
         """Whether it reads weights in float16."""
-        self.panel = int(loaded.tokenscope_panel())
+        self.panel = int(loaded.decodescope_panel())
         """Rows of a matrix that lie side by side where it is kept in panels."""
         self._step, self._multiply, self._read = (
-            loaded.tokenscope_step, loaded.tokenscope_multiply, loaded.tokenscope_read,
+            loaded.decodescope_step, loaded.decodescope_multiply, loaded.decodescope_read,
         )  # fmt: skip
         self._step.argtypes = (POINTER(Model), POINTER(Pass))
         self._multiply.argtypes = (POINTER(Matrix), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
         self._read.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
-        self._read_at_once = at_once.tokenscope_read
+        self._read_at_once = at_once.decodescope_read
         self._read_at_once.argtypes = self._read.argtypes
-        self._beside = loaded.tokenscope_beside
+        self._beside = loaded.decodescope_beside
         self._beside.argtypes = (POINTER(Beside),)
-        self._product, self._gated = loaded.tokenscope_product, loaded.tokenscope_gated
+        self._product, self._gated = loaded.decodescope_product, loaded.decodescope_gated
         self._product.argtypes = (POINTER(Matrix), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)
         self._gated.argtypes = (POINTER(Matrix), POINTER(Matrix), c_void_p, c_int64, c_void_p, c_int64)
         for function in (
             self._step, self._multiply, self._read, self._read_at_once, self._beside, self._product, self._gated,
         ):  # fmt: skip
             function.restype = c_int64
-        self._norm, self._choices = loaded.tokenscope_norm, loaded.tokenscope_choices
+        self._norm, self._choices = loaded.decodescope_norm, loaded.decodescope_choices
         self._norm.argtypes = (c_void_p, POINTER(Norm), c_int64, c_int64, c_void_p)
         self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
         for nothing in (self._norm, self._choices):
@@ -105,8 +105,8 @@ class Samplers:
     """What samplers ask of scores: `source/samplers.h`. None of it gives up the interpreter's lock."""
 
     def __init__(self, loaded: ctypes.CDLL) -> None:
-        self._spread, self._likely = loaded.tokenscope_spread, loaded.tokenscope_likely
-        self._parts, self._passages = loaded.tokenscope_parts, loaded.tokenscope_passages
+        self._spread, self._likely = loaded.decodescope_spread, loaded.decodescope_likely
+        self._parts, self._passages = loaded.decodescope_parts, loaded.decodescope_passages
         self._spread.argtypes = (c_void_p, c_int64, c_int64, c_void_p)
         self._likely.argtypes = (c_void_p, c_int64, c_double, c_int64, c_void_p, c_void_p)
         self._parts.argtypes = (c_void_p, c_int64, c_double, c_double, c_int64, c_void_p)

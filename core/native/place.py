@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "source"
-MAIN = SOURCE / "tokenscope.cpp"
+MAIN = SOURCE / "decodescope.cpp"
 FLAGS = (
     "-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math",
     "-fvisibility=hidden", "-shared", "-fPIC",
 )  # fmt: skip
-SWITCH = "TOKENSCOPE_QUICK_STEP"
+SWITCH = "DECODESCOPE_QUICK_STEP"
 """In the environment: 0 leaves what is built unused, and builds nothing."""
 _COMPILERS = ("g++", "clang++", "c++")
 
@@ -25,7 +25,7 @@ _COMPILERS = ("g++", "clang++", "c++")
 def folder() -> Path:
     """In the folder for what can be found out again."""
     base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else None)
-    return (Path(base) if base else Path.home() / ".cache") / "tokenscope" / "native"
+    return (Path(base) if base else Path.home() / ".cache") / "decodescope" / "native"
 
 
 def compiler() -> str | None:

@@ -100,7 +100,7 @@ class Client:
             raise faults.unreachable(error, self.address.place) from error
 
     def _question(self, path: str, body: Mapping[str, object] | None) -> Question:
-        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "tokenscope", "Connection": "close"}
+        headers = {"Accept": "text/event-stream, application/json", "User-Agent": "decodescope", "Connection": "close"}
         if key := find_key(self.address):
             headers["Authorization"] = f"Bearer {_in_a_header(key)}"
         if body is None:

@@ -14,15 +14,15 @@ from core.remote.address import Address, parse
 if TYPE_CHECKING:
     from types import ModuleType
 
-_SERVICE = "tokenscope"
-_OPENAI, _OURS = "OPENAI_API_KEY", "TOKENSCOPE_API_KEY"
+_SERVICE = "decodescope"
+_OPENAI, _OURS = "OPENAI_API_KEY", "DECODESCOPE_API_KEY"
 _session: dict[str, str] = {}
 """Keys that were given or found since the program began, by the address's base; empty where there is none."""
 
 
 def find_key(address: Address) -> str:
     """The key for an engine; empty where none is known. A key from the environment goes to the machine it is for:
-    OPENAI_API_KEY to that of OPENAI_BASE_URL (else api.openai.com), TOKENSCOPE_API_KEY to any other."""
+    OPENAI_API_KEY to that of OPENAI_BASE_URL (else api.openai.com), DECODESCOPE_API_KEY to any other."""
     if address.base not in _session:  # the keyring is asked once: a locked one may want its password each time
         _session[address.base] = _kept(address)
     return _session[address.base] or _from_environment(address)

@@ -138,7 +138,7 @@ def _read_start(path: Path, file: BinaryIO) -> int:
 def _check_version(path: Path, start: bytes) -> None:
     if not start.startswith(MARK):
         raise TraceError(
-            tr("{file} is no recorded run.").format(file=path.name), tr("Choose a file that Tokenscope has recorded.")
+            tr("{file} is no recorded run.").format(file=path.name), tr("Choose a file that Decodescope has recorded.")
         )
     if len(start) < len(MARK) + _VERSION.size:
         raise cut_short(path)
@@ -146,12 +146,12 @@ def _check_version(path: Path, start: bytes) -> None:
     if major != VERSION[0]:
         cause = (
             tr(
-                "{file} was written by a later version of Tokenscope: its format is {major}.{minor}, and this one "
+                "{file} was written by a later version of Decodescope: its format is {major}.{minor}, and this one "
                 "reads {reads}."
             )
             if major > VERSION[0]
             else tr(
-                "{file} was written by another version of Tokenscope: its format is {major}.{minor}, and this one "
+                "{file} was written by another version of Decodescope: its format is {major}.{minor}, and this one "
                 "reads {reads}."
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.trace.packing import pack, unpack
 from resources.language import tr
 
@@ -36,9 +36,9 @@ def failure_of(error: BaseException | None) -> Failure | None:
     if error is None or isinstance(error, GeneratorExit):
         return None
     kind = type(error).__name__
-    if isinstance(error, TokenscopeError):
+    if isinstance(error, DecodescopeError):
         return Failure(kind, error.title, error.cause, error.remedy)
-    return Failure(kind, TokenscopeError.title, str(error) or kind)
+    return Failure(kind, DecodescopeError.title, str(error) or kind)
 
 
 def write_ending(ending: Ending) -> bytes:

@@ -14,7 +14,7 @@ from core.trace.packing import pack, unpack
 from core.trace.schema import VERSION
 from resources.language import tr
 
-_LIBRARIES = ("tokenscope", "torch", "transformers")
+_LIBRARIES = ("decodescope", "torch", "transformers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,4 +150,4 @@ class _Reader:
 
 
 def _left_out(what: str) -> str:
-    return tr("Left out: {what}, which a later version of Tokenscope has written.").format(what=what)
+    return tr("Left out: {what}, which a later version of Decodescope has written.").format(what=what)

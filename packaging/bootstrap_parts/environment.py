@@ -21,7 +21,7 @@ from bootstrap_parts.lock import one_at_a_time
 from bootstrap_parts.project import check_project, requirements_in
 from bootstrap_parts.stamps import contents, libraries, read_stamp
 
-STAMP = "tokenscope.json"
+STAMP = "decodescope.json"
 STILL_WRITING = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.EBUSY)
 PATIENCE_SECONDS = 20.0
 QT_PACKAGES = {"pyside6-essentials", "pyqtgraph", "qasync", "pytest-qt"}
@@ -147,7 +147,7 @@ class Environment:
                 if error.errno not in STILL_WRITING or time.monotonic() > deadline:
                     raise SetupError(
                         f"{self.folder} cannot be removed: {error}.",
-                        "close every Tokenscope and editor that uses it, or delete the folder by hand, and try again.",
+                        "close every Decodescope and editor that uses it, or delete the folder by hand, and try again.",
                     ) from error
                 time.sleep(0.1)
 

@@ -1,4 +1,4 @@
-"""Which Python may run Tokenscope, and where on this machine one is."""
+"""Which Python may run Decodescope, and where on this machine one is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTRA_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
 
 
 def suits(version: tuple[int, ...], is_64_bit: bool = True) -> bool:
-    """Whether Tokenscope's libraries exist for this Python."""
+    """Whether Decodescope's libraries exist for this Python."""
     return OLDEST <= tuple(version[:2]) <= NEWEST and is_64_bit
 
 
@@ -32,10 +32,10 @@ def other_than_this() -> list[str] | None:
     for command in candidates():
         version = version_of(command)
         if version:
-            print(f"Tokenscope needs Python 3.11 to 3.13 and this is {here}; going on with {' '.join(command)}.")
+            print(f"Decodescope needs Python 3.11 to 3.13 and this is {here}; going on with {' '.join(command)}.")
             return command
     raise SetupError(
-        f"Tokenscope needs a 64-bit Python 3.11, 3.12 or 3.13; this is {here}, and no other was found on the PATH.",
+        f"Decodescope needs a 64-bit Python 3.11, 3.12 or 3.13; this is {here}, and no other was found on the PATH.",
         "install one (python.org/downloads, or your system's package manager) and run the same command with it.",
     )
 

@@ -34,5 +34,5 @@ def requirements_in(project: Path, extras: tuple[str, ...]) -> list[str]:
 def unusable(project: Path, why: str) -> SetupError:
     return SetupError(
         f"{project} cannot be used: {why}.",
-        "put it back as it came, with git checkout pyproject.toml, or by downloading Tokenscope again.",
+        "put it back as it came, with git checkout pyproject.toml, or by downloading Decodescope again.",
     )

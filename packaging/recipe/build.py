@@ -19,7 +19,7 @@ ALLOCATOR = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "17179869184", "
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Train and export the models that ship with Tokenscope.")
+    parser = argparse.ArgumentParser(description="Train and export the models that ship with Decodescope.")
     parser.add_argument(
         "names", nargs="*", help="models to build (default: storyteller, summarizer, storyteller-draft)"
     )
@@ -27,7 +27,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--work",
         type=Path,
-        default=Path(tempfile.gettempdir()) / "tokenscope-recipe",
+        default=Path(tempfile.gettempdir()) / "decodescope-recipe",
         help="folder for training states",
     )
     parser.add_argument("--threads", type=int, default=1, help="processor threads")

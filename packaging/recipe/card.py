@@ -95,7 +95,7 @@ def describe(shape: Shape, model: Any, tokens: int) -> list[str]:
     """Shape, corpus and budget in words."""
     size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
     kind = type(model).__name__
-    made = f"{size:.2f} million parameters, trained from nothing by Tokenscope's own recipe.{origin(shape)}"
+    made = f"{size:.2f} million parameters, trained from nothing by Decodescope's own recipe.{origin(shape)}"
     rows = [
         ("Layers × width", f"{layers(shape)} × {shape.width}"),
         ("Vocabulary", f"{model.config.vocab_size:,} {vocabulary(shape)}"),

@@ -91,7 +91,7 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
         (FIRST + "round = 2", ["key “round”", 'view = "speculation"']),
         (FIRST + 'comparison = "caches"', ["key “comparison”", 'view = "compare"']),
         (FIRST + 'hide = ["toolbar"]', ["key “hide”", "There is no panel"]),
-        (FIRST + 'trace = "a.tokenscope"\nprompt = "Once"', ["key “trace”", "its own “prompt”"]),
+        (FIRST + 'trace = "a.decodescope"\nprompt = "Once"', ["key “trace”", "its own “prompt”"]),
         (FIRST + 'view = "branches"', ["key “view”", "comes with a branch"]),
         (FIRST + 'instead = [{ token = 4 }]', ["key “instead”", "a token and words"]),
         (FIRST + 'instead = [{ token = 0, words = "a" }]', ["key “instead”", "from 1"]),

@@ -92,11 +92,11 @@ def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.Captu
     assert chinese.asked <= set(argparse_words.WORDS) <= chinese.asked | since_3_13
     assert all(tr(words) != words for words in argparse_words.WORDS)
     assert [text.splitlines()[-1] for text in said[1:]] == [
-        "tokenscope：错误：参数 --seed：需要一个值",
-        "tokenscope：错误：参数 --run：不接受值 '5'",
+        "decodescope：错误：参数 --seed：需要一个值",
+        "decodescope：错误：参数 --run：不接受值 '5'",
         said[3].splitlines()[-1],  # how choices are written differs between Pythons
-        "tokenscope：错误：参数 --seed：“x”不是 0 到 2147483647 之间的整数",
-        "tokenscope：错误：无法识别的参数：--sead=4。是不是“--seed”？",
+        "decodescope：错误：参数 --seed：“x”不是 0 到 2147483647 之间的整数",
+        "decodescope：错误：无法识别的参数：--sead=4。是不是“--seed”？",
     ]
     assert argparse.ArgumentParser(prog="other").format_usage() == "usage: other [-h]\n"  # others are left alone
 

@@ -339,7 +339,7 @@ def test_a_later_versions_file_is_left_alone(store: HistoryStore) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     as_it_was = store.path.read_bytes()
-    with pytest.raises(HistoryClosed, match="A newer Tokenscope wrote the history"):
+    with pytest.raises(HistoryClosed, match="A newer Decodescope wrote the history"):
         HistoryStore(store.path.parent)
     assert store.path.read_bytes() == as_it_was
 

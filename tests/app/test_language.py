@@ -77,7 +77,7 @@ def test_the_settings_name_it_before_they_are_read(config_dir: Path, kept: objec
 def test_the_command_line_is_heard_in_any_form() -> None:
     known = LANGUAGE_CHOICES
     assert named_before(["--run", "--language", "zh_CN"], "--language", known) == "zh_CN"
-    assert named_before(["--language=en", "x.tokenscope"], "--language", known) == "en"
+    assert named_before(["--language=en", "x.decodescope"], "--language", known) == "en"
     assert named_before(["--language", "zh_CN", "--language", "en"], "--language", known) == "en"
     assert named_before(["--language", "tlh"], "--language", known) == ""
     assert named_before(["--language"], "--language", known) == ""

@@ -72,9 +72,9 @@ def test_the_place_is_this_users_alone(tmp_path: Path) -> None:
 def test_other_files_are_no_recordings(tmp_path: Path) -> None:
     stray = tmp_path / "under-way" / "window"
     stray.mkdir(parents=True)
-    for name in ("notes.txt", "../x.tokenscope", "ABC.tokenscope"):
+    for name in ("notes.txt", "../x.decodescope", "ABC.decodescope"):
         (stray / name).write_bytes(b"")
-    (stray / f"{run_id(1)}.tokenscope").mkdir()
+    (stray / f"{run_id(1)}.decodescope").mkdir()
     recordings = Recordings(tmp_path)
     assert recordings.left_over() == {}
     recordings.close()

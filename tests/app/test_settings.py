@@ -150,7 +150,7 @@ def test_a_newer_programs_file_is_kept_byte_for_byte(config_dir: Path) -> None:
     text = '{"choices": {"version": 99, "seed": 5,   "dice": "blue"}}'
     store = write(config_dir, text)
     assert store.settings.choices.seed == 5
-    assert "A newer Tokenscope" in store.notices[0]
+    assert "A newer Decodescope" in store.notices[0]
     store.save()
     assert (config_dir / "settings.json.newer-1").read_text(encoding="utf-8") == text
     assert json.loads(store.path.read_text(encoding="utf-8"))["choices"]["dice"] == "blue"

@@ -56,7 +56,7 @@ def main():
     listener = Atspi.EventListener.new(lambda event: heard.append(str(event.any_data)))
     listener.register("object:announcement")
     desktop = Atspi.get_desktop(0)
-    window = wait_for(lambda: find(desktop, ROLES.FRAME, "Tokenscope"))
+    window = wait_for(lambda: find(desktop, ROLES.FRAME, "Decodescope"))
     run = wait_for(lambda: find(window, ROLES.PUSH_BUTTON, "Run"))
     page = wait_for(lambda: find(window, ROLES.TEXT, "Generated text"))
     before = text_of(page)

@@ -150,5 +150,5 @@ def own_options(strategy: str) -> dict[str, str]:
     """What a strategy needs with a tiny Llama that no other needs: the folder of a head."""
     if strategy != "prediction_heads":
         return {}
-    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="tokenscope-head-"))
+    _FOLDERS.append(tempfile.TemporaryDirectory(prefix="decodescope-head-"))
     return {"draft_head": str(eagle(Path(_FOLDERS[-1].name)))}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from core.errors import TokenscopeError, UnforeseenError
+from core.errors import DecodescopeError, UnforeseenError
 from core.parameter import shortened
 
 ODD: list[Any] = [
@@ -47,7 +47,7 @@ def _raw(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
         used_up(function(**given))
     except UnforeseenError as error:
         return str(error)
-    except TokenscopeError as error:
+    except DecodescopeError as error:
         return "" if error.cause else "an error without a cause"
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -39,7 +39,7 @@ def pickle_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
-def assert_told(error: errors.TokenscopeError, *words: str) -> None:
+def assert_told(error: errors.DecodescopeError, *words: str) -> None:
     assert error.remedy, "no remedy"
     for word in words:
         assert word in f"{error.cause} {error.remedy}", (word, str(error))
@@ -216,7 +216,7 @@ def test_unknown_token_id() -> None:
 )
 def test_settings_out_of_range(settings: dict[str, Any], words: tuple[str, ...]) -> None:
     config = core.make_config(settings)
-    with pytest.raises(errors.TokenscopeError) as caught:
+    with pytest.raises(errors.DecodescopeError) as caught:
         core.run(tiny.shared("llama"), core.Request(tiny.prompt(), config))
     assert_told(caught.value, *words)
 
@@ -348,7 +348,7 @@ def test_hub_cache_and_folder_are_found(folder: Path, tmp_path: Path, monkeypatc
     ids=lambda prompt: re.sub(r" object at \w+", "", repr(prompt)),  # the same in every process
 )  # fmt: skip
 def test_a_prompt_of_an_odd_kind_is_named(prompt: Any) -> None:
-    with pytest.raises(errors.TokenscopeError) as caught:
+    with pytest.raises(errors.DecodescopeError) as caught:
         core.run(tiny.shared("llama"), core.Request(prompt))
     assert_told(caught.value)
 

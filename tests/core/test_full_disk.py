@@ -11,7 +11,7 @@ import pytest
 import core
 from core import labs
 from core.disk import temporary_folder
-from core.errors import CacheError, FileNotWrittenError, TokenscopeError, TraceError
+from core.errors import CacheError, FileNotWrittenError, DecodescopeError, TraceError
 from core.labs.preference import Kept, ranked
 from core.models.model import LoadedModel
 from tests.core import tiny as models
@@ -58,7 +58,7 @@ def test_what_stood_there_before_stays(tmp_path: Path, write: Callable[[LoadedMo
 def test_a_recording_that_cannot_even_begin_leaves_nothing_open(tmp_path: Path, room: int) -> None:
     """An open file that is let go of is an error in these tests."""
     with full_disk(room), pytest.raises(TraceError, match="File too large"):
-        list(core.record(tmp_path / "run.tokenscope", core.stream(models.shared("llama"), REQUEST), REQUEST))
+        list(core.record(tmp_path / "run.decodescope", core.stream(models.shared("llama"), REQUEST), REQUEST))
 
 
 @pytest.mark.parametrize("room", [0, 3000])
@@ -82,7 +82,7 @@ def test_a_training_leaves_no_half_of_a_model_and_goes_on(
 def test_a_cache_that_finds_no_room_on_the_disk_says_so(tmp_path: Path) -> None:
     options = {"place": "disk", "folder": str(tmp_path)}
     request = core.Request(models.prompt(), {"max_new_tokens": 4}, cache="offloaded", cache_options=options)
-    with full_disk(), pytest.raises(TokenscopeError, match="on the disk of"):
+    with full_disk(), pytest.raises(DecodescopeError, match="on the disk of"):
         core.run(models.shared("llama"), request)
     assert list(tmp_path.rglob("*.cache")) == []
 

@@ -187,7 +187,7 @@ def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkey
     hand_odd_values(function, right, (*ODD, *ODDER))
     begun.clear()
     for argument in right:
-        with pytest.raises(core.errors.TokenscopeError):
+        with pytest.raises(core.errors.DecodescopeError):
             used_up(function(**{**right, argument: object()}))
     assert not begun
 

@@ -76,7 +76,7 @@ FAULTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "groups": (lambda: run(strategy="diverse_beam_search", config={"num_beams": 4, "num_beam_groups": 3}), ("4", "3")),
     "encoder": (lambda: run(cache="encoder_decoder"), ("编码器–解码器", "gpt2")),
     "window": (lambda: run("llama", cache="sink", cache_options={"window_length": 3}), ("3", "4", "6")),
-    "record": (lambda: core.trace.read("/no/such.tokenscope"), ("/no/such.tokenscope",)),
+    "record": (lambda: core.trace.read("/no/such.decodescope"), ("/no/such.decodescope",)),
     "scored": (lambda: core.score(tiny.make("gpt2"), [5] * 300), ("300", "257", "43")),
     "code": (lambda: core.as_code(core.Request("Once"), "haiku"), ("haiku", "transformers")),
 }
@@ -85,14 +85,14 @@ FAULTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_an_error_is_told_in_chinese_with_its_values(name: str) -> None:
     provoke, values = FAULTS[name]
-    with pytest.raises(errors.TokenscopeError) as caught:
+    with pytest.raises(errors.DecodescopeError) as caught:
         provoke()
     error = caught.value
     assert_chinese(error)
     assert [value for value in values if value not in str(error)] == [], str(error)
 
 
-def assert_chinese(error: errors.TokenscopeError) -> None:
+def assert_chinese(error: errors.DecodescopeError) -> None:
     for text in (tr(error.title), error.cause, error.remedy):
         assert CHINESE.search(text), text
         assert "{" not in text, text

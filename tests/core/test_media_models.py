@@ -323,7 +323,7 @@ def test_a_picture_leaves_nothing_behind_for_the_next_text(folder: Path) -> None
 
 
 def test_a_recorded_run_keeps_what_it_heard(folder: Path, tmp_path: Path) -> None:
-    path, file = given("whisper", folder), tmp_path / "run.tokenscope"
+    path, file = given("whisper", folder), tmp_path / "run.decodescope"
     request = core.Request("", {"max_new_tokens": 5}, media=(path,))
     events = list(core.record(file, core.stream(shared("whisper"), request), request=request))
     found = core.trace.read(file)

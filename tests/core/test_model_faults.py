@@ -41,9 +41,9 @@ def edit(folder: Path, name: str = "config.json", **changes: Any) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
 
 
-def assert_refused(folder: Path, *words: str) -> errors.TokenscopeError:
+def assert_refused(folder: Path, *words: str) -> errors.DecodescopeError:
     """Loading, outlining and listing all end well, and the cause names what is wrong."""
-    with pytest.raises(errors.TokenscopeError) as caught:
+    with pytest.raises(errors.DecodescopeError) as caught:
         core.load(folder)
     assert caught.value.remedy
     for word in words:
@@ -99,7 +99,7 @@ def test_a_value_that_cannot_be_is_named(folder: Path, changes: dict[str, Any], 
     edit(folder, **changes)
     assert_refused(folder, words)
     if words != "numbers":  # too large for its files: the outline alone can still be drawn
-        with pytest.raises(errors.TokenscopeError):
+        with pytest.raises(errors.DecodescopeError):
             core.blueprint(folder)
 
 
@@ -206,7 +206,7 @@ def test_an_index_that_is_none_is_named(folder: Path, index: str) -> None:
 @pytest.mark.parametrize("settings", [{"temperature": "hot"}, {"max_new_tokens": {}}, {"eos_token_id": "</s>"}])
 def test_odd_defaults_load_or_are_named(folder: Path, settings: dict[str, Any]) -> None:
     (folder / "generation_config.json").write_text(json.dumps(settings))
-    with contextlib.suppress(errors.TokenscopeError):
+    with contextlib.suppress(errors.DecodescopeError):
         core.load(folder)
 
 

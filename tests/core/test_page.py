@@ -221,7 +221,7 @@ def test_the_title_is_the_prompt_unless_one_is_given() -> None:
     asked = replace(started, prompt=(PromptToken(1, "<|begin|>"), PromptToken(5, "Why is the sky\nblue? " * 9)))
     assert data(core.page_text([asked]))["title"].startswith("Why is the sky blue? Why")
     assert len(data(core.page_text([asked]))["title"]) <= 61
-    assert "<title>Mine &amp; yours · Tokenscope</title>" in core.page_text([asked], title="Mine & yours")
+    assert "<title>Mine &amp; yours · Decodescope</title>" in core.page_text([asked], title="Mine & yours")
 
 
 def test_a_long_run_is_a_few_megabytes() -> None:

@@ -255,7 +255,7 @@ def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
 @pytest.mark.usefixtures("built")
 def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: Path) -> None:
     assert core.quicken().state == "ready"
-    (path,) = (folder / "tokenscope" / "native").iterdir()
+    (path,) = (folder / "decodescope" / "native").iterdir()
     assert path.stat().st_mode & 0o077 == 0
     path.chmod(0o722)
     library._SHELF = library._Shelf()
@@ -271,7 +271,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv(place.SWITCH, raising=False)
     monkeypatch.setattr(library, "_SHELF", library._Shelf())
-    return tmp_path / "tokenscope" / "native"
+    return tmp_path / "decodescope" / "native"
 
 
 def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:

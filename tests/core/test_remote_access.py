@@ -31,7 +31,7 @@ def test_keys_are_told_to_the_machine_they_are_for_and_nobody_else(
     with pytest.raises(EngineAccessError, match="401"):
         connect(machine.name())
     assert machine.keys == [""]  # OPENAI_API_KEY is for another machine
-    monkeypatch.setenv("TOKENSCOPE_API_KEY", "sk-wrong-one")
+    monkeypatch.setenv("DECODESCOPE_API_KEY", "sk-wrong-one")
     with pytest.raises(EngineAccessError) as wrong:
         connect(machine.name())
     assert "sk-wrong-one" not in str(wrong.value) + wrong.value.details

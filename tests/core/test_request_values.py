@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import core
-from core.errors import CacheError, ParameterError, PromptError, StrategyError, TokenscopeError
+from core.errors import CacheError, ParameterError, PromptError, StrategyError, DecodescopeError
 from core.strategies import registry
 from tests.core import tiny
 
@@ -86,7 +86,7 @@ def test_under_every_strategy(strategy: str, settings: dict[str, Any], name: str
         core.run(model, core.Request([5, 6], own, strategy=strategy), drafters=drafters)
 
 
-FIELDS: list[tuple[dict[str, Any], type[TokenscopeError], str]] = [
+FIELDS: list[tuple[dict[str, Any], type[DecodescopeError], str]] = [
     ({"seed": "x"}, ParameterError, "seed"),
     ({"seed": 2**70}, ParameterError, "seed"),
     ({"top_n": "x"}, ParameterError, "top_n"),
@@ -112,7 +112,7 @@ FIELDS: list[tuple[dict[str, Any], type[TokenscopeError], str]] = [
 
 
 @pytest.mark.parametrize(("fields", "error", "word"), FIELDS, ids=[f"{list(f.items())[-1]}"[:60] for f, _, _ in FIELDS])
-def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[TokenscopeError], word: str) -> None:
+def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[DecodescopeError], word: str) -> None:
     with pytest.raises(error, match=word):
         core.run(tiny.shared(MODEL), replace(core.Request([5, 6], {"max_new_tokens": 3}), **fields))
 
@@ -122,7 +122,7 @@ def test_a_field_that_cannot_be_is_named(fields: dict[str, Any], error: type[Tok
     [({"cache": ""}, CacheError), ({"cache": "pocket"}, CacheError), ({"beginning": 5}, PromptError)],
     ids=str,
 )
-def test_what_cannot_be_run_is_not_reckoned(fields: dict[str, Any], error: type[TokenscopeError]) -> None:
+def test_what_cannot_be_run_is_not_reckoned(fields: dict[str, Any], error: type[DecodescopeError]) -> None:
     with pytest.raises(error) as caught:
         core.estimate(tiny.shared(MODEL), replace(core.Request([5, 6]), **fields))
     assert caught.value.remedy
@@ -145,7 +145,7 @@ def test_what_cannot_be_run_is_not_reckoned(fields: dict[str, Any], error: type[
     ],
 )
 def test_what_is_handed_over_in_place_of_another_thing_is_named(call: Callable[[], object]) -> None:
-    with pytest.raises(TokenscopeError) as caught:
+    with pytest.raises(DecodescopeError) as caught:
         call()
     assert caught.value.cause
     assert caught.value.remedy

@@ -122,6 +122,6 @@ def test_nothing_is_told_without_them_or_without_a_trace() -> None:
 def test_a_recorded_run_keeps_them(tmp_path: Path) -> None:
     options = {"dry_multiplier": 0.8, "xtc_probability": 0.5, "xtc_threshold": 0.02, "top_n_sigma": 2.0}
     request = core.Request(PROMPT, {"max_new_tokens": 8}, "sampling", options | {"dynatemp_high": 1.5}, seed=1)
-    path = tmp_path / "run.tokenscope"
+    path = tmp_path / "run.decodescope"
     events = list(core.record(path, core.stream(tiny.shared("llama"), request), request))
     assert list(core.replay(path)) == events

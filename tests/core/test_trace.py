@@ -99,7 +99,7 @@ def test_events_of_many_classes_keep_their_order(events: list[Event], most: int)
 @pytest.mark.parametrize("strategy", core.strategies.registry)
 def test_every_strategy_comes_back_as_it_was(strategy: str, tmp_path: Path) -> None:
     request, events = run_of(strategy)
-    path = written(tmp_path / "run.tokenscope", events, request)
+    path = written(tmp_path / "run.decodescope", events, request)
     found = trace.read(path)
     assert found.events == list(core.replay(path)) == events
     assert same(found.events, events)

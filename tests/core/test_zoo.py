@@ -11,7 +11,7 @@ from transformers import GenerationConfig
 
 import core
 from core.caches.tensors.reading import memory_of
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.events import Event, Notice, SequenceFinished
 from tests.core import tiny, zoo
 from tests.long import every
@@ -57,7 +57,7 @@ def written(model: core.LoadedModel, strategy: str, cache: str, options: dict[st
     request = core.Request(zoo.prompt(20), config, strategy, chosen, cache, options, drafters=drafters)
     try:
         return core.run(model, request).sequences[0]
-    except TokenscopeError:
+    except DecodescopeError:
         return None
 
 

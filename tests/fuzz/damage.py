@@ -34,7 +34,7 @@ CHAT: dict[str, Any] = {
 }
 PRESET: dict[str, Any] = {
     "do_sample": True, "temperature": 0.6, "top_k": 5, "num_beams": 1, "stop_strings": ["The end"],
-    "bad_words_ids": [[1, 2], [3]], "tokenscope": {"strategy": "sampling", "options": {}, "drafters": ["x"]},
+    "bad_words_ids": [[1, 2], [3]], "decodescope": {"strategy": "sampling", "options": {}, "drafters": ["x"]},
 }  # fmt: skip
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 
 BUSY_SECONDS, WAITING_SECONDS = 30, 600
 """A case that computes or waits longer hangs. Waiting is counted generously: machines do other things too."""
-LONG = int(os.environ.get("TOKENSCOPE_FUZZ", "10000"))
+LONG = int(os.environ.get("DECODESCOPE_FUZZ", "10000"))
 """Cases of all long forms together."""
 
 
@@ -50,7 +50,7 @@ class Tally:
         try:
             with _limit():
                 action()
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self.ends["named" if error.cause and error.remedy else "named, without cause or remedy"] += 1
             return False
         except (Exception, Hung) as error:

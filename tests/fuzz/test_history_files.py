@@ -19,7 +19,7 @@ from app.control.labs import kept_rankings
 from app.panels.history import wording
 from app.state.request_json import RequestProblem, from_plain
 from app.storage.history.store import FILE_NAME, HistoryStore
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from tests.app.history_files import keeping, run_id
 from tests.fuzz.outcomes import Tally, long, short
 
@@ -88,7 +88,7 @@ def _unlocked(content: bytes) -> bytes:
 
 def use(content: bytes) -> None:
     """Everything the window does with a history; the run that is kept is there, or why it is not is said."""
-    folder = Path(tempfile.mkdtemp(prefix="tokenscope-fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix="decodescope-fuzz-"))
     try:
         (folder / FILE_NAME).write_bytes(content)
         store = HistoryStore(folder)
@@ -179,5 +179,5 @@ def test_many_odd_values_in_a_history_are_damage_or_shown() -> None:
 
 
 def test_errors_are_named() -> None:
-    with pytest.raises(TokenscopeError):
+    with pytest.raises(DecodescopeError):
         HistoryStore(Path("/dev/null/history"))

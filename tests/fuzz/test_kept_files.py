@@ -31,7 +31,7 @@ Damages = tuple[bytes | Put, bytes | Put, bytes | Put]
 
 @contextmanager
 def folder_with(damages: Damages) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="tokenscope-fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix="decodescope-fuzz-"))
     try:
         for name, damage in zip(("settings.json", "chat.json", "presets/odd.json"), damages, strict=True):
             put(folder / name, damage)

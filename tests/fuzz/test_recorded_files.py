@@ -12,7 +12,7 @@ import pytest
 
 import core
 from app.state.recorded import run_of
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.trace import blocks, schema
 from core.trace.packing import fits, pack, unpack
 from tests.core import tiny
@@ -80,7 +80,7 @@ def test_a_forged_file_is_refused_or_read(seed: int, sources: list[list[blocks.B
         try:
             found = core.trace.read(path)
             run_of(found)
-        except TokenscopeError:
+        except DecodescopeError:
             continue
         for event in found.events:
             assert all(fits(field.kind, getattr(event, field.name)) for field in known[type(event)].fields)

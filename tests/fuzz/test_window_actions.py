@@ -65,7 +65,7 @@ def untroubled(_folder: Path) -> AbstractContextManager[None]:
 def play(qtbot: QtBot, seed: int, trouble: Trouble = untroubled) -> None:
     """One window under one pair of hands; what they did is told with any failure. Every fourth deed has trouble."""
     luck = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="tokenscope-fuzz-") as folder:
+    with tempfile.TemporaryDirectory(prefix="decodescope-fuzz-") as folder:
         window = whole(open_window(qtbot, Path(folder), ScriptedEngine(delay=0.001)))
         before, hands = menus(window), Hands(window, seed)
         with qtbot.captureExceptions() as raised:

@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the pictures into docs/guide")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these, as “greedy” or “zh_CN/window”; else all")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="tokenscope-guide-") as folder:
+    with tempfile.TemporaryDirectory(prefix="decodescope-guide-") as folder:
         fonts.choose(Path(folder))
         homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"), folder)
         os.environ.update(homes, QT_QPA_PLATFORM="offscreen", HF_HUB_OFFLINE="1")

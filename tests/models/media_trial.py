@@ -14,7 +14,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 import core
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.models.plan import plan_model
 from core.models.takes import takes
 from tests.core import tiny_media, zoo
@@ -48,7 +48,7 @@ def _why_not(kind: str) -> str:
         (Path(folder) / "config.json").write_text(json.dumps({"model_type": kind}))
         try:
             plan_model(Path(folder), allow_remote_code=False)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             if kind not in zoo.names():
                 return error.cause.replace(f"{Path(folder).name} (“{kind}”)", "The model")
     return _TEXT_ALONE

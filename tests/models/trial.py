@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from tests.core import tiny, zoo
 from tests.core.test_contrastive import last_states
 from tests.core.test_contrastive import naive as contrastive_by_hand
@@ -153,7 +153,7 @@ def judged(
     """What came of asking for a text by that strategy and cache, held against what it should be."""
     try:
         found = ask()
-    except TokenscopeError as error:
+    except DecodescopeError as error:
         return Cell(RAW if isinstance(error, core.errors.UnforeseenError) else REFUSED, _anonymous(error.cause, model))
     except BaseException as error:
         return Cell(RAW, f"{type(error).__name__}: {error}"[:300])

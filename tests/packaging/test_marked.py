@@ -80,7 +80,7 @@ ALLOWED = (
     Allowed("core/explain/words.py", r"\{…\} (ms|tok/s)", "a unit"),
     Allowed(
         "app",
-        r"Tokenscope|Aa|Inter( Variable)?|tokenscope: .*|there is no theme .*",
+        r"Decodescope|Aa|Inter( Variable)?|decodescope: .*|there is no theme .*",
         "the program's name, a sign, a font",
     ),
     Allowed("app/theme/theme.py", r"(DejaVu|Liberation|Noto)( Sans)?( Mono)?|Arial|Courier New|sans serif", "a font"),

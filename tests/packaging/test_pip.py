@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("Collecting torch<2.14,>=2.6 (from tokenscope==0.1.0)", "looking up torch"),
+        ("Collecting torch<2.14,>=2.6 (from decodescope==0.1.0)", "looking up torch"),
         ("  Downloading torch-2.13.0-cp311-cp311-win_amd64.whl (190.2 MB)", "downloading torch 2.13.0 (190.2 MB)"),
         ("  Using cached idna-3.20-py3-none-any.whl.metadata (7.2 kB)", "already here: idna 3.20 (7.2 kB)"),
         ("Processing /wheels/numpy-2.4.6-cp311-cp311-linux_x86_64.whl", "taking numpy 2.4.6"),

@@ -29,7 +29,7 @@ def test_files_it_points_to_exist(root, readme):
 
 def test_command_line_it_shows_is_understood(readme):
     cli = pytest.importorskip("app.start.cli", exc_type=ImportError)
-    shown = next(block for block in blocks(readme) if block.startswith("tokenscope "))
+    shown = next(block for block in blocks(readme) if block.startswith("decodescope "))
     options = cli.parse(shlex.split(shown.replace("\\\n", " "))[1:])
     assert options.model == "storyteller"
     assert options.params == (("temperature", "0.8"),)

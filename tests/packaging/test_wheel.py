@@ -87,7 +87,7 @@ def unpacked(tmp_path_factory) -> Path:
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(target), "."]
     answer = subprocess.run(build, cwd=source, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
-    zipfile.ZipFile(next(target.glob("tokenscope-*.whl"))).extractall(target / "here")
+    zipfile.ZipFile(next(target.glob("decodescope-*.whl"))).extractall(target / "here")
     return target / "here"
 
 

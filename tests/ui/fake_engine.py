@@ -12,7 +12,7 @@ from app.state import conversation
 from app.state.inside import LayerAttention, LayerView, LookRequest, Weight
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from app.state.steps import StepsRequest
-from core.errors import CacheError, TokenscopeError
+from core.errors import CacheError, DecodescopeError
 from core.events import (
     Alternative,
     CacheMeasured,
@@ -87,7 +87,7 @@ class ScriptedEngine:
 
     tokens: list[str] = field(default_factory=lambda: list(STORY))
     delay: float = 0.0
-    load_error: TokenscopeError | None = None
+    load_error: DecodescopeError | None = None
     fail_at: int | None = None
     error: BaseException | None = None
     info: ModelInfo | None = None

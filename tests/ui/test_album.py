@@ -104,9 +104,9 @@ def test_a_recorded_run_is_drawn_without_a_model(
 ) -> None:
     asked = RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller"))
     written = ScriptedEngine().stream(asked, threading.Event())
-    list(core.record(tmp_path / "run.tokenscope", written, asked))
+    list(core.record(tmp_path / "run.decodescope", written, asked))
     engine = ScriptedEngine()
-    tables = ['out = "a.png"\ntrace = "../run.tokenscope"\ntoken = 3', 'out = "b.png"\ntrace = "none.tokenscope"']
+    tables = ['out = "a.png"\ntrace = "../run.decodescope"\ntoken = 3', 'out = "b.png"\ntrace = "none.decodescope"']
     assert draw("x", *tables, engine=engine) == 1
     assert (engine.runs, engine.loads) == ([], [])
     assert QImage(str(tmp_path / "x" / "a.png")).size().toTuple() == (900, 600)

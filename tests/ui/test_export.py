@@ -225,7 +225,7 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
     dialog.kind.setCurrentIndex(dialog.kind.findData(TRACE))
     dialog.save.click()
     asked = window.findChild(QFileDialog)
-    assert asked.nameFilters() == ["Recorded runs (*.tokenscope)"]
+    assert asked.nameFilters() == ["Recorded runs (*.decodescope)"]
     with qtbot.waitSignal(asked.destroyed):
         asked.reject()
 

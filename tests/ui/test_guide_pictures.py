@@ -20,7 +20,7 @@ def test_the_program_still_draws_them() -> None:
         pytest.skip(f"{FONTS['wide'].family} is not installed; .ci/run installs it")
     made = subprocess.run(
         [sys.executable, "-m", "tests.guide", "chat"], cwd=Path(__file__).parents[2], check=False,
-        env=os.environ | {"TOKENSCOPE_TEST_FONT": "wide"}, capture_output=True, text=True,
+        env=os.environ | {"DECODESCOPE_TEST_FONT": "wide"}, capture_output=True, text=True,
     )  # fmt: skip
     assert made.returncode == 0, made.stdout + made.stderr
     assert "all of them match" in made.stdout

@@ -63,7 +63,7 @@ def test_what_is_measured_beside_is_not_kept(qtbot: QtBot, window: MainWindow) -
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         window.session.measure([shown(window).request])
     assert listed(history(window)) == ["Kept"]
-    assert not list(window.parts.store.data.rglob("under-way/*/*.tokenscope"))
+    assert not list(window.parts.store.data.rglob("under-way/*/*.decodescope"))
 
 
 def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow) -> None:

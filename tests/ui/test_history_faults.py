@@ -42,9 +42,9 @@ def test_a_later_versions_history_is_left_alone_and_told(qtbot: QtBot, config_di
     changed(config_dir, "PRAGMA user_version = 99")
     window = open_window(qtbot, config_dir)
     qtbot.waitUntil(window.parts.centre.notice_banner.isVisible)
-    assert "A newer Tokenscope wrote the history" in window.parts.centre.notice_banner.accessibleDescription()
+    assert "A newer Decodescope wrote the history" in window.parts.centre.notice_banner.accessibleDescription()
     run(qtbot, window)
-    assert "A newer Tokenscope" in history(window).empty.text()
+    assert "A newer Decodescope" in history(window).empty.text()
 
 
 @pytest.mark.parametrize("change", ["runs SET strategy = x'ff00'", "runs SET id = x'ff'", "runs SET bytes = 'many'"])

@@ -93,9 +93,9 @@ def test_a_folder_that_is_no_model_is_told(
         '{"num_beams": "many"}',
         '{"do_sample": "yes"}',
         '{"stop_strings": -Infinity, "bad_words_ids": 7, "sequence_bias": [[1]]}',
-        '{"tokenscope": 5}',
-        '{"tokenscope": {"strategy": 5, "options": [], "drafters": 7}}',
-        '{"tokenscope": {"strategy": "assisted", "options": {"schedule": [1]}, "drafters": ["\\ud800"]}}',
+        '{"decodescope": 5}',
+        '{"decodescope": {"strategy": 5, "options": [], "drafters": 7}}',
+        '{"decodescope": {"strategy": "assisted", "options": {"schedule": [1]}, "drafters": ["\\ud800"]}}',
     ],
 )
 def test_a_preset_of_any_content_is_taken_or_told(window: MainWindow, tmp_path: Path, content: str) -> None:

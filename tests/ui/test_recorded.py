@@ -81,7 +81,7 @@ def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_p
         assert signal.args[0].kind == "completed", strategy
         said, before = texts(parts.inspector), shown(window)
         events, request = window.session.run.events, window.session.run.request
-        path = tmp_path / f"{strategy}.tokenscope"
+        path = tmp_path / f"{strategy}.decodescope"
         parts.recorded.save(str(path))
         assert window.session.show(Run(request))
         assert shown_nothing(window)
@@ -111,7 +111,7 @@ def recorded(qtbot: QtBot, config_dir: Path, path: Path) -> Run:
 
 
 def test_an_opened_run_says_that_it_is_one(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    path = tmp_path / "run.tokenscope"
+    path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.set_prompt("What I was writing")
@@ -130,7 +130,7 @@ def test_an_opened_run_says_that_it_is_one(qtbot: QtBot, config_dir: Path, tmp_p
 
 
 def test_a_file_that_is_dropped_onto_the_window_is_opened(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    path = tmp_path / "run.tokenscope"
+    path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     window = open_window(qtbot, config_dir)
     for name, taken in ((str(tmp_path / "notes.txt"), False), (str(path), True)):
@@ -151,14 +151,14 @@ def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, con
     window = open_window(qtbot, config_dir)
     run(qtbot, window)
     before = window.session.run
-    (tmp_path / "text.tokenscope").write_text("nothing of the kind")
-    window.parts.recorded.open(str(tmp_path / "text.tokenscope"))
+    (tmp_path / "text.decodescope").write_text("nothing of the kind")
+    window.parts.recorded.open(str(tmp_path / "text.decodescope"))
     assert "no recorded run" in window.parts.centre.error_banner.cause.text()
     assert window.session.run is before
 
 
 def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    path = tmp_path / "run.tokenscope"
+    path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     path.write_bytes(path.read_bytes()[:-3])
     window = open_window(qtbot, config_dir)
@@ -170,9 +170,9 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
 def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     from app.state.recorded import WINDOWS
 
-    live = recorded(qtbot, config_dir, tmp_path / "run.tokenscope")
+    live = recorded(qtbot, config_dir, tmp_path / "run.decodescope")
     plain = {**to_plain(live.request), "strategy": "divination", "cache": "crystal_ball"}
-    path = tmp_path / "odd.tokenscope"
+    path = tmp_path / "odd.decodescope"
     assert list(core.record(path, live.events, live.request, extra={WINDOWS: plain})) == live.events
     window = open_window(qtbot, config_dir)
     window.parts.centre.make_the_rest()
@@ -189,13 +189,13 @@ def test_a_file_that_cannot_be_written_is_told(qtbot: QtBot, config_dir: Path, t
     window.parts.recorded.ask_where_to_save()
     assert window.parts.centre.notice_banner.title.text() == "There is nothing to save yet"
     run(qtbot, window)
-    window.parts.recorded.save(str(tmp_path / "none" / "run.tokenscope"))
+    window.parts.recorded.save(str(tmp_path / "none" / "run.decodescope"))
     assert "cannot be recorded" in window.parts.centre.error_banner.cause.text()
     assert list(tmp_path.rglob("*.part")) == []
 
 
 def test_the_first_run_is_recorded_as_it_goes_on(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    path = tmp_path / "run.tokenscope"
+    path = tmp_path / "run.decodescope"
     window = open_window(qtbot, config_dir, RecordingEngine(ScriptedEngine(), path))
     run(qtbot, window)
     first = window.session.run
@@ -214,7 +214,7 @@ def test_a_place_that_cannot_be_written_ends_the_run_with_the_reason(
 def test_the_command_line_shows_a_recorded_run_and_what_its_view_says_of_it(
     qtbot: QtBot, qapp: QApplication, config_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, seen = tmp_path / "run.tokenscope", list[list[str]]()
+    path, seen = tmp_path / "run.decodescope", list[list[str]]()
     live = recorded(qtbot, config_dir, path)
     monkeypatch.setattr(launch, "save_picture", lambda window, _path: seen.append(texts(window.parts.inspector)))
     engine = ScriptedEngine()
@@ -255,7 +255,7 @@ print([name for name in ("torch", "transformers") if name in sys.modules])
 
 
 def test_a_recorded_run_is_shown_without_torch(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    path = tmp_path / "run.tokenscope"
+    path = tmp_path / "run.decodescope"
     live = recorded(qtbot, config_dir, path)
     words = [sys.executable, "-c", LOOK, str(tmp_path / "settings"), str(path)]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout

@@ -34,7 +34,7 @@ for prompt in prompts:
     window.parts.runs.run()
     windows.append(window)
 def look():
-    found = list((folder / "history" / "under-way").glob("*/*.tokenscope"))
+    found = list((folder / "history" / "under-way").glob("*/*.decodescope"))
     if len(found) == len(prompts) and all(path.stat().st_size > 4000 for path in found):
         print("written", flush=True)
 timer = QTimer(interval=20)
@@ -79,7 +79,7 @@ def press(window: MainWindow, action: str) -> None:
 
 
 def recordings(folder: Path) -> list[Path]:
-    return list((folder / "history" / "under-way").rglob("*.tokenscope"))
+    return list((folder / "history" / "under-way").rglob("*.decodescope"))
 
 
 def test_what_a_killed_run_had_written_is_shown_and_kept(qtbot: QtBot, killed: Path, config_dir: Path) -> None:
@@ -135,8 +135,8 @@ def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> No
 def test_a_recording_with_nothing_in_it_is_no_run(qtbot: QtBot, config_dir: Path) -> None:
     folder = config_dir / "history" / "under-way" / "0123"
     folder.mkdir(parents=True)
-    for number, content in enumerate((b"", b"no recording", b"TOKENSCOPE" * 10)):
-        (folder / f"{number:032x}.tokenscope").write_bytes(content)
+    for number, content in enumerate((b"", b"no recording", b"DECODESCOPE" * 10)):
+        (folder / f"{number:032x}.decodescope").write_bytes(content)
     window = open_window(qtbot, config_dir)
     assert window.history.store is not None
     assert not window.parts.centre.notice_banner.isVisible()

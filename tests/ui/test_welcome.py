@@ -84,7 +84,7 @@ def test_not_where_the_command_line_says_what_to_do(qapp: QApplication, config_d
 @pytest.mark.parametrize(
     ("line", "does"),
     [([], False), (["--theme", "dark", "--config-dir", "x"], False), (["--language", "zh_CN"], False),
-     (["--run"], True), (["--view", "tree"], True), (["a.tokenscope"], True), (["--prompt", "Once"], True),
+     (["--run"], True), (["--view", "tree"], True), (["a.decodescope"], True), (["--prompt", "Once"], True),
      (["--present"], True), (["--screenshot", "a.png"], True)],
 )  # fmt: skip
 def test_what_says_what_to_do(line: list[str], does: bool) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import labs
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -46,5 +46,5 @@ def read(values: dict[str, Any]) -> labs.preference.Ranking:
     """The ranking that was kept so. Raises ValueError for what is none."""
     try:
         return labs.preference.Ranking(values["prompt"], tuple(values["completions"]), tuple(values["ranks"]))
-    except (KeyError, TypeError, TokenscopeError) as error:
+    except (KeyError, TypeError, DecodescopeError) as error:
         raise ValueError(tr("a ranking in it cannot be read: {error}").format(error=error)) from error

@@ -15,7 +15,7 @@ from app.state.requests import ErrorReport
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.spoken.live import announce
 from core import labs
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import tr
 
 
@@ -72,14 +72,14 @@ class PreferenceController(QObject):
     def _keep(self, prompt: str, orders: list[list[list[str]]]) -> None:
         try:
             self._kept.add([labs.preference.ranked(groups, prompt) for groups in orders])
-        except (TokenscopeError, OSError) as error:
+        except (DecodescopeError, OSError) as error:
             self.lab.view.collect.status.setText(str(error))
         self._show_kept()
 
     def _show_kept(self) -> None:
         try:
             kept = self._kept.all()
-        except (TokenscopeError, OSError) as error:
+        except (DecodescopeError, OSError) as error:
             self.lab.view.collect.status.setText(str(error))
             kept = []
         self.lab.view.collect.show_kept(len(kept), sum(len(labs.preference.pairs(one)) for one in kept))
@@ -94,6 +94,6 @@ class PreferenceController(QObject):
         try:
             count = labs.preference.write_pairs(path, self._kept.all())
             said = tr("{count} pairs written to {path}, as TRL reads them.").format(count=count, path=path)
-        except (TokenscopeError, OSError) as error:
+        except (DecodescopeError, OSError) as error:
             said = str(error)
         self.lab.view.collect.status.setText(said)

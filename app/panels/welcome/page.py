@@ -103,7 +103,7 @@ class WelcomePage(QFrame):
         self._title.setObjectName("welcomeTitle")
         self._words = WrappedLabel(
             tr(
-                "A language model writes one small piece of text at a time. Tokenscope shows every choice it makes: "
+                "A language model writes one small piece of text at a time. Decodescope shows every choice it makes: "
                 "what it could have written, how sure it was, and why it took what it took."
             )
         )

@@ -43,8 +43,8 @@ class Parser(argparse.ArgumentParser):
 def make() -> Parser:
     """The parser, in the language of now."""
     told = tr("Watch every token being chosen.")
-    parser = Parser(prog="tokenscope", description=told, allow_abbrev=False, formatter_class=Formatter)
-    parser.add_argument("recorded", nargs="?", type=Path, metavar="FILE.tokenscope",
+    parser = Parser(prog="decodescope", description=told, allow_abbrev=False, formatter_class=Formatter)
+    parser.add_argument("recorded", nargs="?", type=Path, metavar="FILE.decodescope",
         help=tr("a recorded run to show; needs no model"))  # fmt: skip
     _add_run(parser.add_argument_group(tr("what is run")))
     _add_look(parser.add_argument_group(tr("how it is shown")))
@@ -114,7 +114,7 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
     add("--pictures", type=Path, metavar="FILE",
         help=tr("make the pictures that a script in TOML names, then leave; needs no screen; example "
                 "below"))  # fmt: skip
-    add("--record", type=Path, metavar="OUT.tokenscope", help=tr("write the run to a file while it goes on"))
+    add("--record", type=Path, metavar="OUT.decodescope", help=tr("write the run to a file while it goes on"))
 
 
 def _names() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark
 
 Waits = Literal["next", "time", "token"]
@@ -15,7 +15,7 @@ SECONDS = 7.0
 """How long a step stands when a tour plays by itself and the step says nothing else."""
 
 
-class TourProblem(TokenscopeError):
+class TourProblem(DecodescopeError):
     """A tour cannot be read, or there is none of that name."""
 
     title = mark("There is no such tour")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.storage.files import COPIES, StorageError, name_aside, one_writer
 from app.storage.history.schema import Migration, migrate, version_of
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 PATIENCE = 5.0
@@ -40,7 +40,7 @@ _SETTINGS = (
 _CHECKS = ("SELECT id, deleted FROM runs LIMIT 1", "SELECT words, request FROM texts LIMIT 1")
 
 
-class HistoryClosed(TokenscopeError):
+class HistoryClosed(DecodescopeError):
     """The history's file is left as it is, and nothing is kept meanwhile."""
 
     title = mark("The history cannot be used now")
@@ -144,8 +144,8 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, migrations: Se
     version = version_of(connection)
     if version > len(migrations):
         raise HistoryClosed(
-            tr("A newer Tokenscope wrote the history. It is left as it is, and this window keeps no runs."),
-            tr("Use the newer Tokenscope, or another folder with --config-dir."),
+            tr("A newer Decodescope wrote the history. It is left as it is, and this window keeps no runs."),
+            tr("Use the newer Decodescope, or another folder with --config-dir."),
         )
     is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if version == 0 and not is_empty:
@@ -171,7 +171,7 @@ def _rehearse(connection: sqlite3.Connection, migrations: Sequence[Migration]) -
                     "What version {version} of the history holds could not be brought up to date ({error}). The file "
                     "is left as it is, and this window keeps no runs."
                 ).format(version=version_of(connection), error=error),
-                tr("Use the Tokenscope that wrote it, or another folder with --config-dir."),
+                tr("Use the Decodescope that wrote it, or another folder with --config-dir."),
             ) from error
 
 

@@ -13,7 +13,7 @@ from app.storage.locks import Hold, hold
 from resources.language import tr
 
 UNDER_WAY = "under-way"
-ENDING = ".tokenscope"
+ENDING = ".decodescope"
 
 
 class Recordings:

@@ -20,7 +20,7 @@ from app.storage.history.schema import MIGRATIONS, Migration
 
 FILE_NAME = "history.sqlite"
 TRACES = "traces"
-ENDING = ".tokenscope"
+ENDING = ".decodescope"
 UNDO_SECONDS = 24 * 3600
 """A run that was deleted so long ago is nobody's to bring back any more."""
 FOREVER = float("inf")

@@ -16,7 +16,7 @@ from resources.language import tr
 
 PROGRAMS: Mapping[str, Program] = {program.name: program for program in (KOBOLD, LLAMA)}
 """By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
-_OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "tokenscope", "eos_token_id"}
+_OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "decodescope", "eos_token_id"}
 _STRATEGY = "sampling"
 _HEAT = ("temperature", "dynatemp_high", "mirostat_tau")
 """What acts where it is set at all, but for a temperature of 1."""
@@ -45,7 +45,7 @@ def read(program: Program, data: Mapping[str, Any]) -> tuple[dict[str, Any], tup
         known = {p.name for p in strategy.parameters}
         data = {name: value for name, value in data.items() if name in known or name == "do_sample"}
         options = {name: value for name, value in options.items() if name in known}
-    return {**data, "tokenscope": {"options": options}}, tuple(found.left)
+    return {**data, "decodescope": {"options": options}}, tuple(found.left)
 
 
 def written(program: Program, strategy: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

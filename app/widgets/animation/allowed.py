@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import cache
 
-REDUCED = "TOKENSCOPE_REDUCED_MOTION"
+REDUCED = "DECODESCOPE_REDUCED_MOTION"
 """Environment: 1 wins over the desktop, and so does 0."""
 _PATIENCE = 1.0
 """Seconds that a desktop has to answer."""

@@ -19,8 +19,8 @@ from core.models.files import is_file
 from core.models.model import LoadedModel
 from resources.language import tr
 
-_FORMAT = "tokenscope-prefix-2"
-_OLDER = {"tokenscope-prefix-1"}
+_FORMAT = "decodescope-prefix-2"
+_OLDER = {"decodescope-prefix-1"}
 _Layout = list[list[tuple[int, int, torch.dtype]]]
 """Of each layer, of its keys and its values: heads, width, type."""
 

@@ -21,7 +21,7 @@ def spill_folder(wish: str) -> Path:
 
     Raises CacheError when it cannot be used.
     """
-    folder = Path(wish).expanduser() if wish else platformdirs.user_cache_path("tokenscope") / "offloaded"
+    folder = Path(wish).expanduser() if wish else platformdirs.user_cache_path("decodescope") / "offloaded"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -45,7 +45,7 @@ class MappedTensor:
         for side in shape:
             numbers *= side
         size = numbers * torch.empty((), dtype=dtype).element_size()
-        handle, name = tempfile.mkstemp(prefix="tokenscope-", suffix=".cache", dir=folder)
+        handle, name = tempfile.mkstemp(prefix="decodescope-", suffix=".cache", dir=folder)
         self._path = Path(name)
         try:
             _reserve(handle, size, folder)

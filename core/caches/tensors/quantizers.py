@@ -23,7 +23,7 @@ def choose(engine: str, bits: int) -> Quantizer:
     if not is_installed(engine):
         raise CacheError(
             tr("Quantizing with {engine} needs a library that is not installed.").format(engine=engine),
-            tr("Install it with: pip install tokenscope[quant], or choose the built-in quantizer."),
+            tr("Install it with: pip install decodescope[quant], or choose the built-in quantizer."),
         )
     if bits not in _BITS[engine]:
         widths = ", ".join(map(str, _BITS[engine]))

@@ -13,7 +13,7 @@ def reward_card(
 ) -> str:
     """Of a reward model."""
     about = (
-        f"A reward model made from {source.name} in Tokenscope's preference lab: its head gives one number, read at "
+        f"A reward model made from {source.name} in Decodescope's preference lab: its head gives one number, read at "
         "the last token, larger for the completion that is preferred. It writes no text."
     )
     rows = {
@@ -31,7 +31,7 @@ def ppo_card(
 ) -> str:  # fmt: skip
     """Of a model tuned by PPO."""
     about = (
-        f"{source.name}, tuned by PPO in Tokenscope's preference lab to be rewarded by a reward model, with a penalty "
+        f"{source.name}, tuned by PPO in Decodescope's preference lab to be rewarded by a reward model, with a penalty "
         f"of β = {beta:g} on the KL divergence from what it was."
     )
     rows = {
@@ -46,7 +46,7 @@ def ppo_card(
 
 def sft_card(source: LoadedModel, checked: SftChecked, examples: int, seed: int, seconds: float) -> str:
     """Of a model that was fine-tuned on examples."""
-    about = f"{source.name}, fine-tuned on examples in Tokenscope's preference lab."
+    about = f"{source.name}, fine-tuned on examples in Decodescope's preference lab."
     rows = {
         "Made from": source.name,
         "Examples": f"{examples}",

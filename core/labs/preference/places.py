@@ -18,7 +18,7 @@ def home(folder: str | Path | None, name: str) -> Path:
     if folder is None:
         import platformdirs
 
-        folder = Path(platformdirs.user_data_dir("tokenscope", appauthor=False)) / "preference" / name
+        folder = Path(platformdirs.user_data_dir("decodescope", appauthor=False)) / "preference" / name
     check_folder("folder", folder)
     path = _whole(folder)
     if os.path.isfile(path):  # which says no where one may not look

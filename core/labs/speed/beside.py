@@ -21,7 +21,7 @@ _LOOK_S = 0.1
 def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[Event]:
     """Everything that is measured, as it is; ends without `Done` once `cancel` is set. No process outlives it.
 
-    A packed program, which cannot start another Python, measures in this process. Raises TokenscopeError.
+    A packed program, which cannot start another Python, measures in this process. Raises DecodescopeError.
     """
     check_made("asked", asked, Asked)
     asked.check()

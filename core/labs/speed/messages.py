@@ -16,7 +16,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """It could not go on: a TokenscopeError's words."""
+    """It could not go on: a DecodescopeError's words."""
 
     cause: str
     remedy: str

@@ -7,7 +7,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.labs.processes.serving import serve
 from core.labs.speed.events import Event
 from core.labs.speed.messages import LINES, Failed, Job
@@ -26,7 +26,7 @@ def told(job: Job) -> Iterator[Event | Failed]:
         language.use(job.language)
         torch.set_num_threads(job.asked.threads or _usual_threads(job.asked.model))
         yield from measuring(job.asked, threading.Event())
-    except TokenscopeError as error:
+    except DecodescopeError as error:
         yield Failed(error.cause, error.remedy, error.details)
     except Exception as error:
         yield Failed(f"{type(error).__name__}: {error}".splitlines()[0], "", traceback.format_exc())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from core.device_memory import is_out_of_memory
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.labs.speed.events import Asked, Begun, Done, Event, LeftOut, Measured, Planned, Row, Way
 from core.labs.speed.subject import Stopped, Subject, freed
 from core.labs.speed.ways import batch, compiled, drafts, offload, parallel, weights
@@ -38,7 +38,7 @@ def planned(asked: Asked) -> Planned:
 
 
 def measuring(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
-    """In this process. Ends without `Done` once `cancel` is set. Raises TokenscopeError where the model itself cannot
+    """In this process. Ends without `Done` once `cancel` is set. Raises DecodescopeError where the model itself cannot
     be found or read."""
     began = time.perf_counter()
     subject, done = Subject(asked, cancel), dict[Row, Measured]()
@@ -63,7 +63,7 @@ def _one(subject: Subject, row: Row, done: Mapping[str, Measured]) -> Measured |
     try:
         subject.check()
         return _WAYS[row.way].measure(subject, row, done)
-    except TokenscopeError as error:
+    except DecodescopeError as error:
         return LeftOut(row, error.cause)
     except Stopped:
         raise

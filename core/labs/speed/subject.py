@@ -57,14 +57,14 @@ class Subject:
 
     @property
     def base(self) -> LoadedModel:
-        """The model as it was asked for. Raises TokenscopeError."""
+        """The model as it was asked for. Raises DecodescopeError."""
         if self._base is None:
             self._base = self.loaded(self.asked.weights)
         return self._base
 
     @property
     def shelved(self) -> LoadedModel:
-        """The model with as few of its layers in memory as it goes, the others on the disk. Raises TokenscopeError."""
+        """The model with as few of its layers in memory as it goes, the others on the disk. Raises DecodescopeError."""
         if self._shelved is None:
             asked = self.asked
             wish = "auto" if asked.weights in PACKED else asked.weights
@@ -79,7 +79,7 @@ class Subject:
         self._shelved = None
 
     def loaded(self, weights: str) -> LoadedModel:
-        """The model with its weights kept so, where there is room for it. Raises TokenscopeError."""
+        """The model with its weights kept so, where there is room for it. Raises DecodescopeError."""
         asked = self.asked
         needed, free = weight_bytes(self.entry, weights), free_memory()
         if not has_room(needed, free):
@@ -98,7 +98,7 @@ class Subject:
 
     @cached_property
     def draft(self) -> LoadedModel | None:
-        """The model that drafts; None where there is none. Raises TokenscopeError where the named one does not fit."""
+        """The model that drafts; None where there is none. Raises DecodescopeError where the named one does not fit."""
         return self.draft_of(self.base)
 
     def draft_of(self, model: LoadedModel) -> LoadedModel | None:
@@ -147,7 +147,7 @@ class Subject:
     def timed(
         self, model: LoadedModel, like: Request | None = None, warm: int = _TRIED, tokens: int | None = None
     ) -> Timed:
-        """The repeats of a request, behind one of `warm` tokens. Raises Stopped, TokenscopeError."""
+        """The repeats of a request, behind one of `warm` tokens. Raises Stopped, DecodescopeError."""
         self.once(model, warm, like)
         results = [self.once(model, tokens or self.tokens, like) for _ in range(self.asked.repeats)]
         return Timed(tuple(found.metrics.decode_tokens_per_second or 0.0 for found in results), results[-1])
@@ -157,7 +157,7 @@ class Subject:
     ) -> tuple[Timed, tuple[float, ...]]:
         """The repeats of a request, and those of the plain way on `base` between them: what disturbs one disturbs
         the other.
-        Raises Stopped, TokenscopeError."""
+        Raises Stopped, DecodescopeError."""
         model = model or self.base
         self.once(model, warm, like)
         pairs = [
@@ -170,7 +170,7 @@ class Subject:
 
     def once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:
         """One run of so many tokens, no fewer; greedy, where `like` says nothing else. Raises Stopped,
-        TokenscopeError."""
+        DecodescopeError."""
         like = like or self.request()
         more = like.config if isinstance(like.config, Mapping) else {}
         config = {**_GREEDY, "max_new_tokens": tokens, "min_new_tokens": tokens, **more}

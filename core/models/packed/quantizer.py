@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from core.models.network import Network
 
-_METHOD = "tokenscope"
+_METHOD = "decodescope"
 
 
 @register_quantization_config(_METHOD)

@@ -6,9 +6,9 @@
 #include <cstring>
 #if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
-#define TOKENSCOPE_HALVES 1
+#define DECODESCOPE_HALVES 1
 #else
-#define TOKENSCOPE_HALVES 0
+#define DECODESCOPE_HALVES 0
 #endif
 
 #if defined(__AVX512F__)
@@ -58,7 +58,7 @@ inline float one(const bfloat16* place) {
     return value;
 }
 
-#if TOKENSCOPE_HALVES
+#if DECODESCOPE_HALVES
 inline Lanes load(const float16* place) {
 #ifdef __AVX512F__
     return (Lanes)_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(place)));

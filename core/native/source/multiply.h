@@ -20,7 +20,7 @@ inline void multiply(const Matrix& matrix, Vectors& of, float* found, long apart
         const long begin = part * block, end = std::min(begin + block, long(matrix.outputs));
         if (matrix.kind == FLOAT32) floats_of<float>(matrix, of, found, apart, begin, end);
         else if (matrix.kind == BFLOAT16) floats_of<bfloat16>(matrix, of, found, apart, begin, end);
-#if TOKENSCOPE_HALVES
+#if DECODESCOPE_HALVES
         else if (matrix.kind == FLOAT16) floats_of<float16>(matrix, of, found, apart, begin, end);
 #endif
         else if (matrix.kind == INT4) fours(matrix, of, found, apart, begin, end);

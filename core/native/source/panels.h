@@ -17,7 +17,7 @@ constexpr long LAID_AHEAD = 64;          // numbers of a row that are asked for 
 
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
-#define TOKENSCOPE_FOURS
+#define DECODESCOPE_FOURS
 // Four rows of four as columns.
 inline void lay_four(const float* from, long apart, float* to, long to_apart) {
     Quarter in[4];
@@ -36,7 +36,7 @@ inline void lay_four(const float* from, long apart, float* to, long to_apart) {
 // Rows [rows, width], `apart` numbers from one to the next, as columns: to[i * to_apart + row].
 inline void lay_as_columns(const float* from, long apart, long rows, long width, float* to, long to_apart) {
     long whole_rows = 0, whole_width = 0;
-#ifdef TOKENSCOPE_FOURS
+#ifdef DECODESCOPE_FOURS
     whole_rows = rows / 4 * 4, whole_width = width / 4 * 4;
     for (long i = 0; i < whole_width; i += 4) {
         if (i % 16 == 0)

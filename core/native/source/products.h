@@ -11,11 +11,11 @@
 #include <immintrin.h>
 #endif
 #if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && defined(__AVX2__))
-#define TOKENSCOPE_SHIFTED 1
+#define DECODESCOPE_SHIFTED 1
 typedef uint8_t Number;             // without a sign, as the instructions for sums of fours take them
 constexpr int SHIFT = 128;
 #else
-#define TOKENSCOPE_SHIFTED 0
+#define DECODESCOPE_SHIFTED 0
 typedef int8_t Number;
 constexpr int SHIFT = 0;
 #endif

@@ -3,7 +3,7 @@
 #pragma once
 #include "eights.h"
 
-#if TOKENSCOPE_SHIFTED
+#if DECODESCOPE_SHIFTED
 #ifdef __AVX512VNNI__
 typedef __m512i Bytes;
 inline Bytes bytes_at(const void* place) { return _mm512_loadu_si512(place); }

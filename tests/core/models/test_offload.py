@@ -15,7 +15,7 @@ from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.cost import verify_cost
 from core.decoding.speculation.passes import Passes
-from core.errors import OutOfMemoryError, ParameterError, TokenscopeError
+from core.errors import OutOfMemoryError, ParameterError, DecodescopeError
 from core.models.offload import loading
 from core.models.offload.shelf import LayerOnDisk
 
@@ -159,7 +159,7 @@ def test_a_file_that_shrinks_meanwhile_is_told(tmp_path: Path, whole: core.Loade
     file = folder / "model.safetensors"
     with file.open("r+b") as stream:
         stream.truncate(file.stat().st_size // 2)
-    with pytest.raises(TokenscopeError, match=r"model\.safetensors"):
+    with pytest.raises(DecodescopeError, match=r"model\.safetensors"):
         core.run(model, core.Request("Once", config=SHORT))
 
 
@@ -191,5 +191,5 @@ def test_layers_that_are_put_together_while_loading_are_refused(tmp_path: Path) 
         num_local_experts=4, vocab_size=64,
     )  # fmt: skip
     folder = _saved(MixtralForCausalLM(config), tmp_path)
-    with pytest.raises(TokenscopeError, match=r"are allowed|cannot be repeated"):
+    with pytest.raises(DecodescopeError, match=r"are allowed|cannot be repeated"):
         _loaded(folder, dtype="float32", memory_limit=100_000)

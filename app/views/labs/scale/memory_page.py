@@ -17,7 +17,7 @@ from app.views.labs.scale.page import Page
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.flow_layout import FlowRow
 from core import catalog
-from core.errors import TokenscopeError
+from core.errors import DecodescopeError
 from core.labs import scale
 from resources.language import mark, sentences, tr
 
@@ -97,7 +97,7 @@ class MemoryPage(Page):
         try:
             self.found = found = scale.reckon(*asked)
             self._remedies = scale.remedies(*asked)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self.found, self._remedies = None, ()
             self.bars.show_rows(())
             self.say(sentences(error.cause, error.remedy))
@@ -118,7 +118,7 @@ class MemoryPage(Page):
         """Take the shape of a config.json; what is wrong with it is said."""
         try:
             shape = scale.shape_of(catalog.read_config(Path(path).parent), Path(path).parent.name)
-        except TokenscopeError as error:
+        except DecodescopeError as error:
             self.say(sentences(error.cause, error.remedy))
             return
         self._shapes.append(shape)
@@ -182,7 +182,7 @@ def _known_shapes() -> Iterator[scale.Shape]:
     for entry in catalog.bundled():
         try:
             yield replace(scale.shape_of(catalog.read_config(entry.path)), name=entry.title)
-        except TokenscopeError:
+        except DecodescopeError:
             continue
     yield from scale.SHAPES
 

@@ -31,7 +31,7 @@ STEPS = 3
 def measure(
     model_name: str, scheme: str = "ddp", processes: int = 2, *, port: int = 0, options: Options | None = None
 ) -> Measured:
-    """Train a model a few steps in that many processes, and count. Raises TokenscopeError."""
+    """Train a model a few steps in that many processes, and count. Raises DecodescopeError."""
     for event in measuring(model_name, scheme, processes, port=port, options=options):
         if isinstance(event, Measured):
             return event
@@ -85,7 +85,7 @@ def check_run(processes: int) -> None:
     if getattr(sys, "frozen", False):
         raise ScaleError(
             tr("A packed program cannot start other Python processes."),
-            tr("Install Tokenscope with pip to run this; the plan works everywhere."),
+            tr("Install Decodescope with pip to run this; the plan works everywhere."),
         )
 
 

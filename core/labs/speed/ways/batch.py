@@ -15,7 +15,7 @@ ROWS = ("1", "2", "4", "8", "16", "32", "64")
 
 
 def measure(subject: Subject, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """`row.name` texts, each drawn with dice of its own. Raises TokenscopeError, Stopped."""
+    """`row.name` texts, each drawn with dice of its own. Raises DecodescopeError, Stopped."""
     texts, model = int(row.name), subject.base
     _check_room(subject, texts)
     timed = subject.timed(model, subject.request(do_sample=True, num_return_sequences=texts))

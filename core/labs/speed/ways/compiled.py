@@ -16,7 +16,7 @@ ROWS = (PLAIN, STATIC, COMPILED)
 
 
 def measure(subject: Subject, row: Row, _done: Mapping[str, Measured]) -> Measured:
-    """A cache that grows, one of fixed size, one of fixed size under a compiled step. Raises TokenscopeError,
+    """A cache that grows, one of fixed size, one of fixed size under a compiled step. Raises DecodescopeError,
     Stopped."""
     base = subject.base
     if row.name == PLAIN:

@@ -18,7 +18,7 @@ ROWS = (PLAIN, "assisted", "token_tree", "prompt_lookup", "early_exit")
 
 
 def measure(subject: Subject, row: Row, _done: Mapping[str, Measured]) -> Measured:
-    """The strategy that the row is called by. Raises TokenscopeError, Stopped."""
+    """The strategy that the row is called by. Raises DecodescopeError, Stopped."""
     base, plain = subject.base, subject.plain
     if row.name == PLAIN:
         return subject.measured(row, plain, base)

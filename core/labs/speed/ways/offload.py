@@ -20,7 +20,7 @@ _FEWEST, _MOST = 12, 48
 
 
 def measure(subject: Subject, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """All in memory; as much on the disk as it goes; the same with drafts. Raises TokenscopeError, Stopped."""
+    """All in memory; as much on the disk as it goes; the same with drafts. Raises DecodescopeError, Stopped."""
     if row.name == MEMORY:
         return subject.measured(row, subject.plain, subject.base)
     model = subject.shelved

@@ -23,7 +23,7 @@ _LOOK_S = 0.1
 
 
 def measure(subject: Subject, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """So many processes, which transformers' own `generate` runs in. Raises TokenscopeError, Stopped."""
+    """So many processes, which transformers' own `generate` runs in. Raises DecodescopeError, Stopped."""
     count = int(row.name)
     _check(subject, count)
     slices = sliced(subject, count)
@@ -61,7 +61,7 @@ def sliced(subject: Subject, count: int) -> list[Slice]:
 
 
 def _check(subject: Subject, count: int) -> None:
-    """That so many processes can share this model here. Raises TokenscopeError."""
+    """That so many processes can share this model here. Raises DecodescopeError."""
     base = subject.base
     if getattr(sys, "frozen", False):
         raise ScaleError(tr("A packed program cannot start other Python processes."))

@@ -13,7 +13,7 @@ ROWS = ("float32", "bfloat16", "int8", "int4")
 
 
 def measure(subject: Subject, row: Row, done: Mapping[str, Measured]) -> Measured:
-    """The model with its weights kept as `row.name`. Raises TokenscopeError, Stopped."""
+    """The model with its weights kept as `row.name`. Raises DecodescopeError, Stopped."""
     base = subject.base
     first = done.get(ROWS[0])
     against = first.speed if first is not None else 0.0

@@ -1,29 +1,29 @@
-// The quick step of Tokenscope: a decoder's pass over a few tokens, and the reading of what came of it, without an
+// The quick step of Decodescope: a decoder's pass over a few tokens, and the reading of what came of it, without an
 // interpreter between their operations. Built on the user's machine for its own processor (core/native/building.py).
 #include "beside.h"
 #include "samplers.h"
 #include "step.h"
 
 #if defined(_WIN32)
-#define TOKENSCOPE extern "C" __declspec(dllexport)
+#define DECODESCOPE extern "C" __declspec(dllexport)
 #else
-#define TOKENSCOPE extern "C" __attribute__((visibility("default")))
+#define DECODESCOPE extern "C" __attribute__((visibility("default")))
 #endif
 
 // Which version of these functions this is; Python asks before it calls any other.
-TOKENSCOPE int64_t tokenscope_version() { return 8; }
+DECODESCOPE int64_t decodescope_version() { return 8; }
 
 // Whether weights may be of sixteen bits as IEEE has them.
-TOKENSCOPE int64_t tokenscope_halves() { return TOKENSCOPE_HALVES; }
+DECODESCOPE int64_t decodescope_halves() { return DECODESCOPE_HALVES; }
 
 // What is added to each number of a vector in eight bits: sums of a row's weights take it out again.
-TOKENSCOPE int64_t tokenscope_shift() { return SHIFT; }
+DECODESCOPE int64_t decodescope_shift() { return SHIFT; }
 
 // How many rows of a matrix a panel holds.
-TOKENSCOPE int64_t tokenscope_panel() { return PANEL; }
+DECODESCOPE int64_t decodescope_panel() { return PANEL; }
 
 // Goes through the model; 0, or 1 where memory ended.
-TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
+DECODESCOPE int64_t decodescope_step(const Model* model, const Pass* pass) try {
     static thread_local Rooms rooms;
     for (long number = 0; number < model->layers; ++number) through(*model, model->layer[number], number, *pass, rooms);
     score(*model, *pass, rooms);
@@ -34,7 +34,7 @@ TOKENSCOPE int64_t tokenscope_step(const Model* model, const Pass* pass) try {
 
 // Products [rows, outputs] of split vectors, int8 [2 * rows, inputs] with float32 steps [rows], and a matrix of int8 or
 // int4.
-TOKENSCOPE int64_t tokenscope_multiply(
+DECODESCOPE int64_t decodescope_multiply(
     const Matrix* matrix, const int8_t* halves, const float* steps, int64_t rows, float* found, int64_t threads
 ) try {
     Vectors of;     // not kept: a prompt may be long
@@ -46,7 +46,7 @@ TOKENSCOPE int64_t tokenscope_multiply(
 }
 
 // Figures of `rows` texts' steps, one row each; `scores`: [stages + 1] of [rows, vocabulary].
-TOKENSCOPE int64_t tokenscope_read(
+DECODESCOPE int64_t decodescope_read(
     const float* const* scores, int64_t stages, int64_t rows, int64_t vocabulary, const int64_t* chosen, int64_t n, float* found
 ) try {
     static thread_local Shares shares;
@@ -61,7 +61,7 @@ TOKENSCOPE int64_t tokenscope_read(
 }
 
 // What the heads of a layer read, of many tokens of several texts (beside.h).
-TOKENSCOPE int64_t tokenscope_beside(const Beside* pass) try {
+DECODESCOPE int64_t decodescope_beside(const Beside* pass) try {
     attend_beside(*pass);
     return 0;
 } catch (...) {
@@ -69,13 +69,13 @@ TOKENSCOPE int64_t tokenscope_beside(const Beside* pass) try {
 }
 
 // Norms of hidden [rows, width].
-TOKENSCOPE void tokenscope_norm(const float* hidden, const Norm* norm, int64_t rows, int64_t width, float* normed) {
+DECODESCOPE void decodescope_norm(const float* hidden, const Norm* norm, int64_t rows, int64_t width, float* normed) {
     for (long row = 0; row < rows; ++row) norm_row(*norm, hidden + row * width, width, normed + row * width);
 }
 
 // Products of many vectors [rows, inputs] with a matrix of float32, written to or, where it `adds`, added to what is
 // found; `apart`: numbers from one of its rows to the next.
-TOKENSCOPE int64_t tokenscope_product(
+DECODESCOPE int64_t decodescope_product(
     const Matrix* matrix, const float* vectors, int64_t rows, float* found, int64_t apart, int64_t adds, int64_t threads
 ) try {
     multiply_many(*matrix, *matrix, vectors, rows, found, apart, adds ? ADDED : WRITTEN, threads);
@@ -85,7 +85,7 @@ TOKENSCOPE int64_t tokenscope_product(
 }
 
 // silu(gate · vector) · (up · vector) of many vectors, [rows, outputs of one].
-TOKENSCOPE int64_t tokenscope_gated(
+DECODESCOPE int64_t decodescope_gated(
     const Matrix* gate, const Matrix* up, const float* vectors, int64_t rows, float* found, int64_t threads
 ) try {
     multiply_many(*gate, *up, vectors, rows, found, gate->outputs, GATED, threads);
@@ -95,18 +95,18 @@ TOKENSCOPE int64_t tokenscope_gated(
 }
 
 // First choice, its probability, that of the chosen token, its rank: [rows, 4] of scores [rows, vocabulary].
-TOKENSCOPE void tokenscope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found) {
+DECODESCOPE void decodescope_choices(const float* scores, int64_t rows, int64_t vocabulary, const int64_t* chosen, float* found) {
     for (long row = 0; row < rows; ++row) write_choice(scores + row * vocabulary, vocabulary, chosen[row], found + 4 * row);
 }
 
 // Six figures of each row of scores [rows, vocabulary] (samplers.h).
-TOKENSCOPE void tokenscope_spread(const float* scores, int64_t rows, int64_t vocabulary, double* found) {
+DECODESCOPE void decodescope_spread(const float* scores, int64_t rows, int64_t vocabulary, double* found) {
     for (long row = 0; row < rows; ++row) write_spread_of(scores + row * vocabulary, vocabulary, found + 6 * row);
 }
 
 // Tokens of scores [vocabulary] at least so likely, and their shares, up to `most` of each; how many there are, or -1
 // where memory ended.
-TOKENSCOPE int64_t tokenscope_likely(
+DECODESCOPE int64_t decodescope_likely(
     const float* scores, int64_t vocabulary, double threshold, int64_t most, int64_t* tokens, float* found
 ) try {
     return write_likely(scores, vocabulary, threshold, most, tokens, found);
@@ -115,12 +115,12 @@ TOKENSCOPE int64_t tokenscope_likely(
 }
 
 // How the finite ones of scores [vocabulary] are spread over so many parts of their range.
-TOKENSCOPE void tokenscope_parts(const float* scores, int64_t vocabulary, double lowest, double highest, int64_t parts, int64_t* found) {
+DECODESCOPE void decodescope_parts(const float* scores, int64_t vocabulary, double lowest, double highest, int64_t parts, int64_t* found) {
     count_parts(scores, vocabulary, float(lowest), float(highest), parts, found);
 }
 
 // Passages of a text with which it ends (samplers.h); found [2 * count].
-TOKENSCOPE int64_t tokenscope_passages(
+DECODESCOPE int64_t decodescope_passages(
     const int64_t* text, int64_t count, const int8_t* breaks, int64_t vocabulary, int64_t least, int64_t longest, int64_t* found
 ) {
     return write_passages(Passages{text, count, breaks, vocabulary, least, longest}, found);
