@@ -5,26 +5,37 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import decodescope  # noqa: F401  # raises ImportError where another package hides `core` or `resources`
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
     from app.window.parts import Parts
+    from core.former_name import AdoptedFolder
 
 
 def build_window(
-    config_dir: str | Path | None = None, engine: Engine | None = None, assembled: bool = True, language: str = ""
+    config_dir: str | Path | None = None,
+    engine: Engine | None = None,
+    assembled: bool = True,
+    language: str = "",
+    adopted: Sequence[AdoptedFolder] = (),
 ) -> MainWindow:
     """The main window, not yet shown; a QApplication must exist.
 
     `config_dir` is where settings are kept, by default this user's own place. `engine` takes the core's place in
     tests. With `assembled=False` it is an empty frame, quick to show, until its `assemble` is called.
-    `language` (a choice as in the settings) goes before theirs, this time.
+    `language` (a choice as in the settings) goes before theirs, this time. `adopted` are the folders that have been
+    copied from those of the program's former name; without `config_dir` the rest is copied here.
     """
     from app.imports import take_hook_away
 
     take_hook_away()
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
+    from core.former_name import adopt_folders
 
     def assemble(window: MainWindow) -> Parts:
         from app.session.garbage import held
@@ -35,6 +46,7 @@ def build_window(
             return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
+    store.adopted = [*adopted, *(adopt_folders() if config_dir is None else ())]
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()

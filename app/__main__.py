@@ -22,6 +22,7 @@ from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
 from core.disk import temporary_folder
 from core.errors import FileNotWrittenError
+from core.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
 from resources.language import ENGLISH
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     The empty frame is shown first: what fills it, and the event loop, are imported behind it.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    for notice in adopt_variables():
+        print(f"{NAME}: {notice}", file=sys.stderr)
+    adopted = _adopt_folders(arguments)
     speak(_language(arguments))
     options = parse(arguments)
     if problem := choose_screen(options):
@@ -51,11 +55,17 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         with _home(options) as folder:
-            code = _window(application, options, engine, folder)
+            code = _window(application, options, engine, folder, adopted)
     except FileNotWrittenError as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
         code = 1
     return _leave(code)
+
+
+def _adopt_folders(arguments: Sequence[str]) -> list[AdoptedFolder]:
+    """Copy the folders of the former name, unless another folder is named or no window is going to open."""
+    opens = not named_before(arguments, "--config-dir") and not {"-h", "--help"} & set(arguments)
+    return adopt_folders() if opens else []
 
 
 def _home(options: Options) -> AbstractContextManager[Path | None]:
@@ -63,9 +73,15 @@ def _home(options: Options) -> AbstractContextManager[Path | None]:
     return temporary_folder() if options.config_dir is None and options.leaves else nullcontext(options.config_dir)
 
 
-def _window(application: QApplication, options: Options, engine: Engine | None, folder: Path | None) -> int:
+def _window(
+    application: QApplication,
+    options: Options,
+    engine: Engine | None,
+    folder: Path | None,
+    adopted: Sequence[AdoptedFolder],
+) -> int:
     language = options.language or (ENGLISH if options.leaves else "")
-    window = build_window(folder, _engine(options, engine), assembled=False, language=language)
+    window = build_window(folder, _engine(options, engine), assembled=False, language=language, adopted=adopted)
     if not options.leaves:
         window.show()
         application.processEvents()

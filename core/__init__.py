@@ -10,6 +10,8 @@ that need them.
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -161,7 +163,7 @@ __all__ = [
     "wrap",
 ]
 
-_MODULES = {
+PUBLIC_MODULES = {
     "caches": "core.caches",
     "catalog": "core.catalog",
     "errors": "core.errors",
@@ -262,13 +264,34 @@ _HOMES = {
 }
 
 
+def _require_own_resources() -> None:
+    """Raise ImportError if another package named `resources` hides the program's own."""
+    own = Path(__file__).resolve().parent.parent / "resources"
+    spec = importlib.util.find_spec("resources")
+    places = list(spec.submodule_search_locations or [spec.origin or ""]) if spec is not None else []
+    if places and Path(places[0]).resolve() != own:
+        raise ImportError(
+            f"Python finds another package named “resources”: {places[0]} hides Decodescope's own {own}. "
+            f"Rename or move {places[0]}, start the script from another folder, or put {own.parent} first on "
+            "PYTHONPATH.",
+            name="resources", path=places[0],
+        )  # fmt: skip
+
+
+_require_own_resources()
+
+
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        value: object = importlib.import_module(_MODULES[name])
+    if name in PUBLIC_MODULES:
+        value: object = importlib.import_module(PUBLIC_MODULES[name])
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:
-        raise AttributeError(f"module 'core' has no attribute {name!r}")
+        import difflib
+
+        near = difflib.get_close_matches(name, __all__, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'core' has no attribute {name!r}.{hint}", name=name)
     globals()[name] = value
     return value
 

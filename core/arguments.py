@@ -75,7 +75,7 @@ def check_several(name: str, value: object, remedy: str) -> None:
 
 def check_events(value: object) -> None:
     """Raises ParameterError."""
-    check_several("events", value, tr("Give the events that core.stream or core.replay yields."))
+    check_several("events", value, tr("Give the events that decodescope.stream or decodescope.replay yields."))
 
 
 def check_drafters(value: object) -> None:

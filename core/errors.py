@@ -17,6 +17,10 @@ class DecodescopeError(Exception):
         super().__init__(sentences(cause, remedy))
 
 
+TokenscopeError = DecodescopeError
+"""The base class under the program's former name."""
+
+
 class ModelError(DecodescopeError):
     """A model could not be found or loaded."""
 

@@ -24,7 +24,7 @@ def why_missing(extra: Extra | None) -> str:
     if extra is None or find_spec(PACKAGES[extra]) is not None:
         return ""
     return tr("The package {package} is not installed; {command} brings it.").format(
-        package=PACKAGES[extra], command=f'pip install "decodescope[{extra}]"'
+        package=PACKAGES[extra], command=f"pip install {PACKAGES[extra]}"
     )
 
 

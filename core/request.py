@@ -67,6 +67,6 @@ def check_request(request: object) -> None:
     """Raises ParameterError for anything else than a `Request`."""
     if not isinstance(request, Request):
         raise ParameterError(
-            tr("The request is {value}, and not a core.Request.").format(value=shortened(request)),
-            tr("Make one of what is to be run: core.Request(prompt)."),
+            tr("The request is {value}, and not a decodescope.Request.").format(value=shortened(request)),
+            tr("Make one of what is to be run: decodescope.Request(prompt)."),
         )

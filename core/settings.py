@@ -59,7 +59,7 @@ def _check_drafters(request: Request) -> None:
     if not isinstance(given, (list, tuple)) or not all(isinstance(draft, LoadedModel) for draft in given):
         raise StrategyError(
             tr("The draft models are {given}.").format(given=shortened(given)),
-            tr("Give a list of models as core.load and core.wrap make them."),
+            tr("Give a list of models as decodescope.load and decodescope.wrap make them."),
         )
 
 

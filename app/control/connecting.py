@@ -157,5 +157,5 @@ def _why_no_keyring() -> str:
     if remote.has_keyring_package():
         return tr("This system has no keyring that is open to programs: a key is known until the program ends.")
     return tr("Without the package keyring ({command}) a key is known until the program ends.").format(
-        command='pip install "decodescope[keyring]"'
+        command="pip install keyring"
     )

@@ -18,6 +18,7 @@ from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 KINDS = mark("Recorded runs (*.decodescope)")
+READABLE = mark("Recorded runs (*.decodescope *.tokenscope)")
 USE_SETTINGS = "use_recorded_settings"
 TITLE = mark("This is a recorded run")
 
@@ -36,7 +37,7 @@ class RecordedRuns(QObject):
     @Slot()
     def ask_what_to_open(self) -> None:
         """Choose a recorded run."""
-        ask_what_to_open(self._over, tr("Open a recorded run"), tr(KINDS), self.open)
+        ask_what_to_open(self._over, tr("Open a recorded run"), tr(READABLE), self.open)
 
     @Slot()
     def ask_where_to_save(self) -> None:

@@ -13,7 +13,7 @@ from app.widgets.segmented import Segmented
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr
 
-TITLES = {"transformers": mark("For transformers"), "core": mark("For this program's core")}
+TITLES = {"transformers": mark("For transformers"), "core": mark("For Decodescope")}
 _COLUMNS, _LINES = 92, 24
 """What is seen at once."""
 

@@ -23,7 +23,7 @@ def why_missing() -> str:
     if find_spec(PACKAGE) is not None:
         return ""
     return tr("Recording and playing need the package {package}: {command} brings it.").format(
-        package=PACKAGE, command='pip install "decodescope[sound]"'
+        package=PACKAGE, command=f"pip install {PACKAGE}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from core.former_name import FORMER_NAME, FORMER_TITLE, NAME
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -25,14 +26,15 @@ def told(trace: Trace) -> str:
 def _made(header: Header) -> str:
     when = _when(header.made)
     model = header.model
-    program = header.versions.get("decodescope")
+    programs = {NAME: "Decodescope", FORMER_NAME: FORMER_TITLE}
+    program = next((f"{title} {header.versions[key]}" for key, title in programs.items() if key in header.versions), "")
     if model is None:
         told = tr("Written on {when}; nothing is computed now.")
     elif not program:
         told = tr("Written by {model} on {when}; nothing is computed now.")
     else:
-        told = tr("Written by {model} on {when}, with Decodescope {version}; nothing is computed now.")
-    return told.format(when=when, model=model.name if model is not None else "", version=program)
+        told = tr("Written by {model} on {when}, with {program}; nothing is computed now.")
+    return told.format(when=when, model=model.name if model is not None else "", program=program)
 
 
 def _missing(trace: Trace) -> list[str]:

@@ -17,11 +17,12 @@ from app.state.values import why_not
 from app.storage.checks import is_name
 from app.storage.files import StorageError, UnreadableError, read_object, write_json
 from core import strategies
-from core.errors import ParameterError, DecodescopeError
+from core.errors import DecodescopeError, ParameterError
+from core.former_name import FORMER_NAME, NAME
 from core.strategies import Strategy
 from resources.language import mark, tr
 
-OWN_KEY = "decodescope"
+OWN_KEY, _FORMER_KEY = NAME, FORMER_NAME
 _HOUSEKEEPING = {"transformers_version", "_from_model_config"}
 
 
@@ -104,6 +105,7 @@ def delete(path: Path) -> None:
 
 def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
     """The preset that a GenerationConfig's plain data means. Raises PresetProblem for a strategy that is not here."""
+    data = _renamed(data)
     own = _own(data)
     odd = _unused(data, own)
     data, mode, refused = _mode(data)
@@ -117,6 +119,13 @@ def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) ->
     drafters = tuple(own["drafters"]) if strategy.takes_drafters else ()
     usable = {name: value for name, value in values.items() if name not in refused}
     return Preset(name, strategy.name, usable, extra, path, drafters, tuple(refused.values()))
+
+
+def _renamed(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data with the program's own key under its current name."""
+    if _FORMER_KEY not in data or OWN_KEY in data:
+        return data
+    return {OWN_KEY if key == _FORMER_KEY else key: value for key, value in data.items()}
 
 
 def _own(data: Mapping[str, Any]) -> dict[str, Any]:

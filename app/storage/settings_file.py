@@ -26,6 +26,7 @@ from app.storage.settings import (
     Settings,
     version_of,
 )
+from core.former_name import AdoptedFolder, user_folder
 from core.plain import plain
 from resources.language import tr
 
@@ -34,16 +35,12 @@ FILE_NAME = "settings.json"
 
 def default_folder() -> Path:
     """Where this user's settings live on this system."""
-    import platformdirs  # asked only when no other folder is given
-
-    return Path(platformdirs.user_config_dir("decodescope", appauthor=False))
+    return user_folder("config")
 
 
 def default_data_folder() -> Path:
     """Where this user's data lies that is no setting."""
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("decodescope", appauthor=False))
+    return user_folder("data")
 
 
 @plain()
@@ -71,6 +68,8 @@ class SettingsStore:
     folder: Path = field(default_factory=default_folder)
     settings: Settings = field(default_factory=Settings)
     notices: list[str] = field(default_factory=list)
+    adopted: list[AdoptedFolder] = field(default_factory=list)
+    """Folders that were copied from those of the program's former name at this start."""
     _saved: dict[str, Any] = field(default_factory=dict)
     """What this window has last read or written: whatever differs from it has been changed here."""
 

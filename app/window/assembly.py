@@ -100,8 +100,10 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     lasting.switch.chosen.connect(lasting.keeper.keep_settings)
     window.painted.connect(lasting.history.open_later)
     parts = _put_together(window, lasting)
-    if notices := [*store.notices, *lasting.chats.notices]:
-        parts.messages.show_notice("\n".join(notices), tr("The settings were repaired"))
+    repaired = [*store.notices, *lasting.chats.notices]
+    if notices := [*map(str, store.adopted), *repaired]:
+        title = tr("The settings were repaired") if repaired else tr("Decodescope was called Tokenscope before")
+        parts.messages.show_notice("\n".join(notices), title)
     return parts
 
 

@@ -7,8 +7,9 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QWidget
 
 from app.state.media import kind_by_name
+from core.former_name import RUN_SUFFIXES
 
-ENDING, SETTINGS = ".decodescope", ".json"
+SETTINGS = ".json"
 
 
 class Drops(QObject):
@@ -35,7 +36,7 @@ class Drops(QObject):
 
     def _take(self, paths: list[str]) -> None:
         first = paths[0].lower()
-        if first.endswith(ENDING):
+        if first.endswith(RUN_SUFFIXES):
             self.fileDropped.emit(paths[0])
         elif first.endswith(SETTINGS):
             self.settingsDropped.emit(paths[0])
@@ -45,4 +46,4 @@ class Drops(QObject):
 
 def _paths(event: QDropEvent) -> list[str]:
     paths = (url.toLocalFile() for url in event.mimeData().urls())
-    return [path for path in paths if path.lower().endswith((ENDING, SETTINGS)) or kind_by_name(path)]
+    return [path for path in paths if path.lower().endswith((*RUN_SUFFIXES, SETTINGS)) or kind_by_name(path)]

@@ -26,8 +26,8 @@ BITS = Parameter(
 )  # fmt: skip
 ENGINE = Parameter(
     "engine", mark("Quantizer"), "choice", "built-in",
-    mark("How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) and HQQ come with "
-         "decodescope[quant]. fp8: 8-bit floating point."),
+    mark("How numbers become codes. Built-in: even steps between the extremes. quanto (2, 4 bits) needs the package "
+         "optimum-quanto, HQQ the package hqq. fp8: 8-bit floating point."),
     choices=("built-in", "quanto", "hqq", "fp8"), option=True,
 )  # fmt: skip
 AXIS_KEY = Parameter(

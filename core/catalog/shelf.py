@@ -20,12 +20,15 @@ from pathlib import Path
 from core.catalog import faults
 from core.catalog.found import HubFile, HubModel, is_digest
 from core.errors import HubError, ModelFileError
+from core.former_name import FORMER_NAME, NAME
 from core.models.files import read_json, size_of
 from core.models.hub import hub_cache
 from core.models.json_types import Json
 from resources.language import tr
 
-NOTE = "decodescope.json"
+NOTE = f"{NAME}.json"
+_NOTES = (NOTE, f"{FORMER_NAME}.json")
+"""Where the note of a download is read: under the current and the former name."""
 SPARE_BYTES = 64 * 2**20
 """That a download leaves free on the disk."""
 
@@ -116,12 +119,14 @@ class Shelf:
         """Forget the download: what is not whole goes, and the note of it. Raises OSError."""
         for part in self._blobs.glob("*.incomplete"):
             part.unlink(missing_ok=True)
-        (self.folder / NOTE).unlink(missing_ok=True)
+        for name in _NOTES:
+            (self.folder / name).unlink(missing_ok=True)
 
     def noted(self) -> tuple[HubFile, ...] | None:
         """The files of the download under way; None when there is none, or its note cannot be read."""
         try:
-            listed = read_json(self.folder / NOTE).get("files")
+            name = next((name for name in _NOTES if (self.folder / name).exists()), NOTE)
+            listed = read_json(self.folder / name).get("files")
         except (FileNotFoundError, ModelFileError):
             return None
         files = [_noted(file) for file in listed] if isinstance(listed, list) else [None]

@@ -1,4 +1,4 @@
-"""The script for this core: what is set, and nothing else."""
+"""The script for `import decodescope`: what is set, and nothing else."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def lines(request: Request, plain: Plain, source: Source, drafts: Sequence[Sourc
     before, prompt = ([], prompt) if "\n" not in prompt else ([f"prompt = {prompt}"], "prompt")
     return [
         *([f"from transformers import {', '.join(classes)}", ""] if classes else []),
-        "import core",
+        "import decodescope",
         "",
         f"model = {_load(source)}",
         *before,
-        f"request = {call('core.Request', prompt, **_fields(request, plain, settings, drafts))}",
-        "result = core.run(model, request)",
+        f"request = {call('decodescope.Request', prompt, **_fields(request, plain, settings, drafts))}",
+        "result = decodescope.run(model, request)",
         *_printing(plain, request),
     ]
 
@@ -82,7 +82,7 @@ def _load(source: Source) -> str:
     more: dict[str, int | str] = {name: value for name, value in set_to.items() if value != "auto"}
     if source.memory_limit is not None:
         more["memory_limit"] = source.memory_limit
-    return call("core.load", literal(source.name), **{name: literal(value) for name, value in more.items()})
+    return call("decodescope.load", literal(source.name), **{name: literal(value) for name, value in more.items()})
 
 
 def _printing(plain: Plain, request: Request) -> list[str]:

@@ -89,7 +89,7 @@ def _sources(
 ) -> tuple[Source, list[Source]]:
     check_request(request)
     check_drafters(drafters)
-    check_kind("dtype", dtype, str, tr("Give one as core.load takes it."))
+    check_kind("dtype", dtype, str, tr("Give one as decodescope.load takes it."))
     for place in (model, *drafters):
         _check_source(place)
     first = next((entry.name for entry in catalog.bundled()), "model")

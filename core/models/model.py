@@ -190,7 +190,7 @@ def check_model(model: object) -> None:
     if not isinstance(model, LoadedModel):
         raise ParameterError(
             tr("The model is {value}, and not one that was loaded.").format(value=shortened(model)),
-            tr("Load it first: core.load(name), or core.wrap(module, tokenizer)."),
+            tr("Load it first: decodescope.load(name), or decodescope.wrap(module, tokenizer)."),
             "model",
         )
 

@@ -234,7 +234,7 @@ def check_purpose(network: Network) -> None:
     if takes(network.config.to_dict()).needs:
         raise UnknownArchitectureError(
             tr("{model} writes about what it hears or sees, and was given without its processor.").format(model=listed),
-            tr("Give its processor too (core.wrap(…, processor=…))."),
+            tr("Give its processor too (decodescope.wrap(…, processor=…))."),
         )
     if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
         return

@@ -11,6 +11,8 @@ import stat
 import sys
 from pathlib import Path
 
+from core.former_name import read_variable
+
 SOURCE = Path(__file__).parent / "source"
 MAIN = SOURCE / "decodescope.cpp"
 FLAGS = (
@@ -35,7 +37,7 @@ def compiler() -> str | None:
 
 def place() -> Path | None:
     """The library for this program on this processor, whether it is there or not; None where it is switched off."""
-    if os.environ.get(SWITCH) == "0" or os.name == "nt":
+    if read_variable(SWITCH) == "0" or os.name == "nt":
         return None
     return folder() / f"step-{_digest()}.so"
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from core.errors import AddressError
+from core.former_name import FORMER_NAME, NAME, read_variable
 from core.remote.address import Address, parse
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-_SERVICE = "decodescope"
+_SERVICES = (NAME, FORMER_NAME)
+"""Names in the system's keyring that are read; the first one is written."""
 _OPENAI, _OURS = "OPENAI_API_KEY", "DECODESCOPE_API_KEY"
 _session: dict[str, str] = {}
 """Keys that were given or found since the program began, by the address's base; empty where there is none."""
@@ -39,7 +42,7 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
     if ring is None:
         return not lasting
     try:
-        ring.set_password(_SERVICE, address.base, key.strip())
+        ring.set_password(_SERVICES[0], address.base, key.strip())
     except Exception:  # every system's keyring fails in its own way, and may say the key
         return False
     return True
@@ -48,11 +51,11 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
 def forget_key(address: Address) -> None:
     """Know none for this engine any more, in memory and in the keyring."""
     ring, _session[address.base] = _keyring(), ""
-    if ring is not None and _kept(address):
-        try:
-            ring.delete_password(_SERVICE, address.base)
-        except Exception:
-            return
+    if ring is None or not _kept(address):
+        return
+    for service in _SERVICES:
+        with suppress(Exception):  # the entry under the other name need not exist
+            ring.delete_password(service, address.base)
 
 
 def has_keyring() -> bool:
@@ -82,7 +85,7 @@ def _kept(address: Address) -> str:
     if ring is None:
         return ""
     try:
-        return ring.get_password(_SERVICE, address.base) or ""
+        return next((key for name in _SERVICES if (key := ring.get_password(name, address.base))), "")
     except Exception:
         return ""
 
@@ -92,4 +95,5 @@ def _from_environment(address: Address) -> str:
         openai = parse(os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1", allow_plain=True).base
     except AddressError:
         openai = ""
-    return os.environ.get(_OPENAI if address.base == openai else _OURS, "").strip()
+    key = os.environ.get(_OPENAI, "") if address.base == openai else read_variable(_OURS)
+    return key.strip()

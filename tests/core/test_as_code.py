@@ -173,7 +173,7 @@ def test_only_what_differs_from_the_defaults_is_said() -> None:
     assert "model.generate(**inputs, max_new_tokens=16)" in greedy, "dice are not thrown: their settings say nothing"
     assert "manual_seed" not in greedy
     short = core.as_code(core.Request("Once"), "core", model="storyteller")
-    assert 'request = core.Request("Once")\n' in short
+    assert 'request = decodescope.Request("Once")\n' in short
 
 
 def test_a_default_is_said_where_the_model_has_another(folders: Path) -> None:
@@ -219,8 +219,10 @@ def test_what_transformers_has_not_is_said(fields: dict[str, Any], reason: str) 
     assert head[0].startswith("transformers' generate cannot do this: ")
     assert reason in " ".join(head)
     assert core.why_not_generate(request, model="storyteller", drafters=drafters) in " ".join(head)
-    rest = script.split("import core", 1)[1]
-    assert rest == core.as_code(request, "core", model="storyteller", drafters=drafters).split("import core", 1)[1]
+    rest = script.split("import decodescope", 1)[1]
+    assert (
+        rest == core.as_code(request, "core", model="storyteller", drafters=drafters).split("import decodescope", 1)[1]
+    )
 
 
 def test_the_caches_of_graphics_cards() -> None:

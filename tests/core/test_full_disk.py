@@ -11,7 +11,7 @@ import pytest
 import core
 from core import labs
 from core.disk import temporary_folder
-from core.errors import CacheError, FileNotWrittenError, DecodescopeError, TraceError
+from core.errors import CacheError, DecodescopeError, FileNotWrittenError, TraceError
 from core.labs.preference import Kept, ranked
 from core.models.model import LoadedModel
 from tests.core import tiny as models

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import core
-from core.errors import CacheError, ParameterError, PromptError, StrategyError, DecodescopeError
+from core.errors import CacheError, DecodescopeError, ParameterError, PromptError, StrategyError
 from core.strategies import registry
 from tests.core import tiny
 

@@ -22,13 +22,13 @@ for package, folder, _, names in build.get_data_files_without_manifest():
         print(folder + "/" + name)
 print(*("package " + name for name in distribution.packages), sep="\\n")
 """
-PARTS = ("core", "app", "resources", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("core", "app", "resources", "decodescope.py", "pyproject.toml", "README.md", "LICENSE")
 RUN_BUNDLED = """
-import core, sys
+import core, decodescope, sys
 from transformers import GenerationConfig
 assert core.__file__.startswith(sys.argv[1]), core.__file__
 model = core.load("storyteller")
-print(core.run(model, core.Request("Once upon a time", GenerationConfig(max_new_tokens=3))).texts)
+print(decodescope.run(model, decodescope.Request("Once upon a time", GenerationConfig(max_new_tokens=3))).texts)
 """
 
 
@@ -94,7 +94,7 @@ def unpacked(tmp_path_factory) -> Path:
 @pytest.mark.slow
 def test_wheel_holds_no_leftovers(unpacked):
     tops = {path.name for path in unpacked.iterdir() if not path.name.endswith(".dist-info")}
-    assert tops == {"core", "app", "resources"}
+    assert tops == {"core", "app", "resources", "decodescope.py"}
     assert not list(unpacked.rglob("__pycache__"))
     assert any(unpacked.glob("*.dist-info/licenses/LICENSE"))
 

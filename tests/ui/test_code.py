@@ -77,7 +77,7 @@ def test_phrases_are_the_ids_that_the_run_had() -> None:
     on_card.apply([replace(_started(()), device="cuda:0", dtype="bfloat16")])
     scripts, _ = scripts_of(on_card)
     assert '.to("cuda:0")' in scripts["transformers"]
-    assert 'core.load("storyteller")' in scripts["core"], "the core chooses the device as it did"
+    assert 'decodescope.load("storyteller")' in scripts["core"], "the core chooses the device as it did"
 
 
 def _started(settings: tuple[tuple[str, object], ...]) -> RunStarted:

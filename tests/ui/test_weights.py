@@ -61,7 +61,7 @@ def test_eight_bits_from_the_picker_to_the_code(qtbot: QtBot, window: MainWindow
     assert window.session.run is not None
     scripts, reason = scripts_of(window.session.run)
     assert list(scripts) == ["core"]
-    assert 'core.load("storyteller", weights="int8")' in scripts["core"]
+    assert 'decodescope.load("storyteller", weights="int8")' in scripts["core"]
     assert "int8" in reason
 
 

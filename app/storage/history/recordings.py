@@ -10,10 +10,11 @@ from pathlib import Path
 from app.storage.files import StorageError
 from app.storage.history.record import is_id
 from app.storage.locks import Hold, hold
+from core.former_name import RUN_SUFFIX, RUN_SUFFIXES
 from resources.language import tr
 
 UNDER_WAY = "under-way"
-ENDING = ".decodescope"
+ENDING = RUN_SUFFIX
 
 
 class Recordings:
@@ -41,7 +42,7 @@ class Recordings:
             for folder in sorted(self._all.iterdir()):
                 if folder != self._own and not folder.name.startswith(".") and (held := hold(folder)) is not None:
                     self._holds.append(held)
-                    paths = sorted(folder.glob(f"*{ENDING}"))
+                    paths = sorted(path for path in folder.iterdir() if path.suffix in RUN_SUFFIXES)
                     found |= {path.stem: path for path in paths if is_id(path.stem) and path.is_file()}
         return found
 

@@ -17,10 +17,11 @@ from app.storage.history.open_file import OpenFile
 from app.storage.history.rankings import Rankings
 from app.storage.history.record import Keeping, Record, is_id
 from app.storage.history.schema import MIGRATIONS, Migration
+from core.former_name import RUN_SUFFIX, RUN_SUFFIXES, existing_run
 
 FILE_NAME = "history.sqlite"
 TRACES = "traces"
-ENDING = ".decodescope"
+ENDING = RUN_SUFFIX
 UNDO_SECONDS = 24 * 3600
 """A run that was deleted so long ago is nobody's to bring back any more."""
 FOREVER = float("inf")
@@ -60,7 +61,7 @@ class HistoryStore:
         """Where the recording of a kept run is. Raises ValueError for what is no run's id."""
         if not is_id(run):
             raise ValueError(f"{run!r} is no run's id")
-        return self.traces / f"{run}{ENDING}"
+        return existing_run(self.traces / f"{run}{ENDING}")
 
     def ids(self, query: str = "", most: int = -1) -> list[str]:
         """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
@@ -118,7 +119,7 @@ class HistoryStore:
         """Remove every run for good, pinned ones too, and whatever else in the folder holds some of them."""
         self._file.do(lambda rows: rows.clear())
         copies = self.path.parent.glob(f"{FILE_NAME}.*-*")  # set aside, before a migration or damaged
-        for path in (*copies, *self.traces.glob(f"*{ENDING}")):
+        for path in (*copies, *(path for suffix in RUN_SUFFIXES for path in self.traces.glob(f"*{suffix}"))):
             with suppress(OSError):
                 path.unlink()
 

@@ -12,11 +12,13 @@ from app.storage.programs.kobold import PROGRAM as KOBOLD
 from app.storage.programs.llama_cpp import PROGRAM as LLAMA
 from core import strategies
 from core.errors import ParameterError
+from core.former_name import FORMER_NAME, NAME
 from resources.language import tr
 
 PROGRAMS: Mapping[str, Program] = {program.name: program for program in (KOBOLD, LLAMA)}
 """By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
-_OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "decodescope", "eos_token_id"}
+_OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
+_OURS |= {NAME, FORMER_NAME}
 _STRATEGY = "sampling"
 _HEAT = ("temperature", "dynatemp_high", "mirostat_tau")
 """What acts where it is set at all, but for a temperature of 1."""

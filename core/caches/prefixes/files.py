@@ -15,12 +15,14 @@ from core.caches.prefixes.fingerprint import digest, fingerprint
 from core.caches.tensors.legacy import Legacy, from_legacy, to_legacy
 from core.disk import whole_file
 from core.errors import CacheError
+from core.former_name import FORMER_NAME, NAME
 from core.models.files import is_file
 from core.models.model import LoadedModel
 from resources.language import tr
 
-_FORMAT = "decodescope-prefix-2"
-_OLDER = {"decodescope-prefix-1"}
+_FORMAT = f"{NAME}-prefix-2"
+_FORMATS = {_FORMAT, f"{FORMER_NAME}-prefix-2"}
+_OLDER = {f"{FORMER_NAME}-prefix-1"}
 _Layout = list[list[tuple[int, int, torch.dtype]]]
 """Of each layer, of its keys and its values: heads, width, type."""
 
@@ -100,7 +102,7 @@ def _check_format(path: str | Path, about: dict[str, str]) -> None:
             ).format(path=path),
             tr("Read the text again, and save it."),
         )
-    if about.get("format") != _FORMAT:
+    if about.get("format") not in _FORMATS:
         raise CacheError(
             tr("{path} is no saved prefix.").format(path=path), tr("Choose a prefix saved by this program.")
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from core.arguments import check_folder, refused
 from core.errors import PreferenceError
+from core.former_name import user_folder
 from core.labs.preference.unwritten import unwritten
 from core.models.catalog import BUNDLED
 from resources.language import tr
@@ -16,9 +17,7 @@ def home(folder: str | Path | None, name: str) -> Path:
     """`folder`, or one of that name in the user's data. Raises PreferenceError where it is a bundled model's, or a
     file; ParameterError where it is no path."""
     if folder is None:
-        import platformdirs
-
-        folder = Path(platformdirs.user_data_dir("decodescope", appauthor=False)) / "preference" / name
+        folder = user_folder("data") / "preference" / name
     check_folder("folder", folder)
     path = _whole(folder)
     if os.path.isfile(path):  # which says no where one may not look

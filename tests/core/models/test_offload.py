@@ -15,7 +15,7 @@ from core.caches.tensors.layouts import roomy
 from core.decoding.forward.forward import Forward
 from core.decoding.speculation.cost import verify_cost
 from core.decoding.speculation.passes import Passes
-from core.errors import OutOfMemoryError, ParameterError, DecodescopeError
+from core.errors import DecodescopeError, OutOfMemoryError, ParameterError
 from core.models.offload import loading
 from core.models.offload.shelf import LayerOnDisk
 
