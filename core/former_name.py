@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 import warnings
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -71,14 +71,21 @@ class AdoptedFolder(NamedTuple):
     target: Path
     problem: str = ""
 
-    def __str__(self) -> str:
-        if self.problem:
-            return tr(
-                "The files of {former} in {source} could not be copied ({why}). Copy them to {target} yourself."
-            ).format(former=FORMER_TITLE, source=self.source, why=self.problem, target=self.target)
-        return tr("Settings and runs of {former}, the former name of this program, were copied from {source}.").format(
-            former=FORMER_TITLE, source=self.source
+
+def describe_adoption(folders: Sequence[AdoptedFolder]) -> list[str]:
+    """Return what was copied from where as one sentence, and one sentence per folder that could not be copied."""
+    copied = [str(folder.source) for folder in folders if not folder.problem]
+    done = tr("Settings and runs were copied from {folders}. Nothing was changed there.").format(
+        folders=", ".join(copied)
+    )
+    failed = [
+        tr("The files in {source} could not be copied ({why}). Copy them to {target} yourself.").format(
+            source=folder.source, why=folder.problem, target=folder.target
         )
+        for folder in folders
+        if folder.problem
+    ]
+    return [*([done] if copied else []), *failed]
 
 
 def adopt_folders() -> list[AdoptedFolder]:

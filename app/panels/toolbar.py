@@ -61,7 +61,7 @@ class Toolbar(QFrame):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
         self._theme = theme
-        self.brand.setText(f'Token<span style="color:{theme.accent}">scope</span>')
+        self.brand.setText(f'Decode<span style="color:{theme.accent}">scope</span>')
         themed: tuple[Themed, ...] = (*self.pickers, self.seed, self.export, self.run)
         for part in themed:
             part.set_theme(theme)

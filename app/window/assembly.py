@@ -75,6 +75,7 @@ from app.window.switch import LanguageSwitch
 from app.window.view_feed import ViewFeed
 from app.window.wiring import connect
 from core import strategies
+from core.former_name import describe_adoption
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     window.painted.connect(lasting.history.open_later)
     parts = _put_together(window, lasting)
     repaired = [*store.notices, *lasting.chats.notices]
-    if notices := [*map(str, store.adopted), *repaired]:
+    if notices := [*describe_adoption(store.adopted), *repaired]:
         title = tr("The settings were repaired") if repaired else tr("Decodescope was called Tokenscope before")
         parts.messages.show_notice("\n".join(notices), title)
     return parts

@@ -8,7 +8,7 @@ import pytest
 
 import core
 from core import former_name
-from core.former_name import adopt_folders, adopt_variables, read_variable, user_folder
+from core.former_name import adopt_folders, adopt_variables, describe_adoption, read_variable, user_folder
 from tests.core import tiny as models
 
 
@@ -50,6 +50,7 @@ def test_folders_are_copied_once_and_left_untouched(homes):
     assert {name: data for name, data in contents(homes).items() if "/tokenscope/" in name} == before
     (user_folder("config") / "settings.json").write_text('{"changed": 1}')
     assert adopt_folders() == []
+    assert describe_adoption([]) == []
     assert (user_folder("config") / "settings.json").read_text() == '{"changed": 1}'
 
 
@@ -69,7 +70,12 @@ def test_failed_copy_leaves_nothing_and_says_why(homes, monkeypatch):
     monkeypatch.setattr(former_name.shutil, "copytree", full)
     found = adopt_folders()
     assert [each.problem for each in found] == ["No space left on device"] * 2
-    assert all("could not be copied" in str(each) and str(each.target) in str(each) for each in found)
+    sentences = describe_adoption(found)
+    assert len(sentences) == 2
+    assert all(
+        "could not be copied" in words and str(each.target) in words
+        for words, each in zip(sentences, found, strict=True)
+    )
     assert not user_folder("config").exists()
     assert not list((homes / "config").glob(".decodescope*"))
 
