@@ -173,7 +173,7 @@ def test_recipes_that_cannot_be_followed(options: dict[str, Any], words: str) ->
 
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(CacheError, match=r"pip install decodescope\[quant\]"):
+    with pytest.raises(CacheError, match=r"pip install hqq"):
         replace(Recipe(), engine="hqq").check()
 
 

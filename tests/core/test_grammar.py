@@ -272,7 +272,7 @@ def test_a_model_without_words_says_so() -> None:
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.extras.find_spec", lambda name: None)
-    with pytest.raises(ParameterError, match=r"llguidance is not installed; pip install \"decodescope\[grammar\]\""):
+    with pytest.raises(ParameterError, match=r"llguidance is not installed; pip install llguidance"):
         write(spelled.model(), {"choice": ["a"]})
 
 

@@ -38,6 +38,9 @@ ALLOWED = (
     Allowed("core/extras.py", r"pip install .*", "a command"),
     Allowed("app/state/grammar_text.py", r'\{"choice": .*', "a grammar, as an example"),
     Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "grammars to begin with"),
+    Allowed("core/__init__.py", r"Python finds .*| Did you mean .*", "an ImportError, and an AttributeError"),
+    Allowed("core/former_name.py", r"Tokenscope", "the program's former name"),
+    Allowed("core/caches/tensors/quantizers.py", r"pip install .*", "a command"),
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/labs/preference/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
@@ -99,7 +102,7 @@ ALLOWED = (
     Allowed(
         "app/control/palette", r"\{…\} theme|text size .*|tour \{…\}|Seed", "other words that an entry is found by"
     ),
-    Allowed("app/panels/toolbar.py", r"Token<span.*", "the program's name in two colours"),
+    Allowed("app/panels/toolbar.py", r"Decode<span.*", "the program's name in two colours"),
     Allowed("core/trace/page/document.py", r".*-src '.*", "a content security policy"),
     Allowed("app", r"(\w+(#\w+)? \{ )?[a-z-]+: [^;]+;.*", "a style sheet"),
     Allowed("app", r".*<(span|table|tr)\b.*", "rich text around words"),

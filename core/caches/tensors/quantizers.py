@@ -15,7 +15,7 @@ Coded = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 Quantizer = Callable[[torch.Tensor, int], Coded]
 
 _LIBRARIES = {"quanto": ("optimum", "optimum.quanto"), "hqq": ("hqq",)}
-_COMMANDS = {"quanto": "pip install optimum-quanto", "hqq": "pip install hqq"}
+_PACKAGES = {"quanto": "optimum-quanto", "hqq": "hqq"}
 _BITS = {"built-in": (1, 2, 4, 8), "quanto": (2, 4), "hqq": (1, 2, 4, 8), "fp8": (8,)}
 
 
@@ -24,7 +24,9 @@ def choose(engine: str, bits: int) -> Quantizer:
     if not is_installed(engine):
         raise CacheError(
             tr("Quantizing with {engine} needs a library that is not installed.").format(engine=engine),
-            tr("Install it with: {command}. Or choose the built-in quantizer.").format(command=_COMMANDS[engine]),
+            tr("Install it with: {command}. Or choose the built-in quantizer.").format(
+                command=f"pip install {_PACKAGES[engine]}"
+            ),
         )
     if bits not in _BITS[engine]:
         widths = ", ".join(map(str, _BITS[engine]))
