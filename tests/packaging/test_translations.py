@@ -20,7 +20,7 @@ def test_every_sentence_is_translated_and_compiled():
     assert list(translations.faults()) == []
 
 
-SENTENCES = '''
+SENTENCES = """
 plain = tr("A word")
 joined = tr("One sentence "
             "in two parts")
@@ -32,7 +32,7 @@ trc("verb", "Run")
 # of sport
 trc("noun", "Run")
 tr(variable); tr(f"no {constant}"); tr(); other("no call of ours")
-'''
+"""
 
 
 def test_sentences_are_found_wherever_they_stand(tmp_path):
