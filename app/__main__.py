@@ -10,13 +10,21 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QApplication
+from app.start.qt_libraries import explain_missing, library_in
+
+try:
+    from PySide6.QtGui import QIcon
+    from PySide6.QtWidgets import QApplication
+except ImportError as error:
+    if missing := library_in(str(error)):
+        sys.exit(f"decodescope: {explain_missing(missing)}")
+    raise
 
 import resources
 from app import build_window
 from app.start.cli import Options, named_before, parse
-from app.start.screen import choose_screen
+from app.start.qt_messages import ignore_window_manager_warnings
+from app.start.screen import choose_screen, unusable_platform_reason
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
@@ -41,9 +49,10 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
     adopted = _adopt_folders(arguments)
     speak(_language(arguments))
     options = parse(arguments)
-    if problem := choose_screen(options):
+    if problem := choose_screen(options) or unusable_platform_reason():
         print(f"decodescope: {problem}", file=sys.stderr)
         return 1
+    ignore_window_manager_warnings()
     application = QApplication.instance() or QApplication(["decodescope"])
     assert isinstance(application, QApplication)
     application.setApplicationName("Decodescope")

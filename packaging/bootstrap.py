@@ -25,14 +25,19 @@ USAGE = """\
 python3 packaging/bootstrap.py run [ARGUMENTS OF DECODESCOPE]    set up .venv and open the window
 python3 packaging/bootstrap.py test [ARGUMENTS OF PYTEST]       set up .venv and run the whole test suite
 python3 packaging/bootstrap.py test-core [ARGUMENTS OF PYTEST]  set up .venv-core, which has no Qt, and test the core
+
+--torch auto|cpu|cuda with any of them chooses the build of PyTorch that is installed. auto, the default, takes the
+one for NVIDIA cards (CUDA), which is many times larger, only where their driver is installed.
 """
-PROGRAM = Wanted(extras=("grammar",))
-TESTS = Wanted(extras=("dev", "grammar", "quant"))
+PROGRAM_EXTRAS = ("grammar",)
+TEST_EXTRAS = ("dev", "grammar", "quant")
+TORCH = "--torch"
 MOST_PROCESSES = 4  # each loads torch and a model
-CORE_TESTS = Wanted(extras=("dev", "grammar", "quant"), qt=False)
 
 
 def main(arguments: list[str]) -> int:
+    given = arguments
+    torch, arguments = take_torch(arguments)
     if not arguments or arguments[0] not in COMMANDS:
         print(USAGE, end="", file=sys.stdout if arguments[:1] in (["-h"], ["--help"]) else sys.stderr)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -40,8 +45,8 @@ def main(arguments: list[str]) -> int:
     try:
         other = interpreters.other_than_this()
         if other:
-            return start([*other, str(HERE / "bootstrap.py"), *arguments])
-        return COMMANDS[arguments[0]](arguments[1:])
+            return start([*other, str(HERE / "bootstrap.py"), *given])
+        return COMMANDS[arguments[0]](arguments[1:], torch)
     except SetupError as error:
         print(f"\nDecodescope could not start.\n{error}", file=sys.stderr)
         return 1
@@ -53,15 +58,31 @@ def main(arguments: list[str]) -> int:
         return 130
 
 
+def take_torch(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the chosen build of PyTorch, and the arguments without that choice."""
+    torch, rest = "auto", []
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument == "--":
+            rest += [argument, *remaining]
+        elif argument == TORCH:
+            torch = next(remaining, "")
+        elif argument.startswith(TORCH + "="):
+            torch = argument[len(TORCH) + 1 :]
+        else:
+            rest.append(argument)
+    return torch, rest
+
+
 def interrupt(*_: object) -> None:
     """A polite request to end ends pip too, as Ctrl+C does."""
     raise KeyboardInterrupt
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], torch: str) -> int:
     """Open the window, or do what the arguments ask for; paths in them are relative to the caller's folder."""
     environment = Environment(ROOT, ".venv")
-    environment.prepare(PROGRAM)
+    environment.prepare(Wanted(PROGRAM_EXTRAS, torch=torch))
     variables = clean_variables()
     if {"--screenshot", "--export", "--pictures"} & set(arguments) and not qt_libraries.has_screen(variables):
         variables.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -70,10 +91,10 @@ def run(arguments: list[str]) -> int:
     return start([str(environment.python), "-P", "-m", "app", *arguments], variables)
 
 
-def test(arguments: list[str]) -> int:
+def test(arguments: list[str], torch: str) -> int:
     """Run the whole suite, or what pytest's arguments choose of it; no screen is needed."""
     environment = Environment(ROOT, ".venv")
-    environment.prepare(TESTS)
+    environment.prepare(Wanted(TEST_EXTRAS, torch=torch))
     variables = clean_variables()
     variables.setdefault("QT_QPA_PLATFORM", "offscreen")
     qt_libraries.check(environment.site_packages, variables)
@@ -81,10 +102,10 @@ def test(arguments: list[str]) -> int:
     return start([str(environment.python), "-m", "pytest", *workers(arguments), *arguments], variables)
 
 
-def test_core(arguments: list[str]) -> int:
+def test_core(arguments: list[str], torch: str) -> int:
     """Run the core's tests in an environment of its own, in which PySide6 cannot be imported at all."""
     environment = Environment(ROOT, ".venv-core")
-    environment.prepare(CORE_TESTS)
+    environment.prepare(Wanted(TEST_EXTRAS, qt=False, torch=torch))
     os.chdir(ROOT)
     command = [str(environment.python), "-m", "pytest", "tests/core", *workers(arguments), *arguments]
     return start(command, clean_variables())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests import fonts
+from tests import fonts, required_tools
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -76,6 +76,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("qt_log_ignore", "read by pytest-qt", type="linelist")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a switch of the environment turn skips into failures."""
+    if not config.pluginmanager.is_registered(required_tools):
+        config.pluginmanager.register(required_tools)
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave the window's tests out where there is no Qt."""
     needs_qt = collection_path.name in {"ui", "app", "atspi"} and collection_path.parent == Path(__file__).parent
@@ -106,7 +112,7 @@ def _skip_without_device(items: list[pytest.Item]) -> None:
 
     if not (torch.cuda.is_available() or torch.backends.mps.is_available()):
         for item in on_device:
-            item.add_marker(pytest.mark.skip(reason="no CUDA or MPS device on this machine"))
+            item.add_marker(pytest.mark.skip(reason=f"{required_tools.NEEDS_CARD}: CUDA or MPS"))
 
 
 def pytest_collection_finish() -> None:

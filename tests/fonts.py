@@ -9,6 +9,7 @@ wants both. Both are packages of the system (`.ci/run` installs them); what is m
 from __future__ import annotations
 
 import os
+import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,27 @@ PLACES = (
 )
 
 
+def font_folders() -> list[Path]:
+    """Return the folders with this machine's fonts.
+
+    A fontconfig file named by the environment decides alone: fonts that it hides from the program are hidden from the
+    tests as well.
+    """
+    named = _folders_in(os.environ.get("FONTCONFIG_FILE", ""))
+    return [folder for folder in named or [Path(place).expanduser() for place in PLACES] if folder.is_dir()]
+
+
+def _folders_in(config: str) -> list[Path]:
+    """Return the folders that a fontconfig file names; none for a file that cannot be read."""
+    try:
+        root = ElementTree.parse(config).getroot()
+    except (OSError, ElementTree.ParseError):
+        return []
+    return [
+        Path(entry.text.strip()).expanduser() for entry in root.iter("dir") if entry.text and not entry.get("prefix")
+    ]
+
+
 @dataclass(frozen=True)
 class TestFont:
     """A family, and how its files' names begin."""
@@ -34,8 +56,8 @@ class TestFont:
     def found(self) -> list[Path]:
         """Its files on this machine; none of bundled fallbacks such as its condensed forms."""
         names = set(self.files)
-        roots = [Path(place).expanduser() for place in PLACES]
-        return sorted(path for root in roots if root.is_dir() for path in root.rglob("*.ttf") if path.stem in names)
+        found = (path for folder in font_folders() for path in folder.rglob("*.ttf") if path.stem in names)
+        return sorted({path.resolve() for path in found})
 
 
 FONTS = {

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
+
+from PySide6.QtCore import QLibraryInfo
 
 from app.start.cli import Options
-from resources.language import mark
+from app.start.qt_libraries import missing_for_platform, platform_plugins, remedy
+from resources.language import mark, tr
 
 PLATFORM = "QT_QPA_PLATFORM"
 _SCREENS = (PLATFORM, "WAYLAND_DISPLAY", "DISPLAY")
@@ -29,3 +33,19 @@ def choose_screen(options: Options) -> str:
     if options.leaves or options.pictures is not None:
         os.environ.setdefault(PLATFORM, "offscreen")
     return "" if any(os.environ.get(name) for name in _SCREENS) else NO_SCREEN
+
+
+def unusable_platform_reason() -> str:
+    """Return which system libraries the platform plugin lacks and how to install them; empty where none is missing.
+
+    Qt itself aborts the process when its plugin cannot be loaded.
+    """
+    if not sys.platform.startswith("linux"):
+        return ""
+    folder = Path(QLibraryInfo.path(QLibraryInfo.LibraryPath.PluginsPath))
+    missing = missing_for_platform(platform_plugins(folder, os.environ))
+    if not missing:
+        return ""
+    return tr("Qt needs system libraries that are missing: {libraries}. To install them: {command}").format(
+        libraries=", ".join(sorted(missing)), command=remedy(missing)
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models import hub
 from core.models.entry import ModelEntry, describe, read_config
-from core.models.files import INDEX_BYTES, is_file, read_bytes
+from core.models.files import INDEX_BYTES, exists, is_file, read_bytes
 from core.models.packed.kinds import KINDS, PACKED
 from core.models.purpose import foreign_input, has_language_head
 from core.models.room import Fit, fits, weight_bytes
@@ -144,7 +144,7 @@ def _generates(snapshot: Path) -> bool:
     try:
         config = read_config(snapshot)
     except ConfigMissingError:
-        return (snapshot / "config.json").exists()
+        return exists(snapshot / "config.json")
     if foreign_input(config) in ("hears", "speaks") and "audio_config" not in config:
         return False
     return has_language_head(config)

@@ -25,6 +25,11 @@ def is_file(file: Path) -> bool:
     return os.path.isfile(file)
 
 
+def exists(path: Path) -> bool:
+    """Return whether anything is there. Never raises, not even in a folder that may not be read."""
+    return os.path.exists(path)
+
+
 def size_of(file: Path) -> int:
     """Bytes of a file; 0 where there is none, or none that may be asked."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, NotRequired, TypedDict, TypeGuard
 
 from core.errors import CorruptWeightsError, ModelFileError
-from core.models.files import INDEX_BYTES, is_file, read_json, size_of
+from core.models.files import INDEX_BYTES, exists, is_file, read_json, size_of
 from resources.language import tr
 
 _HEADER_BYTES = 100_000_000
@@ -52,9 +52,9 @@ def find_weights(path: Path) -> WeightFiles:
     """
     for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin")):
         index, single = path / f"{stem}.{suffix}.index.json", path / f"{stem}.{suffix}"
-        if index.exists():
+        if exists(index):
             return WeightFiles(tuple(path / shard for shard in shards(index)), suffix == "bin")
-        if single.exists():
+        if exists(single):
             return WeightFiles((single,), suffix == "bin")
     return WeightFiles((), False)
 

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from bootstrap_parts import pip
+from bootstrap_parts import pip, torch_build
 from bootstrap_parts.errors import SetupError
 from bootstrap_parts.failures import diagnose
 from bootstrap_parts.lock import one_at_a_time
@@ -28,10 +28,10 @@ QT_PACKAGES = {"pyside6-essentials", "pyqtgraph", "qasync", "pytest-qt"}
 
 
 class Wanted:
-    """What an environment should hold: the program, some of its extras, and Qt or not."""
+    """What an environment should contain: the program, some of its extras, Qt or not, and a build of PyTorch."""
 
-    def __init__(self, extras: tuple[str, ...] = (), qt: bool = True) -> None:
-        self.extras, self.qt = extras, qt
+    def __init__(self, extras: tuple[str, ...] = (), qt: bool = True, torch: str = "auto") -> None:
+        self.extras, self.qt, self.torch = extras, qt, torch
 
     def requirements(self, project: Path) -> list[str]:
         """pip's arguments. Without Qt they are the project's requirements less those that need a screen."""
@@ -68,14 +68,15 @@ class Environment:
         Raises:
             SetupError: It cannot be done, with the cause and the remedy.
         """
+        build = torch_build.resolve(wanted.torch)
         with one_at_a_time(self.root):
-            broken = self.why_broken()
+            broken = self.why_broken() or self.other_build_reason(wanted)
             if broken:
                 self.make(broken)
             incomplete = self.why_incomplete(wanted)
             if incomplete:
                 print(f"{self.folder.name}: {incomplete}; installing. The first time takes some minutes.", flush=True)
-                self.install(wanted)
+                self.install(wanted, build)
 
     def why_broken(self) -> str | None:
         """Why it must be made anew, in words, or None."""
@@ -123,6 +124,13 @@ class Environment:
         missing = sorted(set(wanted.extras) - set(stamp["extras"]))
         return f"{' and '.join(missing)} not installed yet" if missing else None
 
+    def other_build_reason(self, wanted: Wanted) -> str | None:
+        """Return why the environment cannot stay if a build of PyTorch was requested by name, or None."""
+        kept = (self.stamp() or {}).get("torch")
+        if wanted.torch in ("auto", kept):
+            return None
+        return f"was made with the {torch_build.in_words(kept)} of PyTorch"
+
     def make(self, reason: str) -> None:
         """Remove what is there and make an empty environment."""
         print(f"{self.folder.name} {reason}: making it with Python {sys.version.split()[0]}.", flush=True)
@@ -157,7 +165,7 @@ class Environment:
         else:
             shutil.rmtree(str(self.folder))
 
-    def install(self, wanted: Wanted) -> None:
+    def install(self, wanted: Wanted, build: str) -> None:
         """Ask pip for everything wanted. If pip gives up it leaves all as it was, and so does this."""
         check_project(self.project)
         before = self.stamp_file.read_bytes() if self.stamp_file.exists() else None
@@ -166,12 +174,15 @@ class Environment:
             self.stamp_file.unlink()
         try:
             pip.install(self.python, ["pip>=24.1"], self.folder, bar="off")
+            for line in requirements_in(self.project, ()):
+                if name_of(line) == "torch":
+                    torch_build.install(self.python, line, build, self.folder)
             pip.install(self.python, Wanted(extras, wanted.qt).requirements(self.project), self.folder)
         except SetupError:
             if before is not None:
                 self.stamp_file.write_bytes(before)
             raise
-        self.write_stamp(extras)
+        self.write_stamp(extras, build)
 
     def fingerprint(self) -> str:
         return hashlib.sha256(self.project.read_bytes()).hexdigest()
@@ -180,12 +191,13 @@ class Environment:
         """What was recorded when the last installation ended, or None."""
         return read_stamp(self.stamp_file)
 
-    def write_stamp(self, extras: tuple[str, ...]) -> None:
+    def write_stamp(self, extras: tuple[str, ...], build: str) -> None:
         stamp = {
             "project": self.fingerprint(),
             "root": str(self.root),
             "python": "{}.{}".format(*sys.version_info[:2]),
             "extras": sorted(extras),
+            "torch": build,
             "contents": contents(self.site_packages),
             "libraries": libraries(self.site_packages),
         }

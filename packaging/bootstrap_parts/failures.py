@@ -42,7 +42,8 @@ def _causes(text: str, folder: Path, code: int):
         free = shutil.disk_usage(str(folder.parent)).free / 1e9
         yield (
             f"the disk is full ({free:.1f} GB free where {folder} is; the temporary folder may be another disk).",
-            "make about 4 GB free, or set TMPDIR to a folder on a larger disk, and run the same command again.",
+            "make about 4 GB free, 10 GB for PyTorch's CUDA build, or set TMPDIR to a folder on a larger disk, and run "
+            "the same command again.",
         )
     if NETWORK.search(text):
         yield (

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 from bootstrap_parts.failures import LOG, diagnose
 
@@ -69,7 +70,7 @@ def tell(line: str) -> str | None:
 
 def package_in(text: str) -> str:
     """ "torch-2.13.0-cp311-….whl", "torch<3,>=2" or a path of either: the name, and the version if it is a file's."""
-    name = re.split(r"[/\\]", text)[-1]
+    name = unquote(re.split(r"[/\\]", text)[-1])
     if name.endswith((".whl", ".tar.gz", ".metadata")):
         return " ".join(name.replace(".tar.gz", "").split("-")[:2])
     return re.split(r"[<>=!~;\[]", name)[0]

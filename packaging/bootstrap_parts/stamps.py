@@ -19,6 +19,8 @@ def read_stamp(path: Path) -> dict | None:
     if not isinstance(stamp, dict):
         return None
     stamp.setdefault("libraries", {})  # stamps were written without them at first
+    if not isinstance(stamp.setdefault("torch", None), (str, type(None))):  # nor did they name PyTorch's build
+        return None
     texts = all(isinstance(stamp.get(name), str) for name in ("project", "root", "python"))
     lists = all(is_texts(stamp.get(name)) for name in ("extras", "contents"))
     return stamp if texts and lists and is_sizes(stamp["libraries"]) else None

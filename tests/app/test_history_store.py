@@ -306,13 +306,20 @@ def test_a_recording_that_has_gone_is_told(store: HistoryStore, tmp_path: Path) 
 def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, and not file after file for ever."""
 
-    def unreadable(_connection: sqlite3.Connection) -> None:
+    opened: list[sqlite3.Connection] = []
+
+    def unreadable(connection: sqlite3.Connection) -> None:
+        opened.append(connection)
         raise sqlite3.DatabaseError("database disk image is malformed")
 
     monkeypatch.setattr("app.storage.history.open_file.Rows", unreadable)
     with pytest.raises(StorageError, match="cannot be used: database disk image is malformed"):
         HistoryStore(tmp_path)
     assert [path.name for path in tmp_path.glob("*.bad-*")] == [f"{FILE_NAME}.bad-1"]
+    assert len(opened) == 2
+    for connection in opened:  # Python 3.13 warns of each that is left open
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
 
 
 def test_damage_found_while_it_is_used_loses_nothing(tmp_path: Path) -> None:

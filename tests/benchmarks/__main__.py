@@ -7,7 +7,7 @@ such a file anew, on an idle machine.
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import os
 import pkgutil
@@ -104,6 +104,10 @@ def main() -> None:
     )
     parser.add_argument("--times", type=int, default=1, help="how often everything is measured (default 1)")
     options = parser.parse_args()
+    if importlib.util.find_spec("PySide6") is not None:
+        from app.start.qt_messages import ignore_window_manager_warnings
+
+        ignore_window_manager_warnings()
     standing = core.quicken()  # as the window has it built: figures are not to depend on whether it was there already
     if not options.json:
         print(standing.sentence)

@@ -20,6 +20,8 @@ REST = 200
 """Milliseconds behind a run, for what the window does once its text is there: the recording's end, the history, views
 out of sight."""
 
+QUIET = {"QT_LOGGING_RULES": "default.warning=false"}
+"""For processes whose start is timed: the offscreen platform warns of each window that has size limits."""
 WARM = 3
 """Runs before anything is timed: the first ones make what a window makes once."""
 
@@ -64,7 +66,7 @@ def start_ratio(rounds: int, assembled: bool) -> float:
     counted.
     """
     # As when installed: compiled modules are kept between starts.
-    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPYCACHEPREFIX": tempfile.mkdtemp()}
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "PYTHONPYCACHEPREFIX": tempfile.mkdtemp(), **QUIET}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
     def start(code: str) -> Any:
@@ -146,7 +148,7 @@ def run_ratios(tokens: int, rounds: int, processes: int) -> tuple[float, list[fl
         "torch.set_num_threads(1 if (os.cpu_count() or 2) <= 2 else 2)\n"
         f"print(json.dumps(run_ratio({tokens}, {rounds})), flush=True); os._exit(0)"
     )
-    command, environment = [sys.executable, "-c", code], {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    command, environment = [sys.executable, "-c", code], {**os.environ, "QT_QPA_PLATFORM": "offscreen", **QUIET}
     answers = [
         subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE, text=True).stdout
         for _ in range(processes)

@@ -155,7 +155,7 @@ def test_each_half_waits_where_it_is_told(halves: dict[str, str], kind: str) -> 
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="the card's own memory must be apart from the host's")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a card: CUDA")
 def test_layers_wait_in_host_memory_behind_a_card() -> None:
     model = tiny.make("llama")
     model.model.to("cuda")

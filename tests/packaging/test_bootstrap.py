@@ -65,6 +65,29 @@ def test_core_is_tested_in_an_environment_without_qt(bootstrap, started):
     assert command[1:] == ["-m", "pytest", "tests/core", *bootstrap.workers([])]
 
 
+@pytest.mark.parametrize("command", ["run", "test", "test-core"])
+@pytest.mark.parametrize(
+    ("arguments", "torch", "rest"),
+    [
+        (["-k", "x"], "auto", ["-k", "x"]),
+        (["--torch", "cpu", "-k", "x"], "cpu", ["-k", "x"]),
+        (["-k", "x", "--torch=cuda"], "cuda", ["-k", "x"]),
+        (["--", "--torch", "cpu"], "auto", ["--", "--torch", "cpu"]),
+    ],
+)
+def test_build_of_torch_is_for_set_up_alone(bootstrap, started, command, arguments, torch, rest):
+    assert bootstrap.main([command, *arguments]) == 0
+    (_, wanted), (started_command, _) = started
+    assert wanted.torch == torch
+    assert started_command[-len(rest) :] == rest
+    assert ("--torch" in started_command) == ("--" in rest)
+
+
+def test_build_of_torch_may_stand_before_the_command(bootstrap, started):
+    assert bootstrap.main(["--torch", "cpu", "run"]) == 0
+    assert started[0][1].torch == "cpu"
+
+
 def test_picture_needs_no_screen(bootstrap, started, monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)

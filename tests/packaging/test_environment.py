@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bootstrap_parts import environment, pip
+from bootstrap_parts import environment, pip, torch_build
 from bootstrap_parts.environment import Environment, Wanted
 from bootstrap_parts.errors import SetupError
 
@@ -62,7 +62,7 @@ def made(tmp_path, monkeypatch, played):
     """An environment whose making is played too, so that no test waits for a real one."""
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     made = Environment(tmp_path, ".venv")
-    made.reasons = []
+    made.reasons, made.builds = [], []
 
     def make(reason: str) -> None:
         made.reasons.append(reason)
@@ -73,6 +73,9 @@ def made(tmp_path, monkeypatch, played):
         (made.folder / "pyvenv.cfg").write_text("home = /usr/bin\n")
 
     monkeypatch.setattr(made, "make", make)
+    monkeypatch.setattr(
+        torch_build, "install", lambda python, requirement, build, folder: made.builds.append((requirement, build))
+    )
     return made
 
 
@@ -94,6 +97,29 @@ def test_second_call_does_nothing(ready, played):
     ready.prepare(Wanted())
     assert ready.reasons == []
     assert played.asked == []
+
+
+def test_build_of_torch_is_chosen_before_the_rest_is_installed(made, played, monkeypatch):
+    monkeypatch.setattr(torch_build, "has_nvidia_driver", lambda: False)
+    monkeypatch.setattr(torch_build.sys, "platform", "linux")
+    made.prepare(Wanted())
+    assert made.builds == [("torch", "cpu")]
+    made.prepare(Wanted(torch="auto"))
+    made.prepare(Wanted(torch="cpu"))
+    assert made.reasons == ["does not exist yet"]
+    made.prepare(Wanted(torch="cuda"))
+    assert made.reasons[1:] == ["was made with the CPU build of PyTorch"]
+    assert made.builds[1:] == [("torch", "cuda")]
+
+
+def test_environment_of_an_earlier_version_is_kept_unless_a_build_is_named(ready):
+    stamp = json.loads(ready.stamp_file.read_text())
+    del stamp["torch"]
+    ready.stamp_file.write_text(json.dumps(stamp))
+    ready.prepare(Wanted())
+    assert ready.reasons == []
+    ready.prepare(Wanted(torch="cpu"))
+    assert ready.reasons == ["was made with the usual build of PyTorch"]
 
 
 def test_testing_adds_its_extras_without_making_anew(ready, played):

@@ -36,6 +36,8 @@ ALLOWED = (
     Allowed("core/grammar/setting.py", r'\{"type": .*', "a schema, as an example"),
     Allowed("core/grammar/compiled.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
     Allowed("core/extras.py", r"pip install .*", "a command"),
+    Allowed("app/start/qt_libraries.py", r".*", "shared with bootstrap.py, which runs before there are translations"),
+    Allowed("app/start/qt_messages.py", r"This plugin does not support ", "what Qt writes"),
     Allowed("app/state/grammar_text.py", r'\{"choice": .*', "a grammar, as an example"),
     Allowed("app/panels/grammar_editor.py", r"\{\n.*|start: .*", "grammars to begin with"),
     Allowed("core/__init__.py", r"Python finds .*| Did you mean .*", "an ImportError, and an AttributeError"),

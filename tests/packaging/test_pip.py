@@ -20,6 +20,10 @@ class Terminal(io.StringIO):
     [
         ("Collecting torch<2.14,>=2.6 (from decodescope==0.1.0)", "looking up torch"),
         ("  Downloading torch-2.13.0-cp311-cp311-win_amd64.whl (190.2 MB)", "downloading torch 2.13.0 (190.2 MB)"),
+        (
+            "  Downloading https://x.org/cpu/torch-2.13.0%2Bcpu-cp311-win.whl (1 MB)",
+            "downloading torch 2.13.0+cpu (1 MB)",
+        ),
         ("  Using cached idna-3.20-py3-none-any.whl.metadata (7.2 kB)", "already here: idna 3.20 (7.2 kB)"),
         ("Processing /wheels/numpy-2.4.6-cp311-cp311-linux_x86_64.whl", "taking numpy 2.4.6"),
         ("Installing collected packages: a, b, c", "installing 3 packages"),

@@ -1,27 +1,101 @@
 """Missing system libraries are named with their packages."""
 
+import os
+import struct
+import subprocess
 import sys
 
 import pytest
 from bootstrap_parts import qt_libraries
 from bootstrap_parts.errors import SetupError
 
-LDD = """\
-\tlinux-vdso.so.1 (0x00007ffd)
-\tlibEGL.so.1 => not found
-\tlibxcb-cursor.so.0 => not found
-\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)
-"""
+TWO = {"libEGL.so.1", "libxcb-cursor.so.0"}
+ABSENT = "libdecodescope-test-absent.so.7"
+"""A library that no machine has."""
 DEBIAN = 'PRETTY_NAME="Debian GNU/Linux 12"\nID=debian\n'
 MINT = 'ID=linuxmint\nID_LIKE="ubuntu debian"\n'
 ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'
 MANJARO = "ID=manjaro\nID_LIKE=arch\n"
 
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
+shared = qt_libraries._shared
+
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux leaves them to the system")
 
 
-def test_missing_libraries_are_read_from_the_loader():
-    assert qt_libraries.not_found_in(LDD) == {"libEGL.so.1", "libxcb-cursor.so.0"}
+@pytest.mark.parametrize(
+    ("message", "library"),
+    [
+        ("libxcb-cursor.so.0: cannot open shared object file: No such file or directory", {"libxcb-cursor.so.0"}),
+        ("Error loading shared library libEGL.so.1: No such file or directory (needed by x)", {"libEGL.so.1"}),
+        ("/lib/libc.so.6: version `GLIBC_2.99' not found", set()),
+    ],
+)
+def test_missing_library_is_read_from_the_loaders_message(message, library):
+    assert shared.library_in(message) == library
+
+
+def elf(needed: list[str], folder: str = "$ORIGIN") -> bytes:
+    """Build the smallest ELF file that names libraries: one loadable segment, and the dynamic section in it."""
+    strings = b"\0" + b"".join(name.encode() + b"\0" for name in (*needed, folder))
+    places = [strings.index(name.encode() + b"\0") for name in (*needed, folder)]
+    start = 64 + 2 * 56
+    entries = [*((1, place) for place in places[:-1]), (29, places[-1])]
+    dynamic = b"".join(struct.pack("<qQ", *entry) for entry in (*entries, (5, start + 16 * (len(entries) + 2)), (0, 0)))
+    whole = start + len(dynamic) + len(strings)
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, whole, whole, 4096)
+    section = struct.pack("<IIQQQQQQ", 2, 6, start, start, start, len(dynamic), len(dynamic), 8)
+    return header + load + section + dynamic + strings
+
+
+@linux_only
+def test_missing_libraries_are_found_through_those_beside_the_plugin(tmp_path):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "lib").mkdir()
+    plugin, beside = tmp_path / "plugins" / "libqxcb.so", tmp_path / "lib" / "libQt6XcbQpa.so.6"
+    plugin.write_bytes(elf(["libQt6XcbQpa.so.6", "libc.so.6"], "$ORIGIN/../lib"))
+    beside.write_bytes(elf(["libc.so.6", ABSENT]))
+    assert shared.missing_libraries([plugin]) == {ABSENT}
+    beside.write_bytes(elf(["libc.so.6"]))
+    assert shared.missing_libraries([plugin]) == set()
+
+
+@pytest.mark.parametrize("size", [0, 3, 64, 120, 180, 200, 260])
+def test_damaged_binary_lacks_nothing(tmp_path, size):
+    damaged = tmp_path / "libqxcb.so"
+    damaged.write_bytes(elf([ABSENT])[:size])
+    assert shared.missing_libraries([damaged, tmp_path / "not there"]) == set()
+
+
+@linux_only
+@pytest.mark.parametrize("platform", ["xcb", "wayland"])
+def test_program_names_what_its_platform_lacks_instead_of_aborting(root, tmp_path, platform):
+    """`python -m app` with a platform plugin that needs a library which is not installed."""
+    pytest.importorskip("PySide6")
+    (tmp_path / f"libq{platform}.so").write_bytes(elf([ABSENT]))
+    variables = {name: value for name, value in os.environ.items() if name not in ("QT_QPA_PLATFORM", *SCREENS)}
+    variables.update({shared.PLUGIN_FOLDER: str(tmp_path), SCREENS[platform == "wayland"]: "decodescope-test"})
+    answer = subprocess.run([sys.executable, "-m", "app"], cwd=root, env=variables, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert f"missing: {ABSENT}." in answer.stderr
+    assert "To install them" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@linux_only
+def test_program_names_a_library_that_qt_itself_lacks(root, tmp_path):
+    """The import of Qt fails with the loader's message; here a package of that name raises it."""
+    (tmp_path / "PySide6").mkdir()
+    message = "libEGL.so.1: cannot open shared object file: No such file or directory"
+    (tmp_path / "PySide6" / "__init__.py").write_text(f"raise ImportError({message!r})")
+    variables = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{root}"}
+    answer = subprocess.run([sys.executable, "-m", "app"], cwd=root, env=variables, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "missing: libEGL.so.1." in answer.stderr
+    assert shared.remedy({"libEGL.so.1"}).removeprefix("sudo ") in answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +113,7 @@ def plain_user(monkeypatch):
     ],
 )
 def test_remedy_speaks_the_systems_language(system, command):
-    assert qt_libraries.remedy(qt_libraries.not_found_in(LDD), system) == command
+    assert qt_libraries.remedy(TWO, system) == command
 
 
 def test_unknown_system_gets_all_three():
@@ -117,3 +191,13 @@ def test_installed_qt_finds_its_libraries():
     pyside = pytest.importorskip("PySide6")
     site_packages = qt_libraries.Path(pyside.__file__).parents[1]
     assert qt_libraries.check(site_packages, {"QT_QPA_PLATFORM": "offscreen"}) is None
+
+
+def test_list_has_a_package_for_every_library_of_the_platforms():
+    """Every system library that Qt's own binaries name is listed, except those of the C library."""
+    pyside = pytest.importorskip("PySide6")
+    qt = qt_libraries.Path(pyside.__file__).parent / "Qt"
+    binaries = [*(qt / "plugins" / "platforms").glob("libq[wx]*.so"), *(qt / "lib").glob("libQt6[GWX]*.so.6")]
+    named = {name for binary in binaries for name in shared.dynamic_section(binary)[0]}
+    own = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
+    assert {name for name in named - own if not name.startswith(("libQt6", "libicu", "ld-"))} <= set(shared.PACKAGES)

@@ -20,6 +20,35 @@ def test_every_sentence_is_translated_and_compiled():
     assert list(translations.faults()) == []
 
 
+SENTENCES = """
+plain = tr("A word")
+joined = tr("One sentence "
+            "in two parts")
+inside = f"{where} {tr('there is no key')}"
+language.tr("by attribute")
+trn("{n} token", "{n} tokens", count)
+trc("verb", "Run")
+# Translators: the noun
+# of sport
+trc("noun", "Run")
+tr(variable); tr(f"no {constant}"); tr(); other("no call of ours")
+"""
+
+
+def test_sentences_are_found_wherever_they_stand(tmp_path):
+    """Inside f-strings too, whose contents Python 3.11 does not split into tokens."""
+    (tmp_path / "it.py").write_text(SENTENCES)
+    found = list(translations.messages(tmp_path / "it.py"))
+    assert [message for message, _, _ in found] == [
+        "A word", "One sentence in two parts", "there is no key", "by attribute", ("{n} token", "{n} tokens"), "Run",
+        "Run",
+    ]  # fmt: skip
+    assert [(context, comments) for message, context, comments in found if message == "Run"] == [
+        ("verb", []),
+        ("noun", ["the noun", "of sport"]),
+    ]
+
+
 def catalogue(**strings: str) -> Catalog:
     made = Catalog(locale="zh_CN", fuzzy=False)
     for message, string in strings.items():

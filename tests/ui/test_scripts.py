@@ -181,4 +181,7 @@ def test_the_path_is_one_line_that_joins(qtbot: QtBot) -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_machine_has_a_font_for(script: str) -> None:
-    assert SCRIPTS[script].found(), "see the packages in .ci/run"
+    """A skip names the missing font; where `.ci/run` requires every tool, it is a failure."""
+    if not SCRIPTS[script].found():
+        pytest.skip(f"{SCRIPTS[script].family} is not installed; .ci/run installs it")
+    assert all(file.stat().st_size for file in SCRIPTS[script].found())

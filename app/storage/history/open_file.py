@@ -32,7 +32,11 @@ class OpenFile:
         try:
             self._open()
         except (sqlite3.Error, ValueError) as error:  # what is searched by is looked through as it is opened
-            self._answer(error)
+            try:
+                self._answer(error)
+            except BaseException:
+                self.close()
+                raise
 
     def do(self, action: Callable[[Rows], T]) -> T:
         """`action`; once more over a new index or a new file, where this one turns out to be damaged."""

@@ -189,11 +189,6 @@ def rounded(length: int, compiled: bool) -> int:
 
 def check_compiler(model: LoadedModel) -> None:
     """Raises CacheError naming what torch.compile lacks on this machine, or what it cannot do with this model."""
-    if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
-        raise CacheError(
-            tr("Compiling for the CPU needs a C++ compiler, and this machine has none."),
-            tr("Install one (g++, clang or the Visual Studio build tools), or switch compiling off."),
-        )
     if any("sliding_window" in detail for detail in get_layer_types_and_kwargs(model.config)[1]):
         raise CacheError(
             tr("The windowed layers of {model} count in a way that would be compiled anew at every token.").format(
@@ -205,4 +200,9 @@ def check_compiler(model: LoadedModel) -> None:
         raise CacheError(
             tr("torch does not compile for {device} reliably.").format(device=model.device.type),
             tr("Switch compiling off."),
+        )
+    if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
+        raise CacheError(
+            tr("Compiling for the CPU needs a C++ compiler, and this machine has none."),
+            tr("Install one (g++, clang or the Visual Studio build tools), or switch compiling off."),
         )

@@ -77,7 +77,7 @@ def why_not_eagle(model: LoadedModel, folder: Path) -> str | None:
                   "forms are read, which see the last.").format(folder=folder.name)  # fmt: skip
     if names and "fc.weight" not in names:
         return tr("{folder} holds no EAGLE head: there is no fc.weight.").format(folder=folder.name)
-    width = read_json(folder / "config.json").get("hidden_size") if (folder / "config.json").is_file() else None
+    width = read_json(folder / "config.json").get("hidden_size") if is_file(folder / "config.json") else None
     if width != model.config.hidden_size:
         return tr(
             "{folder} was made for another model: its states have {width} numbers, those of {model} {own}."

@@ -1,0 +1,221 @@
+"""Choose the build of PyTorch: for the processor alone, or for NVIDIA cards (CUDA), which is many times larger.
+
+PyPI has one build for each system: the CUDA build for Linux, the CPU build for Windows and macOS. The other builds are
+in indexes of PyTorch's own, which its installation page names. Settings of pip that say where packages come from are
+left to decide.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import os
+import shutil
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from bootstrap_parts import pip
+from bootstrap_parts.errors import SetupError
+
+CHOICES = ("auto", "cpu", "cuda")
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+CUDA_INDEX = "https://download.pytorch.org/whl/cu130"
+DRIVER_FOLDER = "/proc/driver/nvidia"
+TIMEOUT_SECONDS = 15
+# Download sizes in GB of torch 2.13 with all that it needs, for where an index does not say: measured in 2026.
+TYPICAL_SIZE = {("linux", "cpu"): 0.2, ("linux", "cuda"): 3.0, ("win32", "cpu"): 0.2, ("win32", "cuda"): 1.9}
+OTHER_SIZE = 0.1
+# Prints the file of the newest build for this Python among the links of an index page, read as JSON from stdin.
+SELECT = """
+import json, sys
+from pip._vendor.packaging import specifiers, tags, utils, requirements
+asked = json.load(sys.stdin)
+wanted = requirements.Requirement(asked["requirement"]).specifier
+supported = {tag: place for place, tag in enumerate(reversed(list(tags.sys_tags())))}
+best = None
+for name, link in asked["links"]:
+    try:
+        _, version, build, own = utils.parse_wheel_filename(name)
+    except (utils.InvalidWheelFilename, ValueError):
+        continue
+    fits = [supported[tag] for tag in own if tag in supported]
+    if fits and wanted.contains(version):
+        best = max(best or (version, max(fits), link), (version, max(fits), link))
+print(best[2] if best else "")
+"""
+
+
+# Succeeds if the installed version meets the requirement.
+INSTALLED = """
+import sys
+from importlib.metadata import version
+from pip._vendor.packaging.requirements import Requirement
+sys.exit(not Requirement(sys.argv[1]).specifier.contains(version("torch"), prereleases=True))
+"""
+
+
+def has_nvidia_driver() -> bool:
+    """Return whether a driver for NVIDIA cards is installed; always False on macOS."""
+    if sys.platform == "darwin":
+        return False
+    return os.path.exists(DRIVER_FOLDER) or shutil.which("nvidia-smi") is not None
+
+
+def resolve(choice: str) -> str:
+    """Return "cpu" or "cuda" for a choice.
+
+    Raises:
+        SetupError: The choice is unknown, or impossible on this system.
+    """
+    if choice not in CHOICES:
+        raise SetupError(
+            f"--torch takes {', '.join(CHOICES[:-1])} or {CHOICES[-1]}, and not {choice!r}.",
+            "leave it out to get the build that fits this machine.",
+        )
+    if choice == "cuda" and sys.platform == "darwin":
+        raise SetupError("PyTorch has no CUDA build for macOS.", "leave --torch out.")
+    if choice != "auto":
+        return choice
+    return "cuda" if has_nvidia_driver() else "cpu"
+
+
+def own_index(build: str) -> str | None:
+    """Return PyTorch's index with a build; None where PyPI has that build for this system."""
+    if sys.platform.startswith("linux") and build == "cpu":
+        return CPU_INDEX
+    if sys.platform == "win32" and build == "cuda":
+        return CUDA_INDEX
+    return None
+
+
+def install(python: Path, requirement: str, build: str, folder: Path) -> None:
+    """Install PyTorch alone into the environment, if its build is not the one that pip would take anyway.
+
+    What is installed here satisfies the requirement of the project, so the following installation leaves it alone.
+    An index that cannot be used is named in one sentence, and PyPI's build is left to the following installation.
+    """
+    if is_installed(python, requirement):
+        return
+    settings = pip_settings(python)
+    source = deciding_setting(python, settings, requirement)
+    if source:
+        print(f"PyTorch: the build that pip finds by its own settings ({source}).", flush=True)
+        return
+    index = own_index(build)
+    if index is None:
+        print(f"PyTorch: the {in_words(build)} from PyPI, {typical_size(build)}.", flush=True)
+        return
+    size = described_size(python, index, requirement, build)
+    print(f"PyTorch: the {in_words(build)} from {index}, {size}.", flush=True)
+    options = ["--no-deps", "--index-url", index, "--retries", "1", "--timeout", str(TIMEOUT_SECONDS)]
+    try:
+        pip.install(python, [*options, requirement], folder)
+    except SetupError:
+        other = "cuda" if build == "cpu" else "cpu"
+        print(
+            f"PyTorch's index {index} cannot be used from here, so the {in_words(other)} from PyPI is taken, "
+            f"{typical_size(other)}.",
+            flush=True,
+        )
+
+
+def is_installed(python: Path, requirement: str) -> bool:
+    """Return whether an environment already has a PyTorch that meets the requirement."""
+    command = [str(python), "-c", INSTALLED, requirement]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+def in_words(build: str | None) -> str:
+    """Return a build as people call it; None is one that nobody recorded."""
+    return {"cpu": "CPU build", "cuda": "CUDA build"}.get(build, "usual build")
+
+
+def typical_size(build: str) -> str:
+    """Return about how much a build and all that it needs is to download."""
+    system = "linux" if sys.platform.startswith("linux") else sys.platform
+    return f"about {TYPICAL_SIZE.get((system, build), OTHER_SIZE)} GB to download"
+
+
+def described_size(python: Path, index: str, requirement: str, build: str) -> str:
+    """Return how much is to download from an index, as exactly as it says."""
+    size = download_size(python, index, requirement)
+    return typical_size(build) if size is None else f"{megabytes(size)} to download"
+
+
+def megabytes(size: int) -> str:
+    """Return a number of bytes in the unit that pip uses for it."""
+    if size < 1e6:
+        return f"{size / 1e3:.1f} kB"
+    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
+
+
+def download_size(python: Path, index: str, requirement: str) -> int | None:
+    """Return the bytes of the file that pip will take from an index; None where that cannot be found out."""
+    page = f"{index.rstrip('/')}/torch/"
+    try:
+        with urllib.request.urlopen(page, timeout=TIMEOUT_SECONDS) as answer:
+            links = Links(answer.geturl())
+            links.feed(answer.read().decode("utf-8", errors="replace"))
+        asked = json.dumps({"requirement": requirement, "links": links.found})
+        chosen = subprocess.run(
+            [str(python), "-I", "-c", SELECT], input=asked.encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        link = chosen.stdout.decode().strip()
+        if not link:
+            return None
+        request = urllib.request.Request(link, method="HEAD")
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
+            return int(answer.headers["Content-Length"])
+    except (OSError, ValueError, TypeError, subprocess.SubprocessError):
+        return None
+
+
+class Links(html.parser.HTMLParser):
+    """The files that a page of an index links to: pairs of file name and address."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.page, self.found = page, []
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        """Take in a link."""
+        address = dict(attributes).get("href") if tag == "a" else None
+        if address:
+            whole = urllib.parse.urldefrag(urllib.parse.urljoin(self.page, address)).url
+            self.found.append((urllib.parse.unquote(whole.rsplit("/", 1)[-1]), whole))
+
+
+def pip_settings(python: Path) -> dict[str, str]:
+    """Return what pip's files and variables set, by the names of its options."""
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", "config", "list"]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    found: dict[str, dict[str, str]] = {section: {} for section in ("global", "install", ":env:")}
+    for line in answer.stdout.decode(errors="replace").splitlines():
+        name, equals, value = line.partition("=")
+        section, _, option = name.rpartition(".")
+        if equals and section in found:
+            found[section][option.replace("_", "-")] = value.strip("'\"")
+    return {option: value for options in found.values() for option, value in options.items()}
+
+
+def deciding_setting(python: Path, settings: dict[str, str], requirement: str) -> str | None:
+    """Return the option of pip's settings that says where PyTorch comes from; None if they leave that open.
+
+    Another index in the place of PyPI, or none, decides for all packages. Additional places decide if PyTorch is there.
+    """
+    for option in ("no-index", "index-url"):
+        if settings.get(option, "").lower() not in ("", "0", "false", "no", "off"):
+            return option
+    places = [option for option in ("find-links", "extra-index-url") if settings.get(option)]
+    if not places:
+        return None
+    # With one of the additional indexes in PyPI's place, or none, pip finds only what the settings add.
+    more = settings.get("extra-index-url", "").replace("\\n", " ").split()
+    where = ["--index-url", more[0]] if more else ["--no-index"]
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", "--no-deps", "--quiet"]
+    command += ["--ignore-installed", "--no-input", "--retries", "1", *where, requirement]
+    found = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    return " and ".join(places) if found else None
