@@ -66,7 +66,7 @@ class Search:
         self._run, self._plan = run, plan
         settings = _settings(run, plan)
         self._returned = int(run.config.num_return_sequences or 1)
-        self._speller = Speller(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.held)
+        self._speller = Speller(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.state)
         self._scoring = Scoring(run.context, plan.groups, plan.diversity_penalty)
         root = Node(0, None, 0, 0, 0.0, self._speller.start, tail=run.stopping.before)
         self._groups = [Group(number, settings, root, plan.banks) for number in range(plan.groups)]
