@@ -142,8 +142,8 @@ class Pieces:
         return data is not None and len(data) == 1 and self.scheme.is_byte(str(self._raw(token)))
 
     def stop_bytes(self, token: int) -> bytes | None:
-        """The bytes in which `generate` looks for stop strings: those of the token behind other text, of a special token
-        its name. None for an id that the tokenizer does not know."""
+        """The bytes in which `generate` looks for stop strings: those of the token behind other text; of a special
+        token its name. None for an id that the tokenizer does not know."""
         if token not in self._stops:
             self._stops[token] = self._read_stop(token)
         return self._stops[token]
