@@ -89,7 +89,7 @@ class Opening:
         stream = TextStream(model.tokenizer, self.before, pieces)
         for token in self.beginning:
             text, piece = stream.push(token), pieces[token]
-            told.append(PromptToken(token, text, piece if piece != text else ""))
+            told.append(PromptToken(token, text, piece if piece != text else "", token in pieces.special))
         return tuple(told), stream
 
     def asked(self, model: LoadedModel) -> tuple[PromptToken, ...]:
