@@ -121,7 +121,7 @@ class Scorer:
     ) -> None:
         self._model, self._given, self._top_n, self._other = model, given, top_n, other
         self._text = WholeText(model, given)
-        self._stream, self._texts = TextStream(model.tokenizer, given.start), list[str]()
+        self._stream, self._texts = TextStream(model.tokenizer, given.start, model.pieces), list[str]()
         self._search = Search(model, watermark)
         self._begun = self._last = time.perf_counter()
         self._read: float | None = None

@@ -227,9 +227,9 @@ def _verdict(question: Question, number: int) -> str:
     chosen, guessed = question.choices[question.right], question.choices[number]
     share = words.percent(chosen.probability)
     if number == question.right:
-        return tr("Right: {word} had {share}.").format(word=words.quote(chosen.text), share=share)
+        return tr("Right: {word} had {share}.").format(word=words.quote(chosen.text, chosen.special), share=share)
     return tr("{word} was chosen, with {share}. Your {guess} had {chance}.").format(
-        word=words.quote(chosen.text), share=share, guess=words.quote(guessed.text),
+        word=words.quote(chosen.text, chosen.special), share=share, guess=words.quote(guessed.text, guessed.special),
         chance=words.percent(guessed.probability),
     )  # fmt: skip
 

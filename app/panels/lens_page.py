@@ -61,7 +61,7 @@ class LensTable(QAbstractTableModel):
         """The first choice as a word; the chosen token's probability as a colour; all of it on hover and when read."""
         view = self.view_at(index)
         if role == Qt.ItemDataRole.DisplayRole:
-            return token_text(view.word)
+            return token_text(view.word, view.special)
         if role == Qt.ItemDataRole.BackgroundRole:
             colour = QColor(self._theme.ramp(view.probability))
             colour.setAlphaF(0.12 + 0.38 * view.probability)
@@ -84,7 +84,7 @@ class LensTable(QAbstractTableModel):
             "{token}: layer {layer} would have written {word} ({share}); {token} has {chosen}, rank {rank:,}; "
             "decided at layer {decided}"
         ).format(
-            token=words.quote(self._texts[index.column()]), layer=view.layer, word=words.quote(view.word),
+            token=words.quote(self._texts[index.column()]), layer=view.layer, word=words.quote(view.word, view.special),
             share=words.percent(view.first_probability), chosen=words.percent(view.probability), rank=view.rank,
             decided=decided_at(self.columns[index.column()]),
         )  # fmt: skip

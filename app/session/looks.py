@@ -80,7 +80,15 @@ def _attention(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
 
 def _views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[LayerView, ...]:
     return tuple(
-        LayerView(row.layer, model.pieces[row.first], row.first_probability, row.probability, row.rank) for row in rows
+        LayerView(
+            row.layer,
+            model.pieces[row.first],
+            row.first_probability,
+            row.probability,
+            row.rank,
+            row.first in model.pieces.special,
+        )
+        for row in rows
     )
 
 

@@ -35,8 +35,7 @@ def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
             name,
         )
     if name in PHRASES:  # a word inside a sentence begins with its space, at the start of a line without
-        spellings = [spelling for text in value for spelling in (text, f" {text.lstrip()}")]
-        return _unique(model.tokenizer.encode(text, add_special_tokens=False) for text in spellings)
+        return _unique(ids for text in value for ids in model.spellings(text))
     pieces = [model.tokenizer.encode(text, add_special_tokens=False) for text in value]
     if long := [text for text, ids in zip(value, pieces, strict=True) if len(ids) != 1]:
         raise ParameterError(

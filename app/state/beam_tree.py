@@ -211,14 +211,15 @@ def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: in
         raw_probability=candidate.raw_probability, probability=candidate.probability,
         raw_log_probability=candidate.raw_log_probability, log_probability=_log(candidate.probability),
         rank=candidate.raw_rank, entropy=candidate.entropy, seconds=step.seconds,
-        alternatives=tuple(map(_alternative, siblings)), method="beam", special=candidate.ended == "eos",
+        alternatives=tuple(map(_alternative, siblings)), method="beam",
+        special=bool(candidate.special) or candidate.ended == "eos",
     )  # fmt: skip
 
 
 def _alternative(candidate: BeamCandidate) -> Alternative:
     return core.events.Alternative(
         candidate.id, candidate.piece, candidate.raw_probability, candidate.probability,
-        candidate.raw_log_probability, _log(candidate.probability), candidate.raw_rank,
+        candidate.raw_log_probability, _log(candidate.probability), candidate.raw_rank, special=candidate.special,
     )  # fmt: skip
 
 

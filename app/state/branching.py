@@ -49,7 +49,7 @@ def forbidden_in(run: Run, token: TokenChosen, grammar: object) -> frozenset[int
     that forbade them, or they end a text. Of another grammar nobody knows before it is tried."""
     if not is_held_to(run, grammar):
         return frozenset()
-    ends = {item.id for item in token.alternatives if words.control_name(item.text)}
+    ends = {item.id for item in token.alternatives if words.control_name(item.text, item.special)}
     return _forbidden_by_funnel(token) | (frozenset() if _names_marks(grammar) else ends)
 
 
@@ -58,11 +58,12 @@ def is_held_to(run: Run, grammar: object) -> bool:
     return grammar is not None and run.request.grammar == grammar
 
 
-def why_forbidden(text: str) -> str:
-    """Why a branch cannot begin with a token of that text."""
-    if words.control_name(text):
-        return tr("{name}: the grammar lets nothing follow it").format(name=words.quote(text))
-    return tr("{name}: the grammar forbids it").format(name=words.quote(text))
+def why_forbidden(text: str, special: bool | None = None) -> str:
+    """Why a branch cannot begin with a token of that text. `special`: as in `words.control_name`."""
+    name = words.quote(text, special)
+    if words.control_name(text, special):
+        return tr("{name}: the grammar lets nothing follow it").format(name=name)
+    return tr("{name}: the grammar forbids it").format(name=name)
 
 
 def _names_marks(grammar: object) -> bool:
@@ -136,7 +137,7 @@ def scored(request: RunRequest) -> RunRequest:
 
 def _begins_with_a_mark(run: Run) -> bool:
     """Whether all that was not scored is the model's own first token: an empty prompt begins with it too."""
-    return len(run.prompt) == 1 and bool(words.control_name(run.prompt[0].text))
+    return len(run.prompt) == 1 and bool(words.control_name(run.prompt[0].text, run.prompt[0].special))
 
 
 def _spaced(text: str, replaced: str) -> str:

@@ -110,7 +110,7 @@ def _question(run: Run, place: int) -> Question:
 def _alternative(token: TokenChosen) -> Alternative:
     return core.events.Alternative(
         token.id, token.piece, token.raw_probability, token.probability, token.raw_log_probability,
-        token.log_probability, token.rank,
+        token.log_probability, token.rank, special=token.special,
     )  # fmt: skip
 
 

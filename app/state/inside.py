@@ -56,6 +56,8 @@ class LayerView(NamedTuple):
     probability: float
     """Of the token that was chosen."""
     rank: int
+    special: bool | None = None
+    """Whether `word` is a special token."""
 
 
 class Weight(NamedTuple):

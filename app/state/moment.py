@@ -29,7 +29,7 @@ def moment(run: Run | None) -> Moment | None:
 def moment_at(run: Run, place: int) -> Moment:
     """The moment of the token at that place of the shown text."""
     token = run.tokens[place]
-    title = f"{words.quote(token.piece)}  {words.percent(token.probability)}"
+    title = f"{words.quote(token.piece, token.is_special)}  {words.percent(token.probability)}"
     return Moment(token, title, explain_token(token))
 
 

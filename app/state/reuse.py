@@ -26,7 +26,7 @@ def reuse_of(run: Run | None, text: str) -> Reuse | None:
     same = shared_start(prompt, text)
     place = count = characters = 0
     for token in run.prompt:
-        piece = "" if words.control_name(token.text) else token.text
+        piece = "" if words.control_name(token.text, token.special) else token.text
         if not prompt.startswith(piece, place):
             return None  # a tokenizer that changes what it reads
         place += len(piece)

@@ -180,17 +180,18 @@ class Timeline(View):
         surprise = bits(token.raw_log_probability)
         if math.isnan(MEASURES[self.measure].of(token)) or math.isnan(surprise):
             tip = tr("{number:,}  {piece}\nthe engine does not tell this figure")
-            return tip.format(number=index + 1, piece=token_text(token.piece))
+            return tip.format(number=index + 1, piece=token_text(token.piece, token.is_special))
         if self.measure != "surprise":
             measure = MEASURES[self.measure]
-            tip = f"{index + 1:,}  {token_text(token.piece)}\n{tr(measure.told(token)).format(value=measure.of(token))}"
+            value = tr(measure.told(token)).format(value=measure.of(token))
+            tip = f"{index + 1:,}  {token_text(token.piece, token.is_special)}\n{value}"
             return "\n".join((tip, *self._curves.told(index)))
         tip = pick(
             tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),
             tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),
             tr("{number:,}  {piece}\n−log₂ p = {bits:.4f} bits, p = {chance}"),
         ).format(
-            number=index + 1, piece=token_text(token.piece), surprise=bits_told(surprise), bits=surprise,
+            number=index + 1, piece=token_text(token.piece, token.is_special), surprise=bits_told(surprise), bits=surprise,
             share=words.percent(token.raw_probability), chance=share(token.raw_probability),
         )  # fmt: skip
         return "\n".join((tip, *self._curves.told(index)))

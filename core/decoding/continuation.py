@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from core.decoding.prompt import check_known, check_tokenizer, tokenize
 from core.errors import PromptError
 from core.models.model import LoadedModel
-from core.models.text import Decoder
+from core.models.text import Decoder, IncrementalDecoder
 from core.parameter import shortened
 from core.token_values import is_id
 from resources.language import mark, tr
@@ -43,8 +43,7 @@ def _behind(model: LoadedModel, before: Sequence[int], text: str) -> list[int]:
     Where the words before would be written otherwise with it, its own tokens are taken.
     """
     check_tokenizer(model)
-    decode = Decoder(model.tokenizer)
-    last = decode(decode.tail(before))
+    last = Decoder(model.tokenizer)(IncrementalDecoder(model.tokenizer, model.pieces).tail(before))
     alone = tokenize(model, last, add_special_tokens=False)
     both = tokenize(model, last + text, add_special_tokens=False)
     is_split = both[: len(alone)] == alone

@@ -101,6 +101,7 @@ def lay_alternatives(rows: Rows, one: Callable[[int], Sequence[Alternative]], pi
         "raw_log_probability": column(rows.before, "raw_log_probability"), "log_probability": final,
         "rank": column(ranks, "rank").astype(np.int64),
         "degeneration_penalty": nothing, "score": nothing,
+        "special": [token in pieces.special for token in listed],
     })  # fmt: skip
 
 

@@ -165,6 +165,7 @@ def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces)
     made.id, made.text, made.raw_probability, made.probability = token, pieces[token], math.exp(raw), math.exp(final)
     made.raw_log_probability, made.log_probability, made.rank = raw, final, rank
     made.degeneration_penalty = made.score = None
+    made.special = token in pieces.special
     made.__class__ = Alternative
     closed: Alternative = made
     return closed

@@ -85,10 +85,11 @@ class Opening:
     def spelled(self, model: LoadedModel) -> tuple[tuple[PromptToken, ...], TextStream]:
         """The beginning as events tell it, and the text as it goes on; a character that a new token completes comes
         with that one."""
-        stream, pieces, told = TextStream(model.tokenizer, self.before), model.pieces, list[PromptToken]()
+        pieces, told = model.pieces, list[PromptToken]()
+        stream = TextStream(model.tokenizer, self.before, pieces)
         for token in self.beginning:
             text, piece = stream.push(token), pieces[token]
-            told.append(PromptToken(token, text, piece if piece != text else ""))
+            told.append(PromptToken(token, text, piece if piece != text else "", token in pieces.special))
         return tuple(told), stream
 
     def asked(self, model: LoadedModel) -> tuple[PromptToken, ...]:

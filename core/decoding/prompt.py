@@ -51,7 +51,10 @@ def check_known(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -
 def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]:
     """The prompt as events tell it."""
     named = ((token, text, pieces[token]) for token, text in zip(ids, pieces.texts(ids), strict=True))
-    return tuple(PromptToken(token, text, piece if piece != text else "") for token, text, piece in named)
+    return tuple(
+        PromptToken(token, text, piece if piece != text else "", token in pieces.special)
+        for token, text, piece in named
+    )
 
 
 def _ids(model: LoadedModel, prompt: object) -> list[int]:

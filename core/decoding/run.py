@@ -63,8 +63,9 @@ class DecodingRun:
         check_memory(self.backend, self.opening.perceived)
         self.prompt_ids, self.start_ids = self.opening.prompt, self.opening.start
         self.beginning, self.text = self.opening.spelled(model)
-        context, before = None if self.backend.unbounded else model.context, "".join(t.text for t in self.beginning)
-        self.stopping = build_stopping(config, len(self.start_ids), context, before)
+        context, spells = None if self.backend.unbounded else model.context, model.tokenizer is not None
+        token_bytes = model.pieces.stop_bytes if spells else None
+        self.stopping = build_stopping(config, len(self.start_ids), context, self.start_ids, token_bytes)
         check_room(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
         self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from transformers import GenerationConfig
 
+from core.decoding.stop_strings import StopStringMatcher, StopTail
 from core.events import Ending
 
 
@@ -32,20 +34,39 @@ class Stopping:
     seconds: float = 0.0
     context: int | None = None
     """Tokens that the model's context holds; None without a limit."""
-    before: str = ""
-    """Text that the answer begins with: a stop string may begin in it."""
-    _tails: dict[int, str] = field(default_factory=dict)
+    matcher: StopStringMatcher | None = None
+    """Finds the stop strings by the tokens of the text; None where only the text that they add is known."""
+    _tails: dict[int, StopTail] = field(default_factory=dict)
 
     def check(self, sequence: int, token: int, count: int, text: str) -> Stop | None:
         """After `token`, the `count`-th of its sequence, that added `text`: why it ends here, or None."""
-        return self.ending(token, self._tail(sequence, text)) or self.limit(count)
+        found = ""
+        if self.strings:
+            tail = self._tails.get(sequence, self.tail)
+            if self.matcher is not None:
+                found, self._tails[sequence] = self.matcher.push(tail, token)
+            else:
+                found, self._tails[sequence] = self._by_text.push_bytes(tail, text.encode("utf-8", "surrogatepass"))
+        return self._ended(token, found) or self.limit(count)
 
-    def ending(self, token: int, tail: str) -> Stop | None:
-        """Whether the text ends by itself with `token`; `tail` is its end where stop strings may stand."""
+    def ending(self, token: int, tail: StopTail) -> tuple[Stop | None, StopTail]:
+        """Whether the text ends by itself with `token` behind `tail`, and the tail with it."""
+        found, tail = self.matcher.push(tail, token) if self.matcher is not None else ("", tail)
+        return self._ended(token, found), tail
+
+    def _ended(self, token: int, found: str) -> Stop | None:
         if token in self.eos:
             return Stop("eos")
-        found = next((string for string in self.strings if string in tail), None) if tail else None
         return Stop("stop_string", found) if found else None
+
+    @property
+    def tail(self) -> StopTail:
+        """What stands before the first new token, where a stop string may begin."""
+        return self.matcher.start if self.matcher is not None else ()
+
+    @property
+    def _by_text(self) -> StopStringMatcher:
+        return StopStringMatcher(self.strings, lambda token: None)
 
     def limit(self, count: int) -> Stop | None:
         """Whether a text of `count` new tokens has reached a limit."""
@@ -57,34 +78,29 @@ class Stopping:
             return Stop("time", limit=self.seconds)
         return None
 
-    def _tail(self, sequence: int, text: str) -> str:
-        """The end of the sequence with `text` added; empty when nothing is looked for or nothing was added."""
-        if not self.strings or not text:
-            return ""
-        tail = self._tails.get(sequence, self.before[-self.reach :]) + text
-        self._tails[sequence] = tail[-self.reach :]
-        return tail
 
-    @property
-    def reach(self) -> int:
-        """Characters of a text's end that must be kept to find stop strings in it; 0 when there are none."""
-        return max(map(len, self.strings), default=0)
+def build_stopping(
+    config: GenerationConfig, start: int, context: int | None, before: Sequence[int] = (),
+    token_bytes: Callable[[int], bytes | None] | None = None,
+) -> Stopping:  # fmt: skip
+    """Build the stopping rules of a run. The clock of `max_time` starts now.
 
-
-def build_stopping(config: GenerationConfig, start: int, context: int | None, before: str = "") -> Stopping:
-    """`start`: tokens in the decoder before the first new one; `before`: the text that the answer begins with. The
-    clock of `max_time` starts now."""
-    strings = config.stop_strings or ()
+    `start`: tokens in the decoder before the first new one; `before`: those tokens, where a stop string may begin;
+    `token_bytes`: the bytes of a token that stop strings are looked for in.
+    """
+    given = config.stop_strings or ()
+    strings = (given,) if isinstance(given, str) else tuple(string for string in given if string)
+    matcher = StopStringMatcher(strings, token_bytes, before) if strings and token_bytes is not None else None
     return Stopping(
         max_new=new_token_limit(config, start),
         # The last token is chosen from a full context and need not be fed again.
         room=None if context is None else max(context - start + 1, 1),
         eos=eos_ids(config),
-        strings=(strings,) if isinstance(strings, str) else tuple(string for string in strings if string),
+        strings=strings,
         deadline=time.monotonic() + config.max_time if config.max_time else None,
         seconds=config.max_time or 0.0,
         context=context,
-        before=before,
+        matcher=matcher,
     )
 
 

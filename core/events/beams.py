@@ -43,6 +43,8 @@ class BeamCandidate:
     """What it adds to the text of its path (as TokenChosen.text)."""
     ended: Ending | None = None
     """Why the text ends with it; None where it would go on."""
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Overruled:
     piece: str
     raw_probability: float
     """By the model alone."""
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)

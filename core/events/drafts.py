@@ -34,6 +34,8 @@ class DraftNode:
     """The stage of the target's funnel that left it no chance (`grammar`, `top_p`, …); empty where it had one."""
     proposers: tuple[int, ...] = ()
     """All drafters that proposed it, ascending; empty when `drafter` alone did."""
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class DraftRound(Event):
     """None where there was none."""
     pool: NgramPool | None = None
     """Of lookahead decoding; None for any other."""
+    extra_special: bool | None = None
+    """As `DraftNode.special`, of the target's own token."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class PromptToken:
     """Whole characters: one made of several tokens comes with the last of them."""
     piece: str = ""
     """The token by itself where that is not its text: the bytes of a part of a character, ⟨E2⟩."""
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ class Repeat:
     """Tokens of the passage."""
     penalty: float
     """Taken off its logit."""
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class Likely:
     id: int
     text: str
     probability: float
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)

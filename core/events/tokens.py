@@ -33,6 +33,8 @@ class Alternative:
     """Contrastive search: largest cosine similarity with any earlier token."""
     score: float | None = None
     """Contrastive search: (1 - alpha) * confidence - alpha * penalty."""
+    special: bool | None = None
+    """Whether decoding skips it, by the tokenizer's own mark; None where that is not known (older recordings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,14 @@ class TokenChosen(_Unfolding):
     varentropy: float | None = None
     """Σ p (−ln p − H)² of the model's own distribution, in nats²: how unevenly surprise is spread. None in files from
     before it was told, and for the tokens of a beam."""
+
+    @property
+    def is_special(self) -> bool | None:
+        """As `Alternative.special`; None where it is not marked and does not add its own piece to the text either: an
+        engine on another machine or an older recording may not tell."""
+        if self.special or self.text.strip() == self.piece.strip():
+            return self.special
+        return None
 
     @property
     def details(self) -> tuple[StageDetail, ...]:

@@ -44,7 +44,7 @@ def balanced(event: TokenChosen) -> Sentence:
     """Why this candidate, with the figures of the one it was chosen before."""
     tried = [item for item in event.alternatives if item.score is not None and item.probability > 0]
     mine = next((item for item in tried if item.id == event.id), None)
-    facts = {"name": quote(event.piece), "share": share(event.probability)}
+    facts = {"name": quote(event.piece, event.is_special), "share": share(event.probability)}
     if mine is None:
         return _BEST.say(**facts)
     if len(tried) == 1:
@@ -55,13 +55,13 @@ def balanced(event: TokenChosen) -> Sentence:
 
 def _overtook(mine: Alternative, likelier: Alternative) -> Sentence:
     rival, own = shares(likelier.probability, mine.probability)
-    facts = {**quote_both(mine.text, likelier.text), "share": own, "rival": rival}
+    facts = {**quote_both(mine.text, likelier.text, mine.special, likelier.special), "share": own, "rival": rival}
     return _BALANCED.say(**facts, **_pair(mine, likelier), against=_against(likelier, mine))
 
 
 def _stayed_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
     second = max((item for item in tried if item is not mine), key=lambda item: item.score or 0.0)
-    facts = {**quote_both(mine.text, second.text), "share": share(mine.probability)}
+    facts = {**quote_both(mine.text, second.text, mine.special, second.special), "share": share(mine.probability)}
     return _AHEAD.say(**facts, **_pair(mine, second), count=f"{len(tried)}")
 
 

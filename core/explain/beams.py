@@ -172,7 +172,7 @@ def _wish(candidate: BeamCandidate, step: BeamStep) -> Sentence:
     """What the model would rather have written behind the same beam, where a grammar forbade it."""
     for wish in step.overruled:
         if wish.parent == candidate.parent:
-            return _OVERRULED.say(other=quote(wish.piece), raw=share(wish.raw_probability))
+            return _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability))
     return Sentence()
 
 

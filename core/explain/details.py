@@ -106,7 +106,7 @@ def _repeats(detail: Repeats) -> Sentence:
         return _NO_REPEAT.say()
     first = detail.found[0]
     return (_ONE_REPEAT if detail.count == 1 else _REPEATS).say(
-        name=quote(first.text), length=f"{first.length:,}",
+        name=quote(first.text, first.special), length=f"{first.length:,}",
         tokens=words.count(first.length, "token"), ago=words.count(first.back, "token"),
         penalty=Figure(full(first.penalty) if depth.current() == depth.EXACT else decimal(first.penalty)),
         count=Figure(f"{detail.count:,}"), others=f"{detail.count - 1:,}",
@@ -123,7 +123,7 @@ def _top_cut(detail: TopCut) -> Sentence:
     if not detail.removed:
         return _SPARED.say(**facts)
     first = detail.likely[0]
-    return _TOP_CUT.say(**facts, name=quote(first.text), share=share(first.probability))
+    return _TOP_CUT.say(**facts, name=quote(first.text, first.special), share=share(first.probability))
 
 
 def _spread(detail: ScoreSpread) -> Sentence:

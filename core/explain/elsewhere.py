@@ -60,9 +60,11 @@ def explain(event: TokenChosen) -> Sentence:
     raw, final = event.raw_log_probability, event.log_probability
     given = _GIVEN.say() if event.method == "scored" else Sentence()
     if math.isnan(raw) and math.isnan(final):
-        return together(_UNTOLD.say(name=quote(event.piece)), given)
+        return together(_UNTOLD.say(name=quote(event.piece, event.is_special)), given)
     if math.isnan(raw):
-        return together(_AFTER.say(name=quote(event.piece), share=share(event.probability), log=log(final)), given)
+        return together(
+            _AFTER.say(name=quote(event.piece, event.is_special), share=share(event.probability), log=log(final)), given
+        )
     return together(_by_model(event), given, _SETTINGS.say() if math.isnan(final) else Sentence())
 
 
@@ -70,6 +72,7 @@ def _by_model(event: TokenChosen) -> Sentence:
     told = sum(item.rank > 0 for item in event.alternatives)
     saying = _FIRST if event.rank == 1 else _NTH if event.rank else _BEHIND
     return saying.say(
-        name=quote(event.piece), share=share(event.raw_probability), log=log(event.raw_log_probability),
+        name=quote(event.piece, event.is_special),
+        share=share(event.raw_probability), log=log(event.raw_log_probability),
         rank=f"{event.rank:,}", ordinal=ordinal(event.rank), count=f"{told}",
     )  # fmt: skip

@@ -68,7 +68,7 @@ def contrasted(event: TokenChosen, choice: LayerChoice) -> Sentence:
     facts = {
         "layer": f"{choice.layer}",
         "divergence": full(dict(choice.divergences).get(choice.layer, 0.0)),
-        "name": quote(event.piece),
+        "name": quote(event.piece, event.is_special),
     }
     if is_alone(event):
         return _ALONE.say(**facts)

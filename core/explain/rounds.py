@@ -193,7 +193,7 @@ def explain_pool(event: DraftRound) -> Sentence:
     held = _POOL.say(size=f"{pool.size:,}")
     if not pool.found:
         return held
-    told = ", ".join(quote("".join(ngram)) for ngram in pool.found[:_MOST_TOLD])
+    told = ", ".join(quote("".join(ngram), False) for ngram in pool.found[:_MOST_TOLD])
     more = len(pool.found) - _MOST_TOLD
     told = tr("{found} and {more} more").format(found=told, more=more) if more > 0 else told
     return together(held, _FOUND.say(found=told))
@@ -211,7 +211,10 @@ def explain_round(event: DraftRound) -> Sentence:
     facts = {"count": f"{drafted:,}", "depth": f"{deep}", "length": f"{event.length}", "kept": f"{kept}"}
     first = _ONE_DRAFTED if drafted == 1 else _TREE_DRAFTED if deep < drafted else _DRAFTED
     outcome = _outcome(drafted, kept).say(**facts)
-    return together(first.say(**facts), _ENDINGS[event.extra_kind].say(outcome=outcome, extra=quote(event.extra_piece)))
+    return together(
+        first.say(**facts),
+        _ENDINGS[event.extra_kind].say(outcome=outcome, extra=quote(event.extra_piece, event.extra_special)),
+    )
 
 
 def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
@@ -219,7 +222,7 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
 
     `drafters`: what they are called, in their order; without names they are told apart by letters.
     """
-    facts = {"who": _drafter(node, event, drafters), "name": quote(node.piece), "others": _others(node)}
+    facts = {"who": _drafter(node, event, drafters), "name": quote(node.piece, node.special), "others": _others(node)}
     if node.fate == "unreached":
         return _UNREACHED.say(**facts, share=share(node.draft_probability), reason=_why_unreached(node, event))
     drafted, target = shares(node.draft_probability, node.target_probability)
@@ -271,10 +274,10 @@ def _dice(node: DraftNode) -> Sentence:
 def _choice(node: DraftNode, event: DraftRound) -> Sentence:
     if node.fate == "accepted":
         return _SAME.say()
-    chosen = next((quote(other.piece) for other in event.nodes
+    chosen = next((quote(other.piece, other.special) for other in event.nodes
                    if other.parent == node.parent and other.fate == "accepted"), None)  # fmt: skip
     if chosen is None and event.extra_kind == "correction" and _is_end(node.parent, event):
-        chosen = quote(event.extra_piece)
+        chosen = quote(event.extra_piece, event.extra_special)
     return _OTHER.say(other=chosen) if chosen else _ANOTHER.say()
 
 

@@ -116,13 +116,18 @@ def _taken(event: TokenChosen, ahead: list[Alternative], gone: list[Alternative]
     banned, other, by = stage.kind == "ban", gone[0], named(stage)
     if stage.name == "grammar" and other.rank == 1:
         return _NOT_IN_GRAMMAR.say(
-            other=quote(other.text), raw=share(other.raw_probability), removed=share(1 - stage.mass)
+            other=quote(other.text, other.special), raw=share(other.raw_probability), removed=share(1 - stage.mass)
         )
     alike = all(_end_of(item, event.funnel) is stage for item in ahead if item.probability == 0)
     if len(gone) == event.rank - 1 > 1 and alike:
         saying = _ALL_FORBIDDEN if banned else _ALL_CUT
         return saying.say(stage=by, count=_few(len(gone)), last=f"{len(gone)}")
-    facts = {"stage": by, "other": quote(other.text), "raw": share(other.raw_probability), "rank": f"{other.rank:,}"}
+    facts = {
+        "stage": by,
+        "other": quote(other.text, other.special),
+        "raw": share(other.raw_probability),
+        "rank": f"{other.rank:,}",
+    }
     if other.rank == 1:
         return (_FIRST_FORBIDDEN if banned else _FIRST_CUT).say(**facts)
     return (_ONE_FORBIDDEN if banned else _ONE_CUT).say(**facts)
@@ -140,7 +145,7 @@ def _put_ahead(event: TokenChosen, first: Alternative) -> Sentence:
     if last is None or last + 1 >= len(event.funnel):
         return Sentence()
     return _AHEAD.say(
-        **quote_both(event.piece, first.text), stage=named(event.funnel[last + 1]),
+        **quote_both(event.piece, first.text, event.is_special, first.special), stage=named(event.funnel[last + 1]),
         raw=share(first.raw_probability), final=share(first.probability),
     )  # fmt: skip
 
@@ -174,7 +179,7 @@ def changed(event: TokenChosen) -> Sentence:
 def _moved(event: TokenChosen, stage: Stage, old: float, new: float) -> Sentence:
     was, came = shares(old, new)
     return (_RAISED if new > old else _LOWERED).say(
-        stage=named(stage), name=quote(event.piece), old=was, new=came, factor=full(new / old)
+        stage=named(stage), name=quote(event.piece, event.is_special), old=was, new=came, factor=full(new / old)
     )
 
 

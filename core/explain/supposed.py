@@ -73,11 +73,11 @@ def explain_what_if(before: TokenChosen, after: TokenChosen, is_decided: bool) -
 
 
 def _choice(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
-    name = quote(before.piece)
+    name = quote(before.piece, before.is_special)
     if is_decided and after.id != before.id:
         was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
         old, new = shares(was, after.probability)
-        both = quote_both(before.piece, after.piece)
+        both = quote_both(before.piece, after.piece, before.is_special, after.is_special)
         return (_OTHER if old != new else _OTHER_ALIKE).say(**both, old=old, new=new)
     old, new = shares(before.probability, after.probability)
     if not is_decided:
@@ -99,11 +99,11 @@ def _moved(before: TokenChosen, after: TokenChosen) -> Sentence:
     gone = [was[token] for token in was if was[token].probability and token in comes and not comes[token].probability]
     if gone:
         first = _likeliest(gone)
-        return _CUT.say(name=quote(first.text), old=share(first.probability))
+        return _CUT.say(name=quote(first.text, first.special), old=share(first.probability))
     new = [comes[token] for token in comes if comes[token].probability and token in was and not was[token].probability]
     if new:
         first = _likeliest(new)
-        return _KEPT.say(name=quote(first.text), new=share(first.probability))
+        return _KEPT.say(name=quote(first.text, first.special), new=share(first.probability))
     return Sentence()
 
 

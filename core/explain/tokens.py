@@ -126,7 +126,7 @@ def explain_token(event: TokenChosen) -> Sentence:
 def _facts(event: TokenChosen) -> dict[str, str]:
     """Figures after the settings, and what the model alone held."""
     return {
-        "name": quote(event.piece),
+        "name": quote(event.piece, event.is_special),
         "share": share(event.probability),
         "log": log(event.log_probability),
         "raw": share(event.raw_probability),
@@ -144,7 +144,7 @@ def _greedy(event: TokenChosen) -> Sentence:
     rival = runner_up(event)
     if rival is None:
         return _MOST.say(**facts)
-    facts |= quote_both(event.piece, rival.text)
+    facts |= quote_both(event.piece, rival.text, event.is_special, rival.special)
     if rival.probability >= event.probability:
         return _TIE.say(**facts)
     facts["share"], facts["rival"] = shares(event.probability, rival.probability)
@@ -183,7 +183,7 @@ def _beam(event: TokenChosen) -> Sentence:
     if rival is None:
         return _BEAM_NTH.say(**facts)
     facts["share"], facts["rival"] = shares(event.raw_probability, rival.raw_probability)
-    return _BEAM_BEHIND.say(**facts | quote_both(event.piece, rival.text))
+    return _BEAM_BEHIND.say(**facts | quote_both(event.piece, rival.text, event.is_special, rival.special))
 
 
 def _scored(event: TokenChosen) -> Sentence:
@@ -195,7 +195,7 @@ def _scored(event: TokenChosen) -> Sentence:
     if first is None:
         return _SCORED_NTH.say(**facts)
     facts["share"], facts["rival"] = shares(event.raw_probability, first.raw_probability)
-    return _SCORED_BEHIND.say(**facts | quote_both(event.piece, first.text))
+    return _SCORED_BEHIND.say(**facts | quote_both(event.piece, first.text, event.is_special, first.special))
 
 
 _TELLERS = {

@@ -205,31 +205,46 @@ def visible(text: str) -> str:
 _MARKED = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "␣", "\u200b": "␍"})
 
 
-def label(piece: str) -> str:
-    """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token."""
-    name = control_name(piece)
+def label(piece: str, special: bool | None = None) -> str:
+    """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token.
+
+    `special`: as in `control_name`.
+    """
+    name = control_name(piece, special)
     return f"⟨{name}⟩" if name else visible(piece).translate(_MARKED)
 
 
-def control_name(piece: str) -> str:
-    """The bare name of a control token: `end` for `<|end|>`; empty when `piece` does not look like one."""
+def control_name(piece: str, special: bool | None = None) -> str:
+    """The bare name of a control token: `end` for `<|end|>`; empty for any other token.
+
+    `special`: whether the tokenizer marks it as special. Where that is not known, the piece's look decides.
+    """
+    if special is False:
+        return ""
     match = _CONTROL_TOKEN.fullmatch(piece)
-    return visible(match[1] or match[2]) if match else ""
+    if match:
+        return visible(match[1] or match[2])
+    return visible(piece.strip()) if special else ""
 
 
-def quote(piece: str) -> str:
-    """A token within a sentence: in quotation marks, `⟨end⟩` for a control token, white space by name."""
-    if name := control_name(piece):
+def quote(piece: str, special: bool | None = None) -> str:
+    """A token within a sentence: in quotation marks, `⟨end⟩` for a control token, white space by name.
+
+    `special`: as in `control_name`.
+    """
+    if name := control_name(piece, special):
         return f"⟨{name}⟩"
     if word := piece.strip():
         return f"“{visible(word)}”"
     return tr(_WHITE.get(piece, _OTHER_WHITE if piece else _EMPTY))
 
 
-def quote_both(piece: str, other: str) -> dict[str, str]:
+def quote_both(
+    piece: str, other: str, special: bool | None = None, other_special: bool | None = None
+) -> dict[str, str]:
     """`name` and `other` of a sentence that holds two tokens against each other: as `quote` has them, with their white
     space shown where they would read the same."""
-    name, rival = quote(piece), quote(other)
+    name, rival = quote(piece, special), quote(other, other_special)
     if name == rival and piece != other:
-        name, rival = f"“{label(piece)}”", f"“{label(other)}”"
+        name, rival = f"“{label(piece, special)}”", f"“{label(other, other_special)}”"
     return {"name": name, "other": rival}

@@ -28,6 +28,7 @@ from core.models.processing import load_processor
 from core.models.takes import TEXT, Takes, takes
 from core.models.text import Pieces
 from core.models.tokenizers import load_tokenizer
+from core.models.word_spellings import word_spellings
 from core.parameter import shortened
 from resources.language import tr
 
@@ -148,6 +149,10 @@ class LoadedModel:
     def token_bytes(self) -> Sequence[bytes | None] | None:
         """What each token writes behind others; None for a model of ids alone. Found out once."""
         return spelling.token_bytes(self) if self.tokenizer is not None else None
+
+    def spellings(self, text: str) -> list[list[int]]:
+        """Token ids that write `text`, behind a space and without one. Requires a tokenizer."""
+        return word_spellings(self, text)
 
     def strips_first_space(self, before: Sequence[int]) -> bool:
         """Whether the text of an answer behind `before` loses the space that its first token begins with."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.models.text import Decoder
+from core.models.text import Decoder, IncrementalDecoder
 
 if TYPE_CHECKING:
     from core.models.network import Tokenizer
@@ -77,5 +77,5 @@ def strips_first_space(model: Speaker, before: Sequence[int]) -> bool:
     if token is None or model.tokenizer is None:
         return False
     decode = Decoder(model.tokenizer)
-    known = decode.tail(before)
+    known = IncrementalDecoder(model.tokenizer, model.pieces).tail(before)
     return not decode.added(known, [*known, token]).startswith(" ")

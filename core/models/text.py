@@ -1,30 +1,30 @@
-"""Tokens as text: one token's own piece, and the exact text a growing sequence of tokens spells."""
+"""Tokens as text: what each id stands for, and the text that a growing sequence of ids spells.
+
+Everything that turns ids into text goes through here: runs, prompts, beams, scores, grammars and stop strings.
+"""
 
 from __future__ import annotations
 
 import codecs
-import copy
-import re
 from collections.abc import Sequence
-from functools import cache
+from typing import Any, NamedTuple
 
 from core.models.network import Tokenizer
+from core.models.token_scheme import BYTE_TOKEN, added_ids, byte_alphabet, scheme_of, special_ids
 
-BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+__all__ = [
+    "BYTE_TOKEN", "INCOMPLETE", "Decoder", "IncrementalDecoder", "Pieces", "TextState", "TextStream", "byte_alphabet",
+    "shown_bytes",
+]  # fmt: skip
+
 INCOMPLETE = "\ufffd"
 _WINDOW = 6
-"""Tokens before a new one that its spelling may depend on."""
-_LONGEST = 24
-"""Tokens that are decoded again for each new one, at most."""
-
-
-@cache
-def byte_alphabet() -> dict[str, int]:
-    """Byte-level BPE's printable stand-ins: character → byte (Radford et al. 2019)."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [b for b in range(256) if b not in set(printable)]
-    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
-
+"""Tokens before a new one that its text may depend on."""
+_LONGEST = 16
+"""Tokens that are kept of a text's end, at most: the cost of a token stays constant."""
+_BYTES_OF_A_CHARACTER = 4
+_PREFIX = "abcdef"
+"""The text behind which `generate` spells a token to find stop strings in it."""
 
 _Utf8 = codecs.getincrementaldecoder("utf-8")
 
@@ -44,11 +44,15 @@ class Pieces:
     """What single token ids stand for, remembered."""
 
     def __init__(self, tokenizer: Tokenizer | None) -> None:
-        self._tokenizer = tokenizer
+        self._tokenizer: Any = tokenizer
         self._known: dict[int, str] = {}
         self._spelled: dict[int, bytes | None] = {}
-        self.special: frozenset[int] = frozenset(tokenizer.all_special_ids) if tokenizer is not None else frozenset()
-        self._byte_level = _is_byte_level(tokenizer)
+        self._stops: dict[int, bytes | None] = {}
+        self._prefix: list[str] | None = None
+        self.scheme = scheme_of(tokenizer)
+        self.special = special_ids(tokenizer)
+        """The ids that decoding skips."""
+        self._added = added_ids(tokenizer)
 
     def __getitem__(self, token: int) -> str:
         piece = self._known.get(token)
@@ -59,14 +63,46 @@ class Pieces:
     def texts(self, ids: Sequence[int]) -> list[str]:
         """What each of `ids` adds to the text that they spell. A character made of several tokens comes with the last
         of them, bytes that belong to no whole character as ⟨E2⟩, and special tokens as they are."""
+        found = self._joined(ids)
+        if self._tokenizer is None or self.scheme.errors:
+            return found
+        known = [token for token in ids if self.data(token) is not None]
+        own = "".join([text for token, text in zip(ids, found, strict=True) if self.data(token) is not None])
+        whole = Decoder(self._tokenizer)(known)
+        if own == whole or (own == f" {whole}" and own[1:2] == " "):
+            return found  # of several spaces at the start all are told: some tokenizers write one before every text
+        if own == f" {whole}":
+            first = next(place for place, token in enumerate(ids) if self.data(token))
+            return [*found[:first], found[first].removeprefix(" "), *found[first + 1 :]]
+        return self._decoded(ids, found)
+
+    def _joined(self, ids: Sequence[int]) -> list[str]:
+        """The texts by the bytes of each token."""
         found: list[str] = []
         decoder = _Utf8("surrogateescape")
         for token in ids:
             data = self.data(token)
-            if data is None:
+            if data is None or not (self.scheme.errors or self.is_byte(token)):
                 _append(found, decoder.decode(b"", final=True))
             found.append(self[token] if data is None else shown_bytes(decoder.decode(data)))
         _append(found, decoder.decode(b"", final=True))
+        return found
+
+    def _decoded(self, ids: Sequence[int], joined: Sequence[str]) -> list[str]:
+        """The texts as the tokenizer decodes them, where the tokens' bytes do not add up to that; those of byte tokens
+        as in `joined`."""
+        decoder = IncrementalDecoder(self._tokenizer, self)
+        state, found, bytes_before = decoder.start, list(joined), False
+        for place, token in enumerate(ids):
+            if self.data(token) is None:
+                continue
+            if self.is_byte(token):
+                bytes_before = True
+                continue
+            keeps_space = bytes_before and not state.begun
+            text, state = decoder.push(state, token)
+            found[place] = joined[place] if keeps_space else text
+        _append(found, decoder.flush(state))
         return found
 
     def _spell(self, token: int) -> str:
@@ -74,34 +110,62 @@ class Pieces:
         if data is not None:
             return shown_bytes(data.decode("utf-8", "surrogateescape"))
         raw = self._raw(token)
-        return f"⟨{token}⟩" if raw is None else raw
+        is_known = raw is not None and (token in self.special or not self.scheme.latin1)
+        return str(raw) if is_known else f"⟨{token}⟩"
 
-    def _raw(self, token: int) -> str | None:
-        raw = self._tokenizer.convert_ids_to_tokens(token) if self._tokenizer is not None else None
-        return None if raw is None else str(raw)
+    def _raw(self, token: int) -> str | bytes | None:
+        if self._tokenizer is None:
+            return None
+        try:
+            raw: str | bytes | None = self._tokenizer.convert_ids_to_tokens(token)
+        except (IndexError, KeyError, ValueError, OverflowError):  # an id beyond the vocabulary, or a negative one
+            return None
+        return raw
 
     def data(self, token: int) -> bytes | None:
         """The bytes that a token spells; None for special tokens, and for those that the tokenizer does not know."""
         if token not in self._spelled:
-            self._spelled[token] = self._read(token)
+            self._spelled[token] = None if token in self.special else self._read(token)
         return self._spelled[token]
 
     def _read(self, token: int) -> bytes | None:
         raw = self._raw(token)
-        if raw is None or token in self.special:
-            return None
-        if self._byte_level and all(char in byte_alphabet() for char in raw):
-            return bytes(byte_alphabet()[char] for char in raw)
-        if match := BYTE_TOKEN.fullmatch(raw):
-            return bytes([int(match[1], 16)])
-        return raw.replace("▁", " ").encode("utf-8", "surrogatepass")
+        if raw is None or isinstance(raw, bytes):
+            return raw
+        return self.scheme.token_bytes(raw, token in self._added)
 
+    def is_byte(self, token: int) -> bool:
+        """Whether a token is a single byte among tokens of whole characters."""
+        if not self.scheme.byte_fallback:
+            return False
+        data = self.data(token)
+        return data is not None and len(data) == 1 and self.scheme.is_byte(str(self._raw(token)))
 
-def _is_byte_level(tokenizer: Tokenizer | None) -> bool:
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None:
-        return "ByteLevel" in repr(backend.decoder)
-    return hasattr(tokenizer, "byte_decoder")
+    def stop_bytes(self, token: int) -> bytes | None:
+        """The bytes in which `generate` looks for stop strings: those of the token behind other text; of a special
+        token its name. None for an id that the tokenizer does not know."""
+        if token not in self._stops:
+            self._stops[token] = self._read_stop(token)
+        return self._stops[token]
+
+    def _read_stop(self, token: int) -> bytes | None:
+        raw, scheme = self._raw(token), self.scheme
+        if raw is None or isinstance(raw, bytes):
+            return raw
+        if scheme.byte_level or scheme.latin1 or (scheme.byte_fallback and BYTE_TOKEN.fullmatch(raw)):
+            return scheme.token_bytes(raw, token in self._added)
+        try:
+            text = str(self._tokenizer.convert_tokens_to_string([*self._behind(), raw]))
+            return text[text.index(_PREFIX) + len(_PREFIX) :].encode("utf-8", "surrogatepass")
+        except (AttributeError, TypeError, ValueError):  # no such method, or no token for these letters
+            return scheme.token_bytes(raw, token in self._added)
+
+    def _behind(self) -> list[str]:
+        """The tokens of the text that stop strings are looked for behind."""
+        if self._prefix is None:
+            ids = self._tokenizer(_PREFIX, add_special_tokens=False)["input_ids"]
+            self._prefix = [str(self._tokenizer.convert_ids_to_tokens(token)) for token in ids]
+        return self._prefix
 
 
 class Decoder:
@@ -124,63 +188,225 @@ class Decoder:
         before, after = self(known), self(ids)
         return after[len(before) :] if after.startswith(before) else self(ids[len(known) :])
 
-    def tail(self, ids: Sequence[int]) -> Sequence[int]:
-        """The last tokens that spelling the next one may depend on: a few, with some text, from a whole character on.
 
-        A window that begins inside a character's bytes would spoil the whole run of them.
-        """
-        start = max(0, len(ids) - _WINDOW)
-        while start > 0 and not self._stands_alone(ids[start:]):
+class TextState(NamedTuple):
+    """What must be known of a text to spell its next token: small, whatever the text's length."""
+
+    tail: tuple[int, ...]
+    """The last tokens; empty where their bytes are enough."""
+    held: int
+    """Tokens at the end whose character is still incomplete."""
+    begun: bool
+    """Whether any text stands before: some tokenizers strip the space in front of the very first word."""
+    pending: bytes = b""
+    """The bytes of the incomplete character."""
+    foreign: int = 0
+    """How many of the held tokens stand in the text before the first token that was pushed."""
+
+
+class IncrementalDecoder:
+    """Spells texts token by token, at a cost that does not depend on their length.
+
+    The texts that `push` returns on the way and `flush` returns at the end add up to the decoded sequence.
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None, pieces: Pieces | None = None) -> None:
+        self._blind = tokenizer is None
+        self._decode = Decoder(tokenizer)
+        self._pieces = pieces if pieces is not None else Pieces(tokenizer)
+        self._scheme = self._pieces.scheme
+        self._plain: set[int] = set()
+        """Tokens whose text behind other text is their own piece: they need not be decoded again."""
+        self.start = TextState((), 0, False)
+        """The state of an empty text."""
+
+    def behind(self, context: Sequence[int]) -> TextState:
+        """The state behind the tokens of a text that is there already."""
+        if self._blind:
+            return self.start
+        if self._scheme.errors:
+            pending = self._pending_of(context)
+            return TextState((), int(bool(pending)), True, pending, int(bool(pending)))
+        ids = [token for token in context if self._pieces.data(token) is not None]
+        pending = self._pending_of(ids) if self._scheme.byte_fallback or self._scheme.byte_level else b""
+        held = self._tokens_of(ids, pending)
+        tail = self.tail(ids)
+        return TextState(tail, held, bool(self._decode(tail[: len(tail) - held])), pending, held)
+
+    def push(self, state: TextState, token: int) -> tuple[str, TextState]:
+        """Whole characters that `token` completes, and the state behind it."""
+        if self._blind:
+            return "", state
+        data = self._pieces.data(token)
+        if not data:  # decoding skips it
+            return "", state
+        if self._scheme.errors:
+            return self._push_bytes(state, data)
+        if token in self._plain and state.begun and not state.held:
+            return self._pieces[token], self._grown(state, token)
+        return self._push_tokens(state, token)
+
+    def flush(self, state: TextState) -> str:
+        """What is still held back at the end of a text, incomplete as it is."""
+        if not state.held or self._blind:
+            return ""
+        if self._scheme.errors:
+            return "" if state.foreign else codecs.utf_8_decode(state.pending, self._scheme.errors, True)[0]
+        known = len(state.tail) - state.held + state.foreign
+        return self._decode.added(state.tail[:known], state.tail)
+
+    def flushed(self, state: TextState) -> TextState:
+        """The state once `flush` has been shown."""
+        return TextState(state.tail, 0, True)
+
+    def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """The last tokens of `ids` that the text of a next one may depend on: a few, from a whole character on, with a
+        token of visible text among them where there is one."""
+        if len(ids) <= _WINDOW:
+            return tuple(ids)
+        start = len(ids) - _WINDOW
+        first = max(0, start - _BYTES_OF_A_CHARACTER + 1)
+        while start > first and self._continues_character(ids[start]):
             start -= 1
-        return ids[start:]
+        recent = ids[start:]
+        head = self._broken_before(ids, start)
+        if not any(map(self._is_visible, recent)):
+            before = (ids[place] for place in range(start - 1, -1, -1))
+            head = [next(filter(self._is_visible, before), ids[0]), *head]
+        return (*head, *recent)
 
-    def _stands_alone(self, ids: Sequence[int]) -> bool:
-        text = self(ids)
-        return bool(text.strip()) and not text.startswith(INCOMPLETE)
+    def _push_bytes(self, state: TextState, data: bytes) -> tuple[str, TextState]:
+        """Decoding is that of UTF-8: the tokenizer need not be called."""
+        buffer = state.pending + data
+        text, consumed = codecs.utf_8_decode(buffer, self._scheme.errors, False)
+        rest = buffer[consumed:]
+        if state.foreign and _is_broken(text, buffer):
+            text = text.removeprefix(INCOMPLETE)
+        if not rest and not state.held:
+            return text, state if state.begun else state._replace(begun=True)
+        if not rest:
+            return text, TextState((), 0, True)
+        is_new = bool(text) or consumed > 0
+        return text, TextState((), 1 if is_new else state.held + 1, True, rest, 0 if is_new else state.foreign)
+
+    def _push_tokens(self, state: TextState, token: int) -> tuple[str, TextState]:
+        """Decoding is the tokenizer's own, of the last few tokens."""
+        ids = (*state.tail, token)
+        known = len(state.tail) - state.held
+        buffer, pending, held = self._incomplete(state, ids, token)
+        end = len(ids) - held
+        if end <= known:
+            return "", TextState(ids, held, state.begun, pending, state.foreign)
+        if state.foreign and _is_broken(codecs.utf_8_decode(buffer, "replace", False)[0], buffer):
+            known += state.foreign
+        text = self._decode.added(ids[:known], ids[:end])
+        if state.begun and not (state.held or held) and self._scheme.is_local and not self._pieces.is_byte(token):
+            if text == self._pieces[token]:
+                self._plain.add(token)
+        return text, self._shortened(TextState(ids, held, state.begun or bool(text), pending))
+
+    def _incomplete(self, state: TextState, ids: Sequence[int], token: int) -> tuple[bytes, bytes, int]:
+        """The bytes since the last whole character, those of them that belong to an incomplete one, and its tokens."""
+        data = self._pieces.data(token) or b""
+        if self._pieces.is_byte(token) or self._scheme.byte_level:
+            buffer = state.pending + data
+            pending = buffer[codecs.utf_8_decode(buffer, "replace", False)[1] :]
+            if self._scheme.byte_fallback:
+                return buffer, pending, len(pending)
+            held = state.held + 1 if pending and state.held < _WINDOW else 0
+            return buffer, pending if held else b"", held
+        if self._scheme.byte_fallback or data.endswith(INCOMPLETE.encode()):
+            return state.pending + data, b"", 0
+        is_held = self._decode(ids).endswith(INCOMPLETE) and state.held < _BYTES_OF_A_CHARACTER - 1
+        return b"", b"", state.held + 1 if is_held else 0
+
+    def _grown(self, state: TextState, token: int) -> TextState:
+        return self._shortened(TextState((*state.tail, token), 0, True))
+
+    def _shortened(self, state: TextState) -> TextState:
+        return state if len(state.tail) <= _LONGEST else state._replace(tail=self.tail(state.tail))
+
+    def _pending_of(self, ids: Sequence[int]) -> bytes:
+        """The bytes of an incomplete character at the end of `ids`."""
+        data = b""
+        for place in range(len(ids) - 1, -1, -1):
+            if len(data) >= _BYTES_OF_A_CHARACTER or not (
+                self._is_part(ids[place]) or ids[place] in self._pieces.special
+            ):
+                break
+            data = (self._pieces.data(ids[place]) or b"") + data
+        return data[codecs.utf_8_decode(data, "replace", False)[1] :]
+
+    def _is_part(self, token: int) -> bool:
+        """Whether the characters of a text may be divided among this token and its neighbours."""
+        return bool(self._scheme.errors) or self._scheme.byte_level or self._pieces.is_byte(token)
+
+    def _tokens_of(self, ids: Sequence[int], pending: bytes) -> int:
+        """How many tokens at the end of `ids` hold the bytes of the incomplete character."""
+        count, length = 0, 0
+        while length < len(pending):
+            count += 1
+            length += len(self._pieces.data(ids[-count]) or b"")
+        return count
+
+    def _continues_character(self, token: int) -> bool:
+        data = self._pieces.data(token)
+        return bool(data) and self._is_part(token) and data[0] & 0xC0 == 0x80 if data else False
+
+    def _is_visible(self, token: int) -> bool:
+        data = self._pieces.data(token)
+        return bool(data and data.strip()) and not self._is_part(token)
+
+    def _broken_before(self, ids: Sequence[int], start: int) -> list[int]:
+        """A byte token that breaks the run of them that `ids[start:]` begins with, where one before it does: a decoder
+        gives up the whole run."""
+        if not self._pieces.is_byte(ids[start]):
+            return []
+        first = start
+        while first > 0 and self._pieces.is_byte(ids[first - 1]):
+            first -= 1
+        dropped = [self._pieces.data(token) or b"" for token in ids[first:start]]
+        try:
+            b"".join(dropped).decode()
+        except UnicodeDecodeError:
+            return [next(token for token, data in zip(ids[first:start], dropped, strict=True) if data[0] >= 0x80)]
+        return []
+
+
+def _is_broken(text: str, data: bytes) -> bool:
+    """Whether the first character of `data`, decoded as `text`, is invalid."""
+    return text.startswith(INCOMPLETE) and not data.startswith(INCOMPLETE.encode())
 
 
 class TextStream:
     """Spells a sequence as it grows; what `push` and `flush` return adds up to the decoded sequence.
 
-    `context` are tokens before it: tokenizers that strip a leading space need them to get it right.
+    `context` are tokens before it: tokenizers that strip a leading space need them to get it right, and a character
+    that begins in them is shown once it is whole.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None, context: list[int]) -> None:
-        self._decode = Decoder(tokenizer)
-        self._blind = tokenizer is None
-        self._ids = list(self._decode.tail(context))
-        self._whole = len(self._ids)
-        """Tokens whose characters are whole, and told."""
-        self._done = self._decode(self._ids)
+    def __init__(self, tokenizer: Tokenizer | None, context: Sequence[int], pieces: Pieces | None = None) -> None:
+        self._decoder = IncrementalDecoder(tokenizer, pieces)
+        self.state = self._decoder.behind(context)
 
     def copy(self) -> TextStream:
         """Another one at the same place of the same text."""
-        twin = copy.copy(self)
-        twin._ids = list(self._ids)
+        twin = TextStream.__new__(TextStream)
+        twin._decoder, twin.state = self._decoder, self.state
         return twin
 
     @property
     def held(self) -> int:
         """Tokens at the end whose character is incomplete."""
-        return len(self._ids) - self._whole
+        return self.state.held
 
     def push(self, token: int) -> str:
         """Whole characters that `token` completes; empty while one is incomplete."""
-        if self._blind:
-            return ""
-        self._ids.append(token)
-        text = self._decode(self._ids)
-        if text.endswith(INCOMPLETE):
-            return ""
-        new = text[len(self._done) :] if text.startswith(self._done) else self._decode(self._ids[self._whole :])
-        if len(self._ids) > _LONGEST:  # decoding a short window keeps a token's cost constant
-            self._ids = list(self._decode.tail(self._ids))
-            text = self._decode(self._ids)
-        self._whole, self._done = len(self._ids), text
-        return new
+        text, self.state = self._decoder.push(self.state, token)
+        return text
 
     def flush(self) -> str:
         """What is still held back, incomplete as it is."""
-        new = self._decode.added(self._ids[: self._whole], self._ids)
-        self._whole, self._done = len(self._ids), self._decode(self._ids)
-        return new
+        text = self._decoder.flush(self.state)
+        self.state = self._decoder.flushed(self.state)
+        return text

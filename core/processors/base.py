@@ -33,6 +33,8 @@ Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 class Spelling(Protocol):
     """What single tokens stand for (`core.models.text.Pieces`)."""
 
+    special: frozenset[int]
+
     def data(self, token: int) -> bytes | None:
         """The bytes that a token spells; None for special tokens."""
 

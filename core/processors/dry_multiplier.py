@@ -171,7 +171,10 @@ def _told(matches: dict[int, Match], pieces: Spelling) -> StageDetail:
     from core.events import Repeat, Repeats, StageDetail  # made when something runs
 
     heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].back))
-    told = (Repeat(token, pieces[token], m.back, m.length, m.penalty) for token, m in heaviest[:TOLD])
+    told = (
+        Repeat(token, pieces[token], m.back, m.length, m.penalty, token in pieces.special)
+        for token, m in heaviest[:TOLD]
+    )
     return StageDetail(repeats=Repeats(tuple(told), len(heaviest)))
 
 

@@ -84,7 +84,7 @@ def _told(numbers: tuple[float, float, float], found: Likely, removed: int, piec
     from core.events import StageDetail, TopCut
 
     pairs = zip(found.tokens[:TOLD], found.shares, strict=False)
-    told = tuple([Told(token, pieces[token], share) for token, share in pairs])
+    told = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
     return StageDetail(top_cut=TopCut(*numbers, told, found.total, removed))
 
 

@@ -75,7 +75,7 @@ def choice_of(token: TokenChosen) -> Choice:
     stages = [tuple(_share(item, stage) for item in items) for stage in token.funnel[1:-1]]
     ends = (tuple(_raw(item) for item in items), tuple(_final(item) for item in items))
     return Choice(
-        labels=tuple(token_text(item.text) for item in items),
+        labels=tuple(token_text(item.text, item.special) for item in items),
         stages=(ends[0], *stages, ends[1]),
         chosen=next(place for place, item in enumerate(items) if item.id == token.id),
         by_chance=token.method in BY_CHANCE and (not token.funnel or token.funnel[-1].survivors > 1),
@@ -112,7 +112,7 @@ def rungs_of(run: Run) -> list[Rung]:
 
 def chips_of(entry: DraftRound) -> list[Chip]:
     """The drafted tokens, and what the model wrote behind them."""
-    chips = [Chip(token_text(node.piece), node.fate) for node in entry.nodes]
+    chips = [Chip(token_text(node.piece, node.special), node.fate) for node in entry.nodes]
     if entry.extra_kind != "none":
-        chips.append(Chip(token_text(entry.extra_piece), entry.extra_kind))
+        chips.append(Chip(token_text(entry.extra_piece, entry.extra_special), entry.extra_kind))
     return chips

@@ -178,7 +178,7 @@ class ChatArea(HoverArea, Spoken):
         rect.moveTo(self.viewport().mapToGlobal(rect.topLeft()))
         chosen = run.tokens[token]
         vocabulary = run.started.vocabulary if run.started else 0
-        self.popover.show_rows(token_text(chosen.piece), figures(chosen, vocabulary), rect)
+        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), figures(chosen, vocabulary), rect)
 
     @Slot()
     def leave(self) -> None:

@@ -36,7 +36,7 @@ def _how(place: int | None, run: Run, reference: Run) -> str:
 
 def _piece(run: Run, place: int) -> str:
     tokens = run.sequences[0].tokens
-    return f"“{token_text(tokens[place].piece)}”" if place < len(tokens) else tr("the end")
+    return f"“{token_text(tokens[place].piece, tokens[place].is_special)}”" if place < len(tokens) else tr("the end")
 
 
 def state_words(entry: Entry) -> str:

@@ -114,13 +114,13 @@ class BranchBar(QWidget):
         """What the button does, or why it does nothing, in full."""
         if self.choice is not None:
             return tr("Continue with {name} instead").format(name=self._name())
-        return why_forbidden(self._marked.text) if self._marked is not None else tr("Continue")
+        return why_forbidden(self._marked.text, self._marked.special) if self._marked is not None else tr("Continue")
 
     def _name(self) -> str:
         marked = self._marked
         if marked is not None:
-            return words.quote(marked.text)
-        return words.quote(self.field.text()) if self.field.text().strip() else ""
+            return words.quote(marked.text, marked.special)
+        return words.quote(self.field.text(), False) if self.field.text().strip() else ""
 
     def _title(self) -> str:
         """As long as the button is wide."""

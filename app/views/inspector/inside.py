@@ -108,7 +108,7 @@ class InsidePart(QWidget):
         self.other.addItem(tr("The choice itself"), None)
         for item in token.alternatives:
             if item.id != token.id:
-                self.other.addItem(tr("…and not {word}").format(word=token_text(item.text)), item.id)
+                self.other.addItem(tr("…and not {word}").format(word=token_text(item.text, item.special)), item.id)
         self.set_busy(False)
         self._show(())
         if was_asked:
@@ -141,7 +141,9 @@ class InsidePart(QWidget):
         if wish is None or token is None:
             return
         other = words.quote(self._text_of(wish.other))
-        self.remark.setText(told.influence_told(weights, texts, wish, words.quote(token.piece), other, share))
+        self.remark.setText(
+            told.influence_told(weights, texts, wish, words.quote(token.piece, token.is_special), other, share)
+        )
         self.bars.set_rows(told.weight_rows(weights, texts), (tr("nats"),), "+00.00")
         self._show((self.unit, self.instead, self.other, self.remark, self.bars))
 

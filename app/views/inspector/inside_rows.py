@@ -41,11 +41,11 @@ def _layer_row(view: LayerView, decided: int) -> BarRow:
     tip = tr(
         "Layer {layer}: first choice {word} ({share}); the chosen token {chosen}, rank {rank:,}"
     ).format(
-        layer=view.layer, word=token_text(view.word), share=words.percent(view.first_probability),
+        layer=view.layer, word=token_text(view.word, view.special), share=words.percent(view.first_probability),
         chosen=words.percent(view.probability), rank=view.rank,
     )  # fmt: skip
     return BarRow(
-        label=f"{number}  {token_text(view.word)}",
+        label=f"{number}  {token_text(view.word, view.special)}",
         lengths=(view.probability,),
         figures=(words.brief_percent(view.probability),),
         strong=view.layer == decided,
@@ -60,7 +60,7 @@ def layers_told(layers: Sequence[LayerView]) -> str:
         tr("From layer {layer} of {last} on, the network would have written {word}."),
         tr("Decided at layer {layer} of {last}: from there on every layer's first choice is {word}."),
         tr("Decided at layer {layer} of {last}: from there on argmax head(norm(hₗ)) is {word} (a raw lens)."),
-    ).format(layer=decided_at(layers), last=layers[-1].layer, word=words.quote(layers[-1].word))
+    ).format(layer=decided_at(layers), last=layers[-1].layer, word=words.quote(layers[-1].word, layers[-1].special))
 
 
 def weight_rows(weights: Sequence[Weight], texts: Sequence[str]) -> list[BarRow]:

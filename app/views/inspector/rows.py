@@ -125,7 +125,7 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
     final = tr("cut") if cut else words.brief_percent(item.probability)
     done = _done(token.method) if token.id == item.id else ""
     return BarRow(
-        label=token_text(item.text),
+        label=token_text(item.text, item.special),
         lengths=shares,
         hints=tuple(share * hint for share in shares) if hint else (),
         figures=_figures(item, final, both),
@@ -162,7 +162,7 @@ def _alternative_tip(item: Alternative, done: str) -> str:
     after = tr("{share} after the settings").format(share=words.percent(item.probability))
     if math.isnan(item.probability):
         after = tr("what the settings made of that is not told")
-    head = " · ".join(part for part in (token_text(item.text), place, done) if part)
+    head = " · ".join(part for part in (token_text(item.text, item.special), place, done) if part)
     return "\n".join((head, model, after if item.probability else tr("cut by the settings")))
 
 
@@ -178,7 +178,7 @@ def second_rows(second: TokenCompared) -> list[BarRow]:
     """The second model's own likeliest tokens."""
     return [
         BarRow(
-            label=token_text(item.text),
+            label=token_text(item.text, item.special),
             lengths=(item.raw_probability,),
             figures=(words.brief_percent(item.raw_probability),),
             strong=item.id == second.id,
@@ -201,7 +201,7 @@ def contrastive_rows(token: TokenChosen) -> list[BarRow]:
 def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
     penalty, score = item.degeneration_penalty or 0.0, item.score or 0.0
     return BarRow(
-        label=token_text(item.text),
+        label=token_text(item.text, item.special),
         lengths=(item.probability, penalty),
         figures=(f"{item.probability:.2f}", f"{penalty:.2f}", f"{score:.2f}".replace("-", "−")),
         strong=item.id == chosen,
@@ -212,7 +212,7 @@ def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
 
 
 def _contrastive_tip(item: Alternative, is_chosen: bool) -> str:
-    head = f"{token_text(item.text)} · {tr('id {id:,}').format(id=item.id)}"
+    head = f"{token_text(item.text, item.special)} · {tr('id {id:,}').format(id=item.id)}"
     figures = tr(
         "confidence {confidence:.3f}\n"
         "degeneration penalty {penalty:.3f}: largest resemblance to any earlier token\n"
@@ -264,7 +264,7 @@ def funnel_stages(token: TokenChosen, before: TokenChosen | None = None) -> list
         for ahead, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]  # fmt: skip
     if stages:
-        tip = _done_tip(token.method).format(piece=token_text(token.piece))
+        tip = _done_tip(token.method).format(piece=token_text(token.piece, token.is_special))
         stages.append(FunnelStage(1, _done(token.method), tip, last=True, was=None if before is None else 1))
     return stages
 

@@ -38,7 +38,9 @@ def passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPassage:
     spelled = "".join(own[-min(repeat.length, _LONGEST) :])
     again = words.visible(spelled).replace("\n", "↵")
     penalty = f"−{words.decimal(repeat.penalty)}"
-    return RepeatedPassage(f"…{again}", token_text(repeat.text), token_text(token.piece), penalty)
+    return RepeatedPassage(
+        f"…{again}", token_text(repeat.text, repeat.special), token_text(token.piece, token.is_special), penalty
+    )
 
 
 def repeat_rows(found: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
@@ -46,7 +48,7 @@ def repeat_rows(found: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
     most = max((repeat.penalty for repeat in found), default=1.0) or 1.0
     return [
         BarRow(
-            token_text(repeat.text),
+            token_text(repeat.text, repeat.special),
             (repeat.penalty / most,),
             (f"{repeat.length:,}", words.decimal(repeat.penalty)),
             strong=repeat.id == token.id,
@@ -81,7 +83,7 @@ def top_rows(cut: TopCut, chosen: int) -> list[BarRow]:
 
 
 def _top_row(item: Likely, gone: bool, chosen: bool, most: float) -> BarRow:
-    label = token_text(item.text)
+    label = token_text(item.text, item.special)
     share, exact = words.brief_percent(item.probability), words.percent(item.probability)
     template = tr("{token} was taken away: it had {share}") if gone else tr("{token} stayed: it had {share}")
     return BarRow(

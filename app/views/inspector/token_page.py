@@ -103,7 +103,7 @@ class TokenPage(QFrame):
     ) -> None:
         """Speak of a token of the run: its step as it was, or as it is `supposed` to be; `forbidden`: ids that the
         grammar allows no branch to go on with."""
-        self.title.set_text(token_text(token.piece))
+        self.title.set_text(token_text(token.piece, token.is_special))
         self.facts.set_text(rows.facts(token, run.started.vocabulary if run.started else 0))
         self.sentence.set_text(rows.emphasized(explain_token(token)))
         self._tell_supposed(supposed)

@@ -140,9 +140,9 @@ def _text(run: Run, row: TokenRow, place: int) -> str:
     prompt = run.before if row.prompt or heard is not None else run.beginning
     place -= 0 if row.prompt or heard is not None else 1  # the decoder's own first token
     if 0 <= place < len(prompt):
-        return token_text(prompt[place].piece or prompt[place].text)
+        return token_text(prompt[place].piece or prompt[place].text, prompt[place].special)
     new = place - len(prompt)
-    return token_text(run.tokens[new].piece) if 0 <= new < len(run.tokens) else ""
+    return token_text(run.tokens[new].piece, run.tokens[new].is_special) if 0 <= new < len(run.tokens) else ""
 
 
 def _before(run: Run) -> MediumRead | None:

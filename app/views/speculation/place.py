@@ -75,5 +75,5 @@ class RoundPlace:
         if run is None:
             return "…"
         if step and step <= len(run.tokens):
-            return f"…{token_text(run.tokens[step - 1].piece)}"
-        return f"…{token_text(run.before[-1].text)}" if run.before else tr("start")
+            return f"…{token_text(run.tokens[step - 1].piece, run.tokens[step - 1].is_special)}"
+        return f"…{token_text(run.before[-1].text, run.before[-1].special)}" if run.before else tr("start")

@@ -50,14 +50,14 @@ def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]
     nodes = [TreeNode(0, None, before, state="root")]
     nodes += [
         TreeNode(
-            node.node, node.parent, token_text(node.piece), value=_brief(node.draft_probability),
+            node.node, node.parent, token_text(node.piece, node.special), value=_brief(node.draft_probability),
             weight=node.draft_probability, state=node.fate, drafters=proposers(node) if drafters > 1 else (),
         )
         for node in entry.nodes
     ]  # fmt: skip
     if entry.extra_kind != "none":
         end = entry.accepted[-1] if entry.accepted else 0
-        nodes.append(TreeNode(EXTRA, end, token_text(entry.extra_piece), state=entry.extra_kind))
+        nodes.append(TreeNode(EXTRA, end, token_text(entry.extra_piece, entry.extra_special), state=entry.extra_kind))
     return nodes
 
 
@@ -87,7 +87,7 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
     return NodeReport(
         heading=tr("Drafted node"),
         term="draft",
-        token=token_text(node.piece),
+        token=token_text(node.piece, node.special),
         facts=_facts(node, several),
         sentence=explain_draft(node, entry, drafters),
         verdict=tr(_VERDICTS[node.fate]),
@@ -114,7 +114,7 @@ def _report_extra(entry: DraftRound) -> NodeReport:
     return NodeReport(
         heading=tr("Bonus token") if bonus else tr("Correction"),
         term="bonus" if bonus else "residual",
-        token=token_text(entry.extra_piece),
+        token=token_text(entry.extra_piece, entry.extra_special),
         facts=tr("round {round}").format(round=entry.round + 1),
         sentence=explain_extra(entry),
         verdict=tr("Bonus.") if bonus else tr("Corrected."),
@@ -128,7 +128,7 @@ def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRo
     def cells(n: DraftNode) -> tuple[str, ...]:
         by = f" · {''.join(map(letter, proposers(n)))}" if several else ""
         shares = (words.percent(chance) for chance in (n.draft_probability, n.target_probability))
-        return (token_text(n.piece) + by, *shares, tr(_FATES[n.fate]))
+        return (token_text(n.piece, n.special) + by, *shares, tr(_FATES[n.fate]))
 
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 

@@ -21,7 +21,7 @@ def coloured(prompt: Sequence[PromptToken], tokens: Sequence[TokenChosen], tail:
     Word processors keep the colour of letters, and underline in the same; few keep a colour of the line alone.
     """
     theme = theme_for("light")
-    asked = "".join(token.text for token in prompt if not words.control_name(token.text))
+    asked = "".join(token.text for token in prompt if not words.control_name(token.text, token.special))
     written = "".join(_token(token, look, theme) for token in tokens if token.text)
     opening = f'<span style="color:{theme.muted}">{_plain(asked)}</span>'
     return f'<p style="white-space:pre-wrap">{opening}{written}{_plain(tail)}</p>'

@@ -37,12 +37,12 @@ class TokenText:
         self.tokens: list[TokenChosen] = []
         self.tail = ""
         for token in prompt:
-            self._add(token.text, special=bool(words.control_name(token.text)))
+            self._add(token.text, special=bool(words.control_name(token.text, token.special)))
         self.asked_pieces = len(self.starts)
-        self._separate = bool(prompt) and bool(words.control_name(prompt[-1].text))
+        self._separate = bool(prompt) and bool(words.control_name(prompt[-1].text, prompt[-1].special))
         for token in beginning:
             self.text += self._parting()
-            special = not token.text and bool(words.control_name(token.piece))
+            special = not token.text and bool(words.control_name(token.piece, token.special))
             self._add(token.piece if special else token.text, special)
         self.prompt_pieces = len(self.starts)
 

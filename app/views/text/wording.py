@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from core.events import TokenChosen
 
 
-def token_text(piece: str) -> str:
+def token_text(piece: str, special: bool | None = None) -> str:
     """A token as a word to read: ␣ for spaces, ↵ for line breaks, ⟨end⟩ for a control token."""
-    return words.label(piece)
+    return words.label(piece, special)
 
 
 def bits(log_probability: float) -> float:
@@ -118,12 +118,12 @@ def _usual_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]
 
 def spoken(token: TokenChosen, number: int, count: int) -> str:
     """One line for a screen reader."""
-    name = words.control_name(token.piece) if token.special else words.visible(token.piece).strip()
+    name = words.control_name(token.piece, token.is_special) if token.special else words.visible(token.piece).strip()
     share = words.percent(token.raw_probability)
     if is_elsewhere(token):
         return tr("Token {number} of {count}: “{name}”, probability {share}").format(
-            number=number, count=count, name=name or token_text(token.piece), share=share
+            number=number, count=count, name=name or token_text(token.piece, token.is_special), share=share
         )
     return tr("Token {number} of {count}: “{name}”, probability {share}, rank {rank:,}").format(
-        number=number, count=count, name=name or token_text(token.piece), share=share, rank=token.rank
+        number=number, count=count, name=name or token_text(token.piece, token.is_special), share=share, rank=token.rank
     )

@@ -22,14 +22,14 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
     chosen = run.tokens[token]
     forbidden = forbidden_in(run, chosen, grammar)
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
-    menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece)))
+    menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special)))
     for item in others:
         if item.id in forbidden:
-            title = "\t".join((why_forbidden(item.text), words.brief_percent(item.raw_probability)))
+            title = "\t".join((why_forbidden(item.text, item.special), words.brief_percent(item.raw_probability)))
             menu.addAction(_plain(title)).setEnabled(False)
             continue
         title = tr("Continue with {text} instead\t{share}").format(
-            text=words.quote(item.text), share=words.brief_percent(item.raw_probability)
+            text=words.quote(item.text, item.special), share=words.brief_percent(item.raw_probability)
         )
         menu.addAction(_plain(title), partial(signals.branchWanted.emit, Instead(token, item.id)))
 

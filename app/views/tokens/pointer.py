@@ -137,4 +137,4 @@ class Pointer(QObject):
         chosen, rect = run.tokens[token], area.token_rect(token)
         rect.moveTo(area.viewport().mapToGlobal(rect.topLeft()))
         vocabulary = run.started.vocabulary if run.started else 0
-        self.popover.show_rows(token_text(chosen.piece), figures(chosen, vocabulary), rect)
+        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), figures(chosen, vocabulary), rect)

@@ -102,7 +102,11 @@ class ScoreStrip(Strip):
 
     def _fill(self, chip: QPushButton, place: TokenCompared, run: Run) -> None:
         token = run.tokens[place.step]
-        chip.setText(f"{token_text(token.piece).strip('␣')} {words.decimal(place.divergence, 1)}".replace("&", "&&"))
+        chip.setText(
+            f"{token_text(token.piece, token.is_special).strip('␣')} {words.decimal(place.divergence, 1)}".replace(
+                "&", "&&"
+            )
+        )
         chip.setProperty("token", place.step)
         first, second = words.percent(token.raw_probability), words.percent(place.probability)
         said = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
@@ -110,7 +114,9 @@ class ScoreStrip(Strip):
         )
         chip.setToolTip(said)
         chip.setAccessibleName(
-            tr("Token {step}, {piece}: {said}").format(step=place.step + 1, piece=token_text(token.piece), said=said)
+            tr("Token {step}, {piece}: {said}").format(
+                step=place.step + 1, piece=token_text(token.piece, token.is_special), said=said
+            )
         )
 
     def _add(self) -> None:

@@ -160,4 +160,4 @@ def _goes_on_alone(node: Node, chorus: Chorus) -> bool:
 
 def _label(node: Node) -> str:
     """The token; what ends a text by itself is called end."""
-    return tr("end") if node.special else token_text(node.piece)
+    return tr("end") if node.special else token_text(node.piece, node.special)

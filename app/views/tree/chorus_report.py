@@ -45,7 +45,7 @@ def report_on(chorus: Chorus, number: int) -> NodeReport:
     return NodeReport(
         heading=tr("Node of the chorus"),
         term="chorus",
-        token=token_text(node.piece),
+        token=token_text(node.piece, node.special),
         facts=_facts(chorus, node),
         sentence=_sentence(chorus, node),
         verdict=_came(node.count, chorus.total),
@@ -102,7 +102,7 @@ def _facts(chorus: Chorus, node: Node) -> str:
 def _figures(chorus: Chorus, node: Node) -> dict[str, str]:
     """What the sentences on a node may say, at the depth of now; `share` is of all texts."""
     return {
-        "piece": token_text(node.piece),
+        "piece": token_text(node.piece, node.special),
         "depth": f"{node.depth:,}",
         "id": f"{node.token:,}",
         "rank": f"{node.rank:,}",
@@ -127,7 +127,8 @@ def _rows(chorus: Chorus, siblings: Sequence[Node], own: Node | None) -> tuple[R
         shown[-1] = own
     return tuple(
         ReportRow(
-            (token_text(node.piece), f"{node.count:,}", words.brief_percent(node.count / chorus.passing(node.parent)),
+            (token_text(node.piece, node.special), f"{node.count:,}",
+             words.brief_percent(node.count / chorus.passing(node.parent)),
              words.brief_percent(node.probability)),
             strong=node is own,
         )

@@ -83,6 +83,8 @@ class TreeContent(ABC):
 
 def prompt_end(run: Run) -> str:
     """The end of the prompt, which leads the text so far; empty behind a control token: a text of its own follows."""
-    if run.before and words.control_name(run.before[-1].text):
+    if run.before and words.control_name(run.before[-1].text, run.before[-1].special):
         return ""
-    return "".join(token.text for token in run.before[-PROMPT_TOKENS:] if not words.control_name(token.text))
+    return "".join(
+        token.text for token in run.before[-PROMPT_TOKENS:] if not words.control_name(token.text, token.special)
+    )

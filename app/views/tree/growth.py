@@ -57,7 +57,7 @@ class Growth:
 
 def root_label(run: Run) -> str:
     """The prompt's last word; `start` where it has none."""
-    words = [token_text(token.text).strip("␣") for token in run.before[-1:]]
+    words = [token_text(token.text, token.special).strip("␣") for token in run.before[-1:]]
     return f"…{words[0]}" if words and words[0] and not words[0].startswith("⟨") else tr("start")
 
 
@@ -70,7 +70,7 @@ def shown_path(run: Run) -> list[BeamCandidate]:
 
 def label(candidate: BeamCandidate) -> str:
     """The token; whatever ends a text by itself is called end."""
-    return tr("end") if candidate.ended == "eos" else token_text(candidate.piece)
+    return tr("end") if candidate.ended == "eos" else token_text(candidate.piece, candidate.special)
 
 
 def _node(candidate: BeamCandidate, total: int) -> TreeNode:

@@ -48,7 +48,7 @@ class NodeMenu(QObject):
             return None
         menu = QMenu(self._canvas)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        name = words.quote(content.last_word(node)).replace("&", "&&")
+        name = words.quote(content.last_word(node), False).replace("&", "&&")
         onwards = partial(self._signals.branchWanted.emit, onward)
         if _ends(run, node) and is_held_to(run, self._grammar()):
             menu.addAction(tr("{name}: the grammar lets nothing follow it").format(name=name)).setEnabled(False)

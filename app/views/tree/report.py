@@ -28,7 +28,7 @@ def report_on(tree: BeamTree, node: int) -> NodeReport:
     return NodeReport(
         heading=tr("Beam node"),
         term="beam",
-        token=token_text(candidate.piece),
+        token=token_text(candidate.piece, candidate.special),
         facts=_facts(candidate, step),
         sentence=explain_candidate(candidate, step, tree.width),
         verdict=tr(_VERDICTS[candidate.fate]).format(step=step.step + 1),
@@ -80,7 +80,7 @@ def tip(tree: BeamTree | None, node: int) -> str:
         return ""
     candidate = tree.candidate(node)
     return tr("{piece}  {probability}\nscore {score} · rank {rank} · {fate}").format(
-        piece=token_text(candidate.piece),
+        piece=token_text(candidate.piece, candidate.special),
         probability=words.percent(candidate.probability),
         score=words.decimal(candidate.score),
         rank=candidate.rank,
@@ -115,7 +115,7 @@ def _rivals(candidate: BeamCandidate, step: BeamStep) -> tuple[ReportRow, ...]:
 
 
 def _row(rival: BeamCandidate, own: bool) -> ReportRow:
-    cells = (f"{rival.rank}. {token_text(rival.piece)}", words.decimal(rival.log_probability),
+    cells = (f"{rival.rank}. {token_text(rival.piece, rival.special)}", words.decimal(rival.log_probability),
              words.decimal(rival.score), tr(_FATES[rival.fate]))  # fmt: skip
     return ReportRow(cells, strong=own, faint=rival.fate == "pruned")
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from core.decoding.beams.constraints import Progress
 from core.decoding.beams.spelling import PathText
+from core.decoding.stop_strings import StopTail
 from core.decoding.stopping import Stop
 from core.events import BeamFate
 
@@ -37,8 +38,8 @@ class Node:
     penalty: float = 0.0
     """What diverse search took off at this step."""
     text: str = ""
-    tail: str = ""
-    """The last characters of its text, where stop strings are looked for."""
+    tail: StopTail = ()
+    """The last tokens of its text, where stop strings are looked for."""
     progress: Progress | None = None
     stop: Stop | None = None
     """Why the text ends here; None while it goes on."""

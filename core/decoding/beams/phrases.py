@@ -57,8 +57,8 @@ def spellings(model: LoadedModel, word: str) -> list[Alternative]:
     plain, spaced, bracket = (_encode(model, text) for text in (word, f" {word}", "("))
     glued = _encode(model, f"({word}")
     forms = [spaced, plain]
-    if plain == spaced and glued[: len(bracket)] == bracket:
-        # This tokenizer puts a space before every text; behind a bracket it does not.
+    if glued[: len(bracket)] == bracket:
+        # Some tokenizers put a space before every text; behind a bracket they do not.
         forms.append(glued[len(bracket) :])
     return [ids for ids in dict.fromkeys(forms) if ids and _spells(model, ids, word)]
 

@@ -22,14 +22,14 @@ def candidate(node: Node, pieces: Pieces, met: int) -> BeamCandidate:
         normalized=node.normalized, rank=node.rank, fate=node.fate, group=node.group, diversity_penalty=node.penalty,
         raw_probability=math.exp(node.raw_log_probability), raw_log_probability=node.raw_log_probability,
         raw_rank=node.raw_rank, entropy=node.entropy, progress=met, text=node.text,
-        ended=node.stop.reason if node.stop else None,
+        ended=node.stop.reason if node.stop else None, special=node.token in pieces.special,
     )  # fmt: skip
 
 
 def overruled(held: Sequence[Held], beams: Sequence[Node], pieces: Pieces) -> list[Overruled]:
     """First choices that a grammar forbade behind `beams`."""
     return [
-        Overruled(beam.number, one.first, pieces[one.first], math.exp(one.log_probability))
+        Overruled(beam.number, one.first, pieces[one.first], math.exp(one.log_probability), one.first in pieces.special)
         for one, beam in zip(held, beams, strict=True)
         if one.is_overruled
     ]

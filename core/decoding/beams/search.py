@@ -66,9 +66,9 @@ class Search:
         self._run, self._plan = run, plan
         settings = _settings(run, plan)
         self._returned = int(run.config.num_return_sequences or 1)
-        self._speller = Speller(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.held)
+        self._speller = Speller(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.state)
         self._scoring = Scoring(run.context, plan.groups, plan.diversity_penalty)
-        root = Node(0, None, 0, 0, 0.0, self._speller.start, tail=run.stopping.before)
+        root = Node(0, None, 0, 0, 0.0, self._speller.start, tail=run.stopping.tail)
         self._groups = [Group(number, settings, root, plan.banks) for number in range(plan.groups)]
         self._settings = settings
         self._ids = torch.tensor([run.start_ids], device=run.device)
@@ -153,11 +153,7 @@ class Search:
         stopping, parent = self._run.stopping, node.parent
         assert parent is not None
         node.text, node.path = self._speller.push(parent.path, node.token)
-        tail = ""
-        if stopping.strings:
-            tail = parent.tail + node.text
-            node.tail = tail[-stopping.reach :]
-        node.stop = stopping.ending(node.token, tail if node.text else "")
+        node.stop, node.tail = stopping.ending(node.token, parent.tail)
         if self._plan.banks is not None:
             self._plan.banks.follow(node)
 

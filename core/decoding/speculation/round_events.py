@@ -144,7 +144,7 @@ def round_event(found: Found, written: int, judged: Judged, figures: Figures, pi
         extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
         draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
         overhead_seconds=figures.overhead_seconds, length=found.length, choice=found.choice,
-        pool=found.pool,
+        pool=found.pool, extra_special=verdict.extra in pieces.special if has_extra else None,
     )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _nodes(tree: DraftTree, verdict: Verdict, path: list[int], judged: Judged, p
             target_probability=judged.shares[node], cut_by=judged.cuts[node],
             fate=_fate(node, taken, reached, verdict, decision is not None),
             ratio=decision.ratio if decision else None, die=decision.die if decision else None,
-            proposers=shared.get(node, ()),
+            proposers=shared.get(node, ()), special=tree.ids[node] in pieces.special,
         ))  # fmt: skip
     return tuple(nodes)
 

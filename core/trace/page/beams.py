@@ -44,7 +44,7 @@ def _node(candidate: BeamCandidate, step: BeamStep, width: int, names: Names) ->
         "node": candidate.node,
         "parent": candidate.parent,
         "id": candidate.id,
-        "word": names(candidate.piece),
+        "word": names(candidate.piece, candidate.special),
         "text": visible(candidate.text),
         "final": number(candidate.probability),
         "raw": number(candidate.raw_probability),

@@ -107,7 +107,7 @@ def _title(text: str) -> str:
 
 def _prompt_token(token: PromptToken) -> list[object]:
     """[text, id], and behind them the name of a control token."""
-    name = control_name(token.text)
+    name = control_name(token.text, token.special)
     return [visible(token.text), token.id, *([name] if name else [])]
 
 
@@ -134,4 +134,4 @@ def _plain(prompt: Sequence[PromptToken], run: _Sorted) -> str:
 
 def _asked(prompt: Sequence[PromptToken]) -> str:
     """Its text without control tokens."""
-    return "".join(token.text for token in prompt if not control_name(token.text))
+    return "".join(token.text for token in prompt if not control_name(token.text, token.special))

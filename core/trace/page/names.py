@@ -10,11 +10,11 @@ class Names:
 
     def __init__(self) -> None:
         self.labels: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[tuple[str, bool | None], int] = {}
 
-    def __call__(self, piece: str) -> int:
-        number = self._numbers.get(piece)
+    def __call__(self, piece: str, special: bool | None = None) -> int:
+        number = self._numbers.get((piece, special))
         if number is None:
-            number = self._numbers[piece] = len(self.labels)
-            self.labels.append(label(piece))
+            number = self._numbers[piece, special] = len(self.labels)
+            self.labels.append(label(piece, special))
         return number

@@ -56,7 +56,7 @@ def _token(token: TokenChosen, names: Names, stages: Stages) -> Plain:
     why = explain_token(token)
     found: Plain = {
         "id": token.id,
-        "word": names(token.piece),
+        "word": names(token.piece, token.is_special),
         "text": visible(token.text),
         "raw": number(token.raw_probability),
         "final": number(token.probability),
@@ -94,7 +94,13 @@ def _particular(token: TokenChosen) -> Plain:
 
 def _alternative(item: Alternative, names: Names) -> list[object]:
     """[id, word, by the model, after the settings, rank], and in contrastive search [penalty, score] behind them."""
-    found: list[object] = [item.id, names(item.text), number(item.raw_probability), number(item.probability), item.rank]
+    found: list[object] = [
+        item.id,
+        names(item.text, item.special),
+        number(item.raw_probability),
+        number(item.probability),
+        item.rank,
+    ]
     if item.score is not None:
         found += [number(item.degeneration_penalty), number(item.score)]
     return found

@@ -1,0 +1,147 @@
+"""How a tokenizer's decoder turns tokens into text, and which tokens it skips as special."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_SPACE_MARK = "▁"
+_LOCAL = frozenset(("Sequence", "Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"))
+_PURE_BYTES = frozenset(("Sequence", "Fuse", "ByteLevel"))
+
+
+@cache
+def byte_alphabet() -> dict[str, int]:
+    """Byte-level BPE's printable stand-ins: character → byte (Radford et al. 2019)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in set(printable)]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScheme:
+    """How the tokens of a vocabulary stand for text."""
+
+    byte_level: bool = False
+    """Each character of a token stands for a byte, by `byte_alphabet`."""
+    latin1: bool = False
+    """Each token is a byte, named by the Latin-1 character of its number (ByT5)."""
+    byte_fallback: bool = False
+    """Tokens such as <0xE6> stand for single bytes."""
+    space_mark: bool = False
+    """▁ stands for a space."""
+    errors: str = ""
+    """Where the text is the UTF-8 text of the tokens' bytes: what happens to invalid bytes ("replace", "ignore").
+    Empty where only the tokenizer itself can decode."""
+    is_local: bool = False
+    """The text of a token does not depend on its neighbours, except for a space that is stripped from the first."""
+
+    def token_bytes(self, raw: str, is_added: bool) -> bytes | None:
+        """Bytes that the token `raw` of the vocabulary stands for; None where it stands for nothing."""
+        if self.latin1 and not is_added:
+            return bytes([ord(raw)]) if len(raw) == 1 and ord(raw) < 256 else None
+        alphabet = byte_alphabet()
+        if self.byte_level and all(char in alphabet for char in raw):
+            return bytes(alphabet[char] for char in raw)
+        if self.byte_fallback and (match := BYTE_TOKEN.fullmatch(raw)):
+            return bytes([int(match[1], 16)])
+        return (raw.replace(_SPACE_MARK, " ") if self.space_mark else raw).encode("utf-8", "surrogatepass")
+
+    def is_byte(self, raw: str) -> bool:
+        """Whether the token `raw` is one of the byte tokens of a byte fallback."""
+        return self.byte_fallback and not self.byte_level and BYTE_TOKEN.fullmatch(raw) is not None
+
+
+def scheme_of(tokenizer: Any) -> TokenScheme:
+    """The scheme of a tokenizer, read from its decoder."""
+    is_plain = _decodes_plainly(tokenizer)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        return _of_decoder(backend.decoder, is_plain)
+    if hasattr(tokenizer, "byte_decoder"):
+        return TokenScheme(byte_level=True, errors="replace" if is_plain else "")
+    if _names_bytes_by_latin1(tokenizer):
+        return TokenScheme(latin1=True, errors="ignore" if is_plain else "")
+    return TokenScheme(byte_fallback=True, space_mark=True)
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """The ids that `decode(skip_special_tokens=True)` skips: every added token that is marked as special. Tokenizers
+    in Python skip the tokens that they name (`all_special_ids`)."""
+    if tokenizer is None:
+        return frozenset()
+    added = _added_tokens(tokenizer)
+    if added is None:
+        return frozenset(tokenizer.all_special_ids)
+    return frozenset(number for number, token in added.items() if token.special)
+
+
+def added_ids(tokenizer: Any) -> frozenset[int]:
+    """The ids of tokens that were added to the vocabulary, special or not."""
+    added = _added_tokens(tokenizer)
+    return frozenset(getattr(tokenizer, "added_tokens_decoder", ()) if added is None else added)
+
+
+def _added_tokens(tokenizer: Any) -> dict[int, Any] | None:
+    """The added tokens of a tokenizer of the library `tokenizers`; None for a tokenizer in Python."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    return None if backend is None else dict(backend.get_added_tokens_decoder())
+
+
+def _decodes_plainly(tokenizer: Any) -> bool:
+    """Whether `decode` is transformers' own: subclasses such as Whisper's change the text afterwards."""
+    methods = [getattr(type(tokenizer), name, None) for name in ("decode", "_decode", "convert_ids_to_tokens")]
+    return all(str(getattr(method, "__module__", "")).startswith("transformers.tokenization_") for method in methods)
+
+
+def _of_decoder(decoder: Any, is_plain: bool) -> TokenScheme:
+    parts = _parts(decoder)
+    names = {str(part.get("type")) for part in parts}
+    marks = [part for part in parts if part.get("type") == "Metaspace" or _replaces_mark(part)]
+    if "ByteLevel" in names:
+        return TokenScheme(byte_level=True, errors="replace" if is_plain and names <= _PURE_BYTES else "")
+    others = [part for part in parts if part.get("type") == "Replace" and not _replaces_mark(part)]
+    strips = [part for part in parts if part.get("type") == "Strip" and part.get("stop")]
+    return TokenScheme(
+        byte_fallback="ByteFallback" in names,
+        space_mark=bool(marks),
+        is_local=is_plain and bool(marks) and names <= _LOCAL and not others and not strips,
+    )
+
+
+def _replaces_mark(part: dict[str, Any]) -> bool:
+    return (
+        part.get("type") == "Replace"
+        and part.get("pattern") == {"String": _SPACE_MARK}
+        and part.get("content") == " "
+    )  # fmt: skip
+
+
+def _parts(decoder: Any) -> list[dict[str, Any]]:
+    """The parts of a decoder of the library `tokenizers`, nested ones included; empty where it does not tell them."""
+    if decoder is None:
+        return []
+    try:
+        state = json.loads(decoder.__getstate__())
+    except Exception:  # a decoder written in Python has no state that could be read
+        return [{"type": "custom"}]
+    return list(_flat(state))
+
+
+def _flat(state: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(state, dict):
+        yield state
+        for part in state.get("decoders", ()):
+            yield from _flat(part)
+
+
+def _names_bytes_by_latin1(tokenizer: Any) -> bool:
+    try:
+        return bool(tokenizer.convert_tokens_to_string(["\xc3", "\xa9"]) == "é")
+    except Exception:  # other tokenizers in Python fail here in ways of their own
+        return False
