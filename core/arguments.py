@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from core.errors import ParameterError
 from core.parameter import limit, shortened
+from core.plain_values import plain_value
 from resources.language import tr
 
 T = TypeVar("T")
@@ -86,6 +87,7 @@ def check_drafters(value: object) -> None:
 def check_bytes(name: str, value: object) -> None:
     """Raises ParameterError unless it is a count of bytes."""
     remedy = tr("Give a whole number of bytes, 0 or more.")
+    value = plain_value(value)
     check_kind(name, value, int, remedy)
     if isinstance(value, bool) or (isinstance(value, int) and value < 0):
         raise refused(name, value, remedy)
@@ -93,6 +95,7 @@ def check_bytes(name: str, value: object) -> None:
 
 def check_whole(name: str, value: object, low: int, high: int) -> None:
     """Raises ParameterError unless it is a whole number from `low` to `high`."""
+    value = plain_value(value)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         remedy = tr("It must be a whole number from {low} to {high}.")
         raise refused(name, value, remedy.format(low=limit(low), high=limit(high)))
@@ -100,6 +103,7 @@ def check_whole(name: str, value: object, low: int, high: int) -> None:
 
 def check_number(name: str, value: object, low: float = -LARGEST, high: float = LARGEST) -> None:
     """Raises ParameterError unless it is a number from `low` to `high`; what is no number (nan) is none."""
+    value = plain_value(value)
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
         bounded = tr("It must be a number from {low} to {high}.").format(low=limit(low), high=limit(high))
         raise refused(name, value, bounded if high < LARGEST else tr("It must be a number."))
@@ -107,7 +111,7 @@ def check_number(name: str, value: object, low: float = -LARGEST, high: float = 
 
 def check_truth(name: str, value: object) -> None:
     """Raises ParameterError."""
-    check_kind(name, value, bool, tr("Use true or false."))
+    check_kind(name, plain_value(value), bool, tr("Use true or false."))
 
 
 def check_text(name: str, value: object) -> None:

@@ -9,6 +9,7 @@ from core.errors import ParameterError
 from core.extras import Extra
 from core.grammar.setting import problem
 from core.plain import plain
+from core.plain_values import plain_value
 from core.shorten import cut_short
 from core.token_values import SHAPES, Form, fits, ids_in
 from resources.language import mark, tr
@@ -59,6 +60,7 @@ class Parameter:
 
 def check(parameter: Parameter, value: object) -> None:
     """Type and range of one setting. Raises ParameterError naming both."""
+    value = plain_value(value)
     wrong = _CHECKS[parameter.kind](parameter, value)
     if wrong is not None:
         shown = quoted(value) if isinstance(value, str) else shortened(value)

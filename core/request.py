@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import ParameterError
 from core.parameter import Settings, shortened
+from core.plain_values import plain_value
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -56,11 +57,31 @@ class Request:
     """Files of sound or pictures that the model reads beside the prompt, in order (`core.media`); `LoadedModel.takes`
     says what it can read."""
 
+    def __post_init__(self) -> None:
+        """Convert numbers of NumPy and torch to Python's own, wherever they stand."""
+        for name in _CONVERTED:
+            value = getattr(self, name)
+            if (converted := plain_value(value)) is not value:
+                object.__setattr__(self, name, converted)
+
     def asked(self, setting: str) -> Any:
         """What the request's own configuration says of a setting; None where it leaves it open."""
-        if isinstance(self.config, Mapping):
-            return self.config.get(setting)
-        return getattr(self.config, setting, None)
+        return self.given.get(setting)
+
+    @property
+    def given(self) -> Settings:
+        """The request's own configuration as plain settings by name."""
+        if self.config is None or isinstance(self.config, Mapping):
+            return self.config or {}
+        found: Settings = plain_value(vars(self.config))
+        return found
+
+
+_CONVERTED = (
+    "prompt", "config", "options", "cache_options", "top_n", "seed", "beginning", "negative_prompt", "memory_fallback",
+    "steady",
+)  # fmt: skip
+"""Fields of a request that may contain numbers."""
 
 
 def check_request(request: object) -> None:

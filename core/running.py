@@ -23,6 +23,7 @@ from core.remote.model import RemoteModel
 from core.request import Request, check_request
 from core.settings import resolve
 from core.streamers import Streamer, feed
+from core.unused_settings import unused_settings
 from resources.language import tr
 
 
@@ -125,6 +126,7 @@ def _decode(
     yield decoding.begin()
     yield from decoding.opening.notices
     yield from notices(model, decoding.backend, config, strategy.speculates)
+    yield from unused_settings(model, request, strategy, config)
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:

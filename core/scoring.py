@@ -28,6 +28,7 @@ from core.guard import guarded
 from core.models.model import LoadedModel, check_model
 from core.models.text import TextStream
 from core.parameter import Settings
+from core.plain_values import plain_value
 from core.remote import scoring as elsewhere
 from core.remote.model import RemoteModel
 from core.request_fields import check_top_n, settings_by_name
@@ -70,6 +71,8 @@ def score_stream(
     Raises what `score` does, and ComparisonError where two models mean something else by a token.
     """
     check_cancel(cancel)
+    text_or_ids, top_n, given = plain_value(text_or_ids), plain_value(top_n), plain_value(given)
+    watermark = plain_value(watermark)
     watermark = settings_by_name("watermark", watermark) if watermark is not None else {}
     if isinstance(model, RemoteModel):
         if second is not None or watermark:

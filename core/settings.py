@@ -8,11 +8,13 @@ from transformers import GenerationConfig
 
 from core import strategies
 from core.defaults import DEFAULTS
-from core.errors import ParameterError, StrategyError
+from core.errors import StrategyError
 from core.models.model import LoadedModel, check_model
-from core.parameter import Parameter, Settings, check, it_knows, shortened
+from core.parameter import Parameter, Settings, check, shortened
+from core.plain_values import plain_value
 from core.request import Request
 from core.request_fields import check_fields, settings_by_name
+from core.setting_names import check_setting_names, unknown_option
 from core.strategies.base import Strategy
 from resources.language import mark, tr
 
@@ -36,6 +38,7 @@ def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationC
     check_fields(request)
     _check_drafters(request)
     wanted = _given_config(request)
+    check_setting_names(request, vars(model.generation_config))
     named = strategies.named(request.strategy) if request.strategy else None
     config = _fill(copy.deepcopy(wanted), model, named)
     config.use_mtp = vars(wanted).get("use_mtp")  # a model's own wish for drafts is one that every text can do without
@@ -65,7 +68,11 @@ def _check_drafters(request: Request) -> None:
 
 def _given_config(request: Request) -> GenerationConfig:
     given = request.config if request.config is not None else {}
-    return given if isinstance(given, GenerationConfig) else make_config(settings_by_name("config", given))
+    if not isinstance(given, GenerationConfig):
+        return make_config(settings_by_name("config", given))
+    config = copy.copy(given)
+    vars(config).update(plain_value(vars(given)))
+    return config
 
 
 def make_config(settings: Settings) -> GenerationConfig:
@@ -117,8 +124,8 @@ def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request
             check(parameter, value)
     known = {parameter.name for parameter in strategy.parameters if parameter.option}
     if unknown := sorted(set(request.options) - known):
-        raise ParameterError(
+        raise unknown_option(
             tr("{strategy} has no option “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
-            it_knows(sorted(known)),
             unknown[0],
+            known,
         )

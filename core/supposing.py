@@ -23,10 +23,12 @@ from core.events import TokenChosen
 from core.guard import guarded
 from core.inside.question import token_ids
 from core.models.model import LoadedModel, check_model
-from core.parameter import Settings, it_knows, shortened
+from core.parameter import Settings, shortened
+from core.plain_values import plain_value
 from core.request import Request
 from core.settings import resolve
 from core.strategies.base import Strategy
+from core.suggestions import unknown_name
 from resources.language import tr
 
 _USUAL_TOP = 10
@@ -75,6 +77,7 @@ def what_if(
             tr("Give them as in {example}.").format(example='{"top_p": 0.5}'),
             "changes",
         )
+    changes, step, sequence = plain_value(changes), plain_value(step), plain_value(sequence)
     check_kept(scores)
     known = token_ids(model, ids)
     _check_place("step", step, len(known) + 1)
@@ -146,7 +149,7 @@ class _Side:
         """The step that is asked for."""
         run = self.run
         scores = self.go_through(entering, ids, die)
-        run.check_scores(scores[-1], scores[0], len(ids))
+        run.check_scores(scores[-1], scores[0], len(ids), scores)
         return _Judged(scores, entering, self.again.pick(scores[-1], entering, die))
 
     def token(self, judged: _Judged, step: int, token: int, text: str) -> TokenChosen:
@@ -220,11 +223,11 @@ def _check(run: DecodingRun, title: str) -> None:
 
 def _changed(request: Request, strategy: Strategy, changes: Settings) -> Request:
     known = {parameter.name: parameter for parameter in strategy.parameters}
-    if unknown := sorted(set(changes) - set(known)):
-        raise ParameterError(
+    if unknown := sorted(set(changes) - set(known), key=str):
+        raise unknown_name(
             tr("{strategy} has no setting “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
-            it_knows(sorted(known)),
             unknown[0],
+            known,
         )
     options = {name: value for name, value in changes.items() if known[name].option}
     return _with(request, {name: value for name, value in changes.items() if name not in options}, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.suggestions import near
 from resources.language import mark, tr
 
 KINDS = (
@@ -12,15 +13,6 @@ KINDS = (
     mark("preset"),
 )  # fmt: skip
 """Of what a name can be."""
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """`Did you mean “sampling”?`, with a space before it; empty where nothing is like it."""
-    from difflib import get_close_matches  # most names are known: the window opens without it
-
-    by_lower = {word.lower(): word for word in known}
-    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return tr(" Did you mean “{name}”?").format(name=by_lower[found[0]]) if found else ""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -3,7 +3,9 @@
 from core.caches.base import CacheBackend, Variant
 from core.caches.measurement import Measurement
 from core.errors import CacheError
+from core.parameter import quoted
 from core.registry import Registry
+from core.suggestions import near
 from resources.language import tr
 
 registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")
@@ -15,7 +17,7 @@ def named(name: str) -> CacheBackend:
         return registry[name]
     except KeyError:
         raise CacheError(
-            tr("There is no cache “{name}”.").format(name=name),
+            tr("There is no cache {name}.").format(name=quoted(name)) + near(name, registry),
             tr("Choose one of: {names}.").format(names=", ".join(registry)),
         ) from None
 

@@ -23,7 +23,7 @@ def lines(
     request: Request, plain: Plain, source: Source, drafts: Sequence[Source], told: Settings
 ) -> list[str]:  # fmt: skip
     """The script, line by line. `told` is what `generate` is told of strategy and cache besides."""
-    settings = differing({**plain.settings, **told}, source.own, DEFAULTS)
+    settings = differing({**_read(plain, source), **told}, source.own, DEFAULTS)
     drafting = {name: settings.pop(name) for name in _OF_DRAFTER if name in settings}
     prompt = _Prompt(request, plain, source)
     foreign = [draft for draft in drafts if writes_otherwise(source, draft)]
@@ -43,20 +43,44 @@ def lines(
     ]
 
 
+def _read(plain: Plain, source: Source) -> dict[str, object]:
+    """The settings that `generate` is to read; healing the prompt is a step of its own in the script."""
+    left_out = {"token_healing", "cache_implementation", "prefill_chunk_size"}
+    return {name: value for name, value in plain.settings.items() if name not in left_out}
+
+
 class _Prompt:
     """What the script reads, and how it shows what comes of it."""
 
     def __init__(self, request: Request, plain: Plain, source: Source) -> None:
         self._request, self._source = request, source
+        self._heals = bool(plain.settings.get("token_healing")) and not source.is_encoder_decoder
         self._several = (plain.settings.get("num_return_sequences") or 1) > 1
         is_text = isinstance(request.prompt, str)
         self.is_empty = len(request.prompt) == 0
         self.is_ids = not is_text and not self.is_empty and not isinstance(request.prompt[0], Mapping)
-        self.tokenizer = not self.is_ids or "stop_strings" in plain.settings or isinstance(request.negative_prompt, str)
+        self.tokenizer = (
+            self._heals
+            or not self.is_ids
+            or "stop_strings" in plain.settings
+            or isinstance(request.negative_prompt, str)
+        )
 
     @property
     def lines(self) -> list[str]:
-        """`inputs`, on the model's device."""
+        """`inputs`, on the model's device, with the end of the prompt healed where that is set."""
+        if not self._heals:
+            return self._inputs
+        if self.is_empty:
+            return self._inputs
+        return [
+            *self._inputs,
+            'ids = model.heal_tokens(inputs["input_ids"], tokenizer)',
+            'inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}',
+        ]
+
+    @property
+    def _inputs(self) -> list[str]:
         place = "" if self._source.device in ("auto", "cpu") else ".to(model.device)"
         if self.is_empty:  # generate begins with the model's own first token
             return ["inputs = {}"]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core import strategies
 from core.code.source import Source
 from core.defaults import DEFAULTS
+from core.generation_fields import METADATA, WITHOUT_EFFECT
 from core.parameter import Parameter, Settings
 from core.request import Request
 from core.strategies.base import Strategy
-
-_OUTPUTS = {
-    "transformers_version", "output_scores", "output_logits", "output_attentions", "output_hidden_states",
-    "return_dict_in_generate", "_from_model_config", "_commit_hash", "_original_object_hash",
-}  # fmt: skip
-"""Fields of a GenerationConfig that change nothing of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +25,11 @@ class Plain:
 
 def plain_of(request: Request, source: Source, drafts: bool) -> Plain:
     """Reads a request as `core.run` does. Raises StrategyError, ParameterError for what no run could have."""
-    given = {name: value for name, value in _given(request).items() if value is not None and name not in _OUTPUTS}
+    given = {
+        name: value
+        for name, value in request.given.items()
+        if value is not None and name not in METADATA | WITHOUT_EFFECT.keys()
+    }
     if request.strategy is None:
         filled = {**DEFAULTS, **source.own, **given}
         strategy = strategies.selected_by(strategies.flags_of(filled, drafts))
@@ -40,7 +38,7 @@ def plain_of(request: Request, source: Source, drafts: bool) -> Plain:
         strategy = strategies.named(request.strategy)
         settings = {**strategy.defaults, **given, **strategy.flags}
     samples = bool(settings.get("do_sample", source.own.get("do_sample", False)))
-    idle = _without_effect(strategy, samples, settings)
+    idle = without_effect(strategy, samples, settings)
     return Plain(strategy, {name: value for name, value in settings.items() if name not in idle}, samples)
 
 
@@ -61,14 +59,8 @@ def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dic
     return {name: value for name, value in options.items() if value is not None and value != defaults.get(name)}
 
 
-def _given(request: Request) -> Mapping[str, object]:
-    if request.config is None or isinstance(request.config, Mapping):
-        return request.config or {}
-    return vars(request.config)
-
-
-def _without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
-    """Settings of the dice where none are thrown, and several texts where greedy decoding has one."""
+def without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
+    """Return the settings of sampling where nothing is sampled, and num_return_sequences for greedy decoding."""
     if samples:
         return set()
     own = {parameter.name for parameter in strategy.parameters if parameter not in strategies.of_dice()}

@@ -9,6 +9,7 @@ from core.errors import PromptError
 from core.models.model import LoadedModel
 from core.models.text import Decoder, IncrementalDecoder
 from core.parameter import shortened
+from core.plain_values import plain_value
 from core.token_values import is_id
 from resources.language import mark, tr
 
@@ -26,6 +27,7 @@ def continuation(model: LoadedModel, before: Sequence[int], more: object) -> lis
 
 
 def _parts(more: object) -> list[int | str]:
+    more = plain_value(more)
     parts = [more] if isinstance(more, str) else list(more) if isinstance(more, Sequence) else None
     if parts is None or isinstance(more, bytes):
         raise PromptError(tr("The text goes on with {value}.").format(value=shortened(more)), tr(_REMEDY))

@@ -84,7 +84,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     run.forward.expand(k)
     while True:
         scores = run.funnel.trace(ids.tensor, raw)
-        run.check_scores(scores[-1], raw, step)
+        run.check_scores(scores[-1], raw, step, scores)
         trial = try_candidates(run, scores[-1][0], history, k, alpha)
         chosen = trial.candidates[trial.best][None]
         if run.kept is not None:

@@ -16,6 +16,7 @@ from core.decoding.perception.perceive import decoder_start, perceive
 from core.decoding.perception.perceived import Perceived
 from core.decoding.prepare import start_of
 from core.decoding.prompt import encode, prompt_tokens
+from core.decoding.token_healing import heal_tokens, is_healed
 from core.errors import PromptTooLongError
 from core.events import Notice, PromptToken
 from core.media import MediaFile
@@ -111,7 +112,9 @@ def open_text(model: LoadedModel, request: Request, config: GenerationConfig, un
         before = _marked(model, request, config, perceived)
         prompt = before
     else:
-        prompt = encode(model, request.prompt, unbounded)
+        prompt = encode(model, request.prompt, unbounded, config.bos_token_id)
+        if is_healed(model, config.token_healing) and not files and request.prompt:
+            prompt = heal_tokens(model, prompt, request.seed)
         before = start_of(model, config, prompt)
     opening = Opening(prompt, before, continuation(model, before, request.beginning), perceived)
     length = len(opening.start)

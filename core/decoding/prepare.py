@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from transformers import GenerationConfig
@@ -10,13 +11,15 @@ from transformers import GenerationConfig
 from core import caches
 from core.caches.base import CacheBackend
 from core.decoding.extremes import greatest
+from core.decoding.funnel import FunnelStage
 from core.decoding.perception.perceived import Perceived
 from core.decoding.stopping import Stopping
 from core.decoding.way import Way
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.model import LoadedModel
-from core.parameter import Settings, check, it_knows, shortened
+from core.parameter import Settings, check, shortened
 from core.request import Request
+from core.suggestions import unknown_name
 from core.token_values import is_id
 from resources.language import tr
 
@@ -38,10 +41,10 @@ def _check_options(backend: CacheBackend, given: Settings) -> None:
     known = {parameter.name: parameter for parameter in backend.parameters}
     for name, value in given.items():
         if name not in known:
-            raise ParameterError(
+            raise unknown_name(
                 tr("The cache “{cache}” has no setting “{name}”.").format(cache=tr(backend.title), name=name),
-                it_knows(known),
                 name,
+                known,
             )
         if value is not None:
             check(known[name], value)
@@ -90,29 +93,84 @@ def check_memory(backend: CacheBackend, perceived: Perceived | None) -> None:
 
 
 def check_scores(
-    model: LoadedModel, scores: torch.Tensor, raw: torch.Tensor, step: int, has_grammar: bool = False
+    model: LoadedModel,
+    scores: torch.Tensor,
+    raw: torch.Tensor,
+    step: int,
+    stages: Sequence[FunnelStage] = (),
+    trace: Sequence[torch.Tensor] = (),
 ) -> None:
-    """Scores [B, V] to choose from. Raises NumericError for logits `raw` that are no numbers, ParameterError when the
-    settings leave no token."""
+    """Check scores [B, V] that a token is to be chosen from.
+
+    `raw`: the model's logits. `stages`: the processors that acted. `trace`: the scores before the first of them and
+    after each, where they are known; it shows which processor is the cause.
+    Raises NumericError for logits that are not numbers, ParameterError where the settings leave no token.
+    """
     if all(map(math.isfinite, greatest(scores))):
         return
-    if torch.isnan(raw).any() or torch.isposinf(raw).any() or torch.isnan(scores).any():
+    if torch.isnan(raw).any() or torch.isposinf(raw).any():
         raise NumericError(
             tr("{model} produced NaN or infinity instead of scores at step {step}.").format(
                 model=model.name, step=step + 1
             ),
             tr("Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values)."),
         )
-    if has_grammar:
-        cause = tr(
+    cause = _first_without_token(stages, trace)
+    if (scaling := _scaling_stage(cause, scores, raw, stages)) is not None:
+        parameter, value = scaling.processor.parameter, scaling.heading.value
+        raise ParameterError(
+            tr("{title} ({parameter}) is {value}, which takes the scores out of the range of float32.").format(
+                title=tr(parameter.title) if parameter is not None else scaling.heading.label,
+                parameter=scaling.name,
+                value="…" if value is None else f"{value:g}",
+            ),
+            tr("Use a less extreme value. For the most likely token of every step, use greedy decoding.")
+            if scaling.name == "temperature"
+            else tr("Use a less extreme value."),
+            scaling.name,
+        )
+    if any(stage.name == "grammar" for stage in stages):
+        sentence = tr(
             "The settings leave no token to choose from at step {step}: other settings ban all that the grammar allows."
         )
         remedy = tr(
             "Loosen the grammar, or what bans its tokens: a least length (of more than its texts have), banned "
             "words, suppressed tokens, n-gram limits, forced tokens."
         )
-        raise ParameterError(cause.format(step=step + 1), remedy, "grammar")
+        raise ParameterError(sentence.format(step=step + 1), remedy, "grammar")
     raise ParameterError(
         tr("The settings leave no token to choose from at step {step}: every one is banned.").format(step=step + 1),
         tr("Loosen the banned words, suppressed tokens, n-gram limits or forced tokens."),
     )
+
+
+_LEAST_TOTAL = -1e8
+"""What beams take for a hypothesis that cannot be (`core.decoding.beams.group.DEAD`)."""
+
+
+def _first_without_token(stages: Sequence[FunnelStage], trace: Sequence[torch.Tensor]) -> FunnelStage | None:
+    """The first processor after which a row has no finite score; None where the trace does not show it."""
+    if len(trace) != len(stages) + 1:
+        return None
+    after = (all(map(math.isfinite, greatest(scores))) for scores in trace[1:])
+    return next((stage for stage, is_finite in zip(stages, after, strict=True) if not is_finite), None)
+
+
+def _scaling_stage(
+    cause: FunnelStage | None, scores: torch.Tensor, raw: torch.Tensor, stages: Sequence[FunnelStage]
+) -> FunnelStage | None:
+    """The processor whose arithmetic overflows; None where the tokens are banned.
+
+    Without a trace it is the temperature where dividing by it overflows, else the last processor that changes weights
+    where a score is infinite or not a number.
+    """
+    if cause is not None:
+        return cause if cause.processor.kind == "shift" else None
+    shifting = [stage for stage in stages if stage.processor.kind == "shift"]
+    for stage in shifting:
+        if stage.name == "temperature" and stage.heading.value:
+            quotients = torch.log_softmax(raw, -1).nan_to_num(neginf=-1.0) / stage.heading.value
+            if not all(_LEAST_TOTAL < value <= 0 for value in greatest(quotients)):
+                return stage
+    has_overflow = bool(torch.isnan(scores).any() or torch.isposinf(scores).any())
+    return shifting[-1] if has_overflow and shifting else None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from core.decoding.chat import filled
@@ -19,17 +17,18 @@ from core.models.text import Pieces
 from core.models.tokenizers import is_foreign_failure
 from core.models.writer import sense_of
 from core.parameter import shortened
+from core.plain_values import plain_value
 from resources.language import mark, tr
 
 
-def encode(model: LoadedModel, prompt: object, unbounded: bool = False) -> list[int]:
+def encode(model: LoadedModel, prompt: object, unbounded: bool = False, bos: object = None) -> list[int]:
     """Token ids of the prompt, special tokens included as the tokenizer adds them; `unbounded` lifts the limit of the
-    model's context.
+    model's context; `bos` is the token that an empty prompt begins with instead of the model's own.
 
     Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
     """
     check_model(model)
-    ids = _ids(model, prompt) or _begin(model)
+    ids = _ids(model, prompt) or _begin(model, bos)
     if not unbounded and model.context is not None and len(ids) > model.context:
         raise PromptTooLongError(len(ids), model.context)
     check_known(model, ids)
@@ -78,15 +77,14 @@ _REMEDY = mark("Give a text, the messages of one chat, or the token ids of one t
 
 def _items(prompt: object) -> list[Any]:
     """A sequence's parts; of a tensor or an array, which must have one row, its numbers."""
-    if isinstance(prompt, (torch.Tensor, np.ndarray)):
-        prompt = prompt.tolist()
+    prompt = plain_value(prompt)
     if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
         raise PromptError(tr("The prompt is {value}.").format(value=_short(prompt)), tr(_REMEDY))
     return list(prompt)
 
 
 def _is_id(item: object) -> bool:
-    return isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+    return isinstance(item, int) and not isinstance(item, bool)
 
 
 def _short(value: object) -> str:
@@ -157,9 +155,9 @@ def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mappin
     )
 
 
-def _begin(model: LoadedModel) -> list[int]:
+def _begin(model: LoadedModel, bos: object = None) -> list[int]:
     """What an empty prompt begins with."""
-    bos = model.generation_config.bos_token_id
+    bos = model.generation_config.bos_token_id if bos is None else bos
     first = bos[0] if isinstance(bos, list) and bos else bos
     if not _is_id(first) or model.is_encoder_decoder:
         raise EmptyPromptError(

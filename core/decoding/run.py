@@ -211,9 +211,11 @@ class DecodingRun:
         """Logits [B, V], with NaN and infinity replaced when `remove_invalid_values` asks for it."""
         return torch.nan_to_num(logits) if self.config.remove_invalid_values else logits
 
-    def check_scores(self, scores: torch.Tensor, raw: torch.Tensor, step: int) -> None:
+    def check_scores(
+        self, scores: torch.Tensor, raw: torch.Tensor, step: int, trace: Sequence[torch.Tensor] = ()
+    ) -> None:
         """Raises NumericError, ParameterError as `prepare.check_scores` does."""
-        check_scores(self.model, scores, raw, step, bool(self.request.options.get("grammar")))
+        check_scores(self.model, scores, raw, step, self.funnel.stages, trace)
 
     def _build_cache(self) -> Cache | None:
         """An empty cache, with room and memory for drafts that may have to be taken back."""

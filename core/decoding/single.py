@@ -137,7 +137,7 @@ def _steps(
             scores, choice = funnel.trace(ids.tensor, raw, output.hidden)
         else:
             scores = funnel.trace(ids.tensor, raw)
-        run.check_scores(scores[-1], raw, step)
+        run.check_scores(scores[-1], raw, step, scores)
         chosen = picker.pick(scores[-1], run.generator)
         yield from writer.write(step, scores, chosen, choice)
         column = chosen[:, None]

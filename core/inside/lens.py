@@ -16,6 +16,7 @@ from core.inside.layers import Layers
 from core.inside.question import Question, ask
 from core.models.model import LoadedModel
 from core.native.library import library
+from core.plain_values import plain_value
 from core.request_fields import check_paths
 
 LARGEST = 2**18
@@ -58,7 +59,7 @@ def lens(
     TextTooLongError, MediaError.
     """
     question = ask(model, ids, step, source, media)
-    return next(guarded(model, partial(_rows, model, question, step, threading.Event())))
+    return next(guarded(model, partial(_rows, model, question, question.step, threading.Event())))
 
 
 def lens_text(
@@ -76,6 +77,7 @@ def lens_text(
     """
     check_cancel(cancel)
     check_paths(media)
+    first = plain_value(first)
     if not media:
         ask(model, ids, first, source)
     question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source, media)

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from core.decoding.media import check_media
 from core.decoding.opening import perceived_with
 from core.decoding.perception.perceived import Perceived
@@ -18,6 +15,7 @@ from core.decoding.prompt import check_known
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.models.model import LoadedModel, check_model
 from core.parameter import shortened
+from core.plain_values import plain_value
 from core.request_fields import check_paths
 from core.token_values import is_id
 from resources.language import mark, tr
@@ -81,7 +79,7 @@ def ask(
 
 def check_token(model: LoadedModel, name: str, token: object) -> int:
     """`token`, which has to be an id of the model's. Raises ParameterError naming the argument."""
-    token = int(token) if isinstance(token, np.integer) else token
+    token = plain_value(token)
     if not is_id(token) or not isinstance(token, int) or token >= model.vocabulary:
         raise ParameterError(
             tr("{name} is {value}, which is no token of {model}.").format(
@@ -95,13 +93,12 @@ def check_token(model: LoadedModel, name: str, token: object) -> int:
 
 def token_ids(model: LoadedModel, ids: object) -> list[int]:
     """A list of token ids of the model's, as plain numbers. Raises PromptError, ParameterError."""
-    if isinstance(ids, (torch.Tensor, np.ndarray)):
-        ids = ids.tolist()
+    ids = plain_value(ids)
     if not isinstance(ids, Sequence) or isinstance(ids, (str, bytes)):
         raise PromptError(
             tr("The text is {value}, and not a list of token ids.").format(value=shortened(ids)), tr(_ENCODE)
         )
-    known: list[Any] = [int(token) if isinstance(token, np.integer) else token for token in ids]
+    known: list[Any] = list(ids)
     if wrong := [token for token in known if not isinstance(token, int) or isinstance(token, bool)]:
         raise PromptError(
             tr("The text holds {value}, which is no token id.").format(value=shortened(wrong[0])), tr(_ENCODE)
@@ -114,7 +111,8 @@ _ENCODE = mark("core.encode(model, text) gives the ids of a text.")
 
 
 def _checked_step(step: object, length: int) -> int:
-    if not isinstance(step, (int, np.integer)) or isinstance(step, bool) or not 0 < step < length:
+    step = plain_value(step)
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 < step < length:
         raise ParameterError(
             tr("step is {value}, and the text has {count:,} tokens.").format(value=shortened(step), count=length),
             tr("Give the place of the token that is asked for: 1 to {last:,}.").format(last=max(1, length - 1))
@@ -126,6 +124,7 @@ def _checked_step(step: object, length: int) -> int:
 
 
 def _checked_source(model: LoadedModel, source: object, step: int) -> int:
+    source = plain_value(source)
     if not model.is_encoder_decoder:
         if source is not None and not (isinstance(source, int) and source == 0):
             raise ParameterError(

@@ -41,6 +41,16 @@ _RESERVED = {"prophetnet": 2, "xlm": 1}
 """Places that no token can have: a padding's and the one that is predicted, a mask's."""
 
 
+def embedding_rows(network: Any, otherwise: int) -> int:
+    """Return how many rows a network's input embedding has; `otherwise` where it has no plain one."""
+    try:
+        weight = getattr(network.get_input_embeddings(), "weight", None)
+    except (AttributeError, NotImplementedError):
+        return otherwise
+    rows = weight.shape[0] if isinstance(weight, torch.Tensor) and weight.dim() == 2 else 0
+    return int(rows) or otherwise
+
+
 @dataclass(eq=False)
 class LoadedModel:
     """A transformers module with its tokenizer. `tokenizer` may be None: then ids go in and ids come out."""
@@ -120,6 +130,11 @@ class LoadedModel:
         """Number of token ids the model scores."""
         size: int = self.config.vocab_size
         return size
+
+    @cached_property
+    def readable_ids(self) -> int:
+        """Number of token ids the model has an input embedding for."""
+        return embedding_rows(self.model, self.vocabulary)
 
     @cached_property
     def context(self) -> int | None:

@@ -1,10 +1,11 @@
 """All ways to decode; `registry` finds them, one a file. Importing this package does not import torch."""
 
 from core.errors import StrategyError
-from core.parameter import Parameter
+from core.parameter import Parameter, quoted
 from core.registry import Registry
 from core.strategies.base import Strategy
 from core.strategies.flags import Flags, flags_of
+from core.suggestions import near
 from resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
@@ -21,7 +22,7 @@ def named(name: str) -> Strategy:
         return registry[name]
     except KeyError:
         raise StrategyError(
-            tr("There is no strategy “{name}”.").format(name=name),
+            tr("There is no strategy {name}.").format(name=quoted(name)) + near(name, registry),
             tr("Choose one of: {names}.").format(names=", ".join(registry)),
         ) from None
 

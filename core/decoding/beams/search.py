@@ -6,6 +6,7 @@ beam search; diverse search and constrained search are its version 4's, which ve
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import torch
 
 from core.decoding.beams.banks import Banks
 from core.decoding.beams.candidates import View, look
-from core.decoding.beams.group import Group, Settings
+from core.decoding.beams.group import DEAD, Group, Settings
 from core.decoding.beams.node import Node
 from core.decoding.beams.report import candidate, overruled, ranking
 from core.decoding.beams.scoring import Scoring
@@ -114,7 +115,8 @@ class Search:
                     tokens = torch.tensor(chosen, dtype=torch.long, device=counts.device)  # none when all beams ended
                     counts.index_add_(0, tokens, counts.new_ones(len(chosen)))
         if not looked_at and not any(group.hypotheses.items for group in self._groups):
-            self._run.check_scores(self._last_scores, raw, self.length - 1)
+            alive = self._last_scores.masked_fill(self._last_scores <= DEAD, -math.inf)
+            self._run.check_scores(alive, raw, self.length - 1)
         event = self._event(looked_at)
         self._run.figures.length_reached(self.length)
         return event
@@ -137,7 +139,7 @@ class Search:
         try:
             usual, extra = look(view, self._settings, self._plan.select, self._plan.banks)
         except FloatingPointError:
-            self._run.check_scores(scores, scores, self.length - 1)
+            self._run.check_scores(scores, own[rows], self.length - 1)
             raise
         for node in usual + extra:
             self._spell(node)

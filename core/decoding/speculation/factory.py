@@ -103,7 +103,7 @@ def decode_heads(run: DecodingRun) -> Iterator[Event]:
     reader = HeadReader(heads, features, run.model.device, run.model.dtype)
     drafter = HeadDrafter(
         name, reader, NodeFunnel(stages), run.generator, 0, run.is_cancelled, run.model.vocabulary, None,
-        heads.weights,
+        heads.weights, run.model.readable_ids, heads.readable_ids,
     )  # fmt: skip
     shape = Shape(samples, samples, widths, threshold=_threshold(run))
     yield from _decode(run, [drafter], shape, heads.count if heads.count > 1 else None, features=features)
@@ -252,7 +252,7 @@ def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter
     stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
     return ModelDrafter(
         model.name, reader, NodeFunnel(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
-        model.context, model.parameters,
+        model.context, model.parameters, run.model.readable_ids, model.readable_ids,
     )  # fmt: skip
 
 
@@ -260,7 +260,8 @@ def _language(model: LoadedModel) -> Language:
     """How a model writes: its tokenizer, and what it ends with."""
     named = model.generation_config.eos_token_id
     ends = [named] if isinstance(named, int) else [] if named is None else list(named)
-    return Language(Spelling(model.tokenizer, model.pieces), frozenset(ends), ends[0] if ends else None)
+    ids = min(model.vocabulary, model.readable_ids)
+    return Language(Spelling(model.tokenizer, model.pieces), ids, frozenset(ends), ends[0] if ends else None)
 
 
 def _tensor_passes(run: DecodingRun, model: LoadedModel) -> Passes:

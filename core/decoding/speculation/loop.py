@@ -209,7 +209,7 @@ class Speculation:
 
     def _choose(self, scores: list[torch.Tensor]) -> torch.Tensor:
         """A token [1] from scores [1, V]."""
-        self.run.check_scores(scores[-1], scores[0], len(self.track.ids))
+        self.run.check_scores(scores[-1], scores[0], len(self.track.ids), scores)
         if self.shape.samples:
             return draw(torch.softmax(scores[-1], -1), 1, self.run.generator)[0]
         return scores[-1].argmax(-1)
@@ -262,7 +262,7 @@ class Speculation:
         tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
         rows = [0, *verdict.path]
         picked = [score[rows] for score in scores]
-        self.run.check_scores(picked[-1], picked[0], len(self.track.ids))
+        self.run.check_scores(picked[-1], picked[0], len(self.track.ids), picked)
         drafted: list[Origin] = ["draft"] * len(verdict.path)
         last: Origin = "bonus" if verdict.is_bonus else "correction"
         chosen = torch.tensor(tokens, device=self.run.device)

@@ -15,6 +15,8 @@ class Heads(Protocol):
     """How many follow one another; a single one is used again and again on its own guesses."""
     weights: int
     """Without what is the model's."""
+    readable_ids: int
+    """Token ids that their embedding has a row for."""
     windows: tuple[int | None, ...]
     """Tokens that each one's attention sees; None for all."""
 

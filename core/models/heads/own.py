@@ -31,6 +31,7 @@ class MtpHeads:
     def __init__(self, network: Any) -> None:
         self._network = network
         self.count: int = network.num_mtp_layers
+        self.readable_ids = int(network.embed_tokens.weight.shape[0])
         shared = {id(weight) for part in (network.embed_tokens, network.shared_head) for weight in part.parameters()}
         self.weights = sum(weight.numel() for weight in network.parameters() if id(weight) not in shared)
         self.windows: tuple[int | None, ...] = tuple(_window(network.config, head) for head in range(self.count))

@@ -65,7 +65,8 @@ class Grower:
         """Children of the frontier; their numbers."""
         funnel = self.drafter.funnel
         prefixes = [self._prefixes[node] for node in frontier] if funnel.needs_prefix else [self._prefixes[0]]
-        q = torch.softmax(funnel.rows(prefixes, logits), -1)
+        # A row without a finite score, where only ids are left that the drafter does not score, proposes nothing.
+        q = torch.softmax(funnel.rows(prefixes, logits), -1).nan_to_num(0.0)
         if self.plan.keep_q:
             self.branch.q.update(zip(frontier, q, strict=True))
         if self._gate is not None:

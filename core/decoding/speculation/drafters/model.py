@@ -48,19 +48,26 @@ class Follower(Protocol):
 class ModelDrafter:
     """Drafts with a model that shares the target's tokens.
 
-    `reader` holds its memory; `funnel` processes its scores as the target's are; `fit` brings its logits to the
-    target's vocabulary.
+    `reader` holds its memory; `funnel` processes its scores as the target's are. `vocabulary` is the size of the
+    target's logits, `ids` how many ids the target reads and `own_ids` how many the draft model reads: one of two models
+    with the same tokenizer may have fewer rows, without the other's padding. The draft model reads its last id instead
+    of one that it has no row for; the target verifies what comes of that as it verifies any other guess.
     """
 
     def __init__(
         self, name: str, reader: Reader, funnel: NodeFunnel, generator: torch.Generator, number: int,
         is_cancelled: Callable[[], bool], vocabulary: int, context: int | None, weights: int = 0,
+        ids: int | None = None, own_ids: int | None = None,
     ) -> None:  # fmt: skip
         self.name, self.reader, self.funnel, self.weights = name, reader, funnel, weights
+        self._ids = vocabulary if ids is None else min(ids, vocabulary)
+        self._own_ids = own_ids if own_ids is not None and own_ids < vocabulary else None
         self._generator, self._number, self._is_cancelled, self._vocabulary = (
             generator, number, is_cancelled, vocabulary,
         )  # fmt: skip
         self._context = context
+        self._lacks_ids = False
+        """Whether its logits have fewer columns than the target's."""
         self.first_seconds = 0.0
         self._fed: list[tuple[int, int]] = []
         """(parent's row or -1, token) of the node rows in memory."""
@@ -73,7 +80,7 @@ class ModelDrafter:
         """Catch up with the text, then draft."""
         self._fed = []
         begun = time.perf_counter()
-        raw = self.reader.text(text.slice(self.reader.length))
+        raw = self.reader.text(self._readable(text.slice(self.reader.length)))
         logits = self._fit(raw)
         self.first_seconds = time.perf_counter() - begun
         if not plan.is_chain or (plan.leaves and plan.gate is not None and plan.gate.spreads()):
@@ -103,10 +110,15 @@ class ModelDrafter:
 
     def _fit(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits [n, V] over the target's vocabulary: surplus ids cut, missing ones impossible."""
-        missing = self._vocabulary - logits.shape[-1]
-        if missing == 0:
+        known = min(logits.shape[-1], self._ids)
+        if known == logits.shape[-1] == self._vocabulary:
             return logits
-        return logits[:, :missing] if missing < 0 else torch.nn.functional.pad(logits, (0, missing), value=-torch.inf)
+        self._lacks_ids = known < self._vocabulary
+        return torch.nn.functional.pad(logits[:, :known], (0, self._vocabulary - known), value=-torch.inf)
+
+    def _readable(self, ids: torch.Tensor) -> torch.Tensor:
+        """Ids as the draft model reads them."""
+        return ids if self._own_ids is None else ids.clamp(max=self._own_ids - 1)
 
     def _chain(self, text: Text, plan: Plan, logits: torch.Tensor) -> Branch | None:
         """The bare loop: nothing leaves the device unless a rule has to look at a probability."""
@@ -116,6 +128,8 @@ class ModelDrafter:
         looks, chance, prefix = plan.threshold > 0 or plan.gate is not None, 1.0, text.tensor
         for depth in range(plan.depth):
             scores = self.funnel.rows([prefix], logits) if self.funnel.stages else logits
+            if self._lacks_ids and not bool(scores.isfinite().any()):
+                break  # the settings leave only ids that the draft model does not score
             if plan.sampled or looks:
                 scores = torch.softmax(scores, -1)
             token = draw(scores, 1, self._generator)[0] if plan.sampled else scores.argmax(-1)
@@ -134,8 +148,9 @@ class ModelDrafter:
                 return None
             if self.funnel.needs_prefix:
                 prefix = torch.cat([prefix, token[None]], dim=1)
-            logits = self._fit(self.reader.nodes(token[None], (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
-        return self._finish_chain(tokens, rows, leaves, plan, plan.sampled or looks)
+            ids = self._readable(token[None])
+            logits = self._fit(self.reader.nodes(ids, (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
+        return self._finish_chain(tokens, rows, leaves, plan, plan.sampled or looks) if tokens else Branch()
 
     def _followed(self, reader: Follower, plan: Plan, logits: torch.Tensor) -> Branch | None:
         """The same chain, token by token without a tensor but the scores."""
@@ -156,7 +171,7 @@ class ModelDrafter:
                 break
             if self._is_cancelled():
                 return None
-            logits = reader.behind(token)
+            logits = reader.behind(token if self._own_ids is None else min(token, self._own_ids - 1))
         return self._branch(ids, shares, leaves)
 
     def _leaves(
@@ -204,7 +219,7 @@ class ModelDrafter:
     ) -> torch.Tensor:
         """Read one level of a tree; logits [n, V]. `parents`: rows of the nodes' parents, -1 for the root."""
         self._fed += zip(parents, tokens, strict=True)
-        ids = torch.tensor([list(tokens)], device=self._generator.device)
+        ids = self._readable(torch.tensor([list(tokens)], device=self._generator.device))
         return self._fit(self.reader.nodes(ids, [depth] * len(tokens), sees))
 
     @property

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -27,10 +28,20 @@ class Language:
     """How one of the two writes."""
 
     spelling: Spelling
+    ids: int
+    """How many ids the model reads and scores: a tokenizer may have more tokens."""
     ends: frozenset[int] = frozenset()
     """Its end tokens."""
     end: int | None = None
     """The one to write."""
+
+    def reads(self, ids: Sequence[int]) -> bool:
+        """Whether the model has a row for each of these ids."""
+        return max(ids, default=0) < self.ids
+
+    def readable(self, ids: list[int]) -> list[int]:
+        """The ids before the first that the model has no row for."""
+        return list(takewhile(lambda token: token < self.ids, ids))
 
 
 @dataclass(slots=True)
@@ -76,7 +87,7 @@ class TranslatedDrafter:
         ids = [*self._start, *(piece.id for piece in self._pieces)]
         pace = max(len(ids) / len(text), 1 / 8)
         count = min(math.ceil(plan.depth * pace), self._context - len(ids))
-        if not ids or pieces is None or count < 1:
+        if not ids or pieces is None or count < 1 or not self._own.reads(ids):
             return Branch()
         logits = self._catch_up(ids)
         self.first_seconds = time.perf_counter() - begun
@@ -117,6 +128,8 @@ class TranslatedDrafter:
             stays = plan.gate is None or plan.gate.goes_on((chance,), nodes)
             if guess.ended or len(guess.ids) >= count or not stays or guess.shares[-1] < plan.threshold:
                 return guess
+            if not self._own.reads(guess.ids[-1:]):
+                return guess
             if self._is_cancelled():
                 return None
             place = len(self._fed)
@@ -137,7 +150,8 @@ class TranslatedDrafter:
         ids, shares = [piece.id for piece in pieces], _joined(pieces, spelled, guess.shares, len(begun))
         if guess.ended and self._theirs.end is not None and (pieces or data == begun):
             ids, shares = [*ids, self._theirs.end], [*shares, guess.shares[-1]]
-        return _chain(ids[: plan.depth], shares[: plan.depth], plan.keep_q)
+        ids = self._theirs.readable(ids)[: plan.depth]
+        return _chain(ids, shares[: len(ids)], plan.keep_q)
 
 
 def _chain(ids: list[int], shares: list[float], is_thrown_for: bool) -> Branch:

@@ -1,0 +1,30 @@
+"""Suggest what a person meant who wrote an unknown name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from core.errors import ParameterError
+from core.parameter import it_knows
+from resources.language import tr
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name that `name` most resembles, in whatever case it is written; None where none does."""
+    from difflib import get_close_matches  # most names are known: a start does without it
+
+    by_lower = {word.lower(): word for word in known}
+    found = get_close_matches(str(name).lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[found[0]] if found else None
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Return `Did you mean “sampling”?` with a space before it; empty where no known name resembles it."""
+    found = closest(name, known)
+    return tr(" Did you mean “{name}”?").format(name=found) if found is not None else ""
+
+
+def unknown_name(cause: str, name: str, known: Iterable[str]) -> ParameterError:
+    """Return the error for an unknown name; `cause` is a whole sentence."""
+    names = sorted(known)
+    return ParameterError(f"{cause}{near(name, names)}", it_knows(names), name)
