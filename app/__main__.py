@@ -107,7 +107,7 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
     from app.album.script import read_script
 
     try:
-        pictures = read_script(path, options.scale or 1.0, options.still)
+        pictures = read_script(path, options.scale or 1.0, options.still, options.allow_outside)
     except AlbumProblem as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
         return 2
