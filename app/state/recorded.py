@@ -16,22 +16,36 @@ from core.errors import TraceError
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.events import RunStarted
+    from core.events import Event, RunStarted
     from core.trace import Trace
 
 WINDOWS = "request"
 """Under this name the window keeps its own request in a recording's header."""
+_BYTES_PER_EVENT = 100
+"""That an event takes in a file at least."""
 
 
 def run_of(trace: Trace) -> Run:
     """The run as it was when it ended, or as far as it came. Raises TraceError for events that cannot be."""
     run = Run(_request(trace))
     try:
+        _check(trace.events)
         run.apply(trace.events)
     except (ValueError, LookupError, TypeError, OverflowError):
         raise TraceError(tr("What this recorded run says contradicts itself."), tr("Record it anew.")) from None
     run.outcome = _outcome(run, trace)
     return run
+
+
+def _check(events: list[Event]) -> None:
+    """Raise ValueError where one event contradicts another: what was read from a file is checked already, but a trace
+    may be made of any events."""
+    from core.trace.consistency import EventChecker
+
+    checker = EventChecker()
+    checker.allow(len(events) * _BYTES_PER_EVENT)
+    for event in events:
+        checker.check(event)
 
 
 def _request(trace: Trace) -> RunRequest:
