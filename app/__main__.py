@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QApplication
 
 import resources
 from app import build_window
+from app.start import qt_variables
 from app.start.cli import Options, named_before, parse
 from app.start.screen import choose_screen
 from app.storage.settings import LANGUAGE_CHOICES
@@ -22,6 +23,7 @@ from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
 from core.disk import temporary_folder
 from core.errors import FileNotWrittenError
+from core.terminal import escape_streams
 from resources.language import ENGLISH
 
 if TYPE_CHECKING:
@@ -30,16 +32,21 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
-    """Open the window; gives back the exit code.
+    """Open the window; gives back the exit code."""
+    with escape_streams():
+        return _main(arguments, engine)
 
-    The empty frame is shown first: what fills it, and the event loop, are imported behind it.
-    """
+
+def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
+    """The empty frame is shown first: what fills it, and the event loop, are imported behind it."""
     arguments = sys.argv[1:] if arguments is None else arguments
     speak(_language(arguments))
     options = parse(arguments)
     if problem := choose_screen(options):
         print(f"decodescope: {problem}", file=sys.stderr)
         return 1
+    for notice in qt_variables.correct():
+        print(f"decodescope: {notice}", file=sys.stderr)
     application = QApplication.instance() or QApplication(["decodescope"])
     assert isinstance(application, QApplication)
     application.setApplicationName("Decodescope")
