@@ -117,8 +117,7 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
     add("--pictures", type=Path, metavar="FILE",
         help=tr("make the pictures that a script in TOML names, then leave; needs no screen; example "
                 "below"))  # fmt: skip
-    add("--allow-outside", action="store_true",
-        help=tr("let such a script write outside of its own folder"))
+    add("--allow-outside", action="store_true", help=tr("let such a script write outside of its own folder"))
     add("--record", type=Path, metavar="OUT.decodescope", help=tr("write the run to a file while it goes on"))
 
 
