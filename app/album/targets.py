@@ -29,7 +29,9 @@ def check_target(path: Path, folder: Path | None) -> None:
     try:
         if target.exists() and not is_picture(target):
             raise ValueError(
-                tr("{file} exists and is not a picture. Choose another name, or move that file away.").format(file=target)
+                tr("{file} exists and is not a picture. Choose another name, or move that file away.").format(
+                    file=target
+                )
             )
     except OSError as error:
         raise ValueError(

@@ -114,7 +114,9 @@ class ExportDialog(ReadDialog):
 
         self.guard.setChecked(True)
         self.guard.setToolTip(
-            tr("A text that begins with =, +, - or @ gets an apostrophe in front: a spreadsheet would run it otherwise.")
+            tr(
+                "A text that begins with =, +, - or @ gets an apostrophe in front: a spreadsheet would run it otherwise."
+            )
         )
 
     def _lay_out(self) -> None:

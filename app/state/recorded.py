@@ -40,7 +40,7 @@ def run_of(trace: Trace) -> Run:
 def _check(events: list[Event]) -> None:
     """Raise ValueError where one event contradicts another: what was read from a file is checked already, but a trace
     may be made of any events."""
-    from core.trace.consistency import EventChecker
+    from core.trace import EventChecker
 
     checker = EventChecker()
     checker.allow(len(events) * _BYTES_PER_EVENT)

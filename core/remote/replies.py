@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from core.remote.words import shown, whole
 
-
 MOST_LIKELY = 1000
 """Alternatives of a token that are read; no engine can be asked for more."""
 _LARGEST_ID = 2**31

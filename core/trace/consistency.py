@@ -80,12 +80,14 @@ class EventChecker:
 
     def _is_text(self, sequence: int) -> bool:
         """Whether there is a text of that number; a run that did not record its start has those it numbers in order."""
+        if sequence < 0:
+            return False
         if self._started is not None:
             return sequence < max(self._started.sequences, 1)
         return sequence <= len(self._steps)
 
     def _check_start(self, event: RunStarted) -> bool:
-        if self._started is not None or self._steps or self._beam_steps:
+        if self._started is not None or self._steps or self._beam_steps or event.sequences < 0:
             return False
         self._started = event
         self._spend(event.sequences * _WORK_PER_SEQUENCE)
@@ -138,7 +140,9 @@ class EventChecker:
             self._spend(self._depths[event.best] + self._depths[self._leader])
         self._leader = event.best
         self._spend(len(event.overruled) * len(event.candidates))
-        return all(wish.parent in known for wish in event.overruled) and all(node in known for node, _ in event.forbidden)
+        return all(wish.parent in known for wish in event.overruled) and all(
+            node in known for node, _ in event.forbidden
+        )
 
     def _check_ranking(self, event: BeamsRanked) -> bool:
         self._spend(sum(self._depths.get(item.node, 0) for item in event.hypotheses))

@@ -61,8 +61,9 @@ def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     for name in ("stat", "scandir", "listdir", "access", "symlink", "mkdir", "readlink", "lstat"):
         monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
-    monkeypatch.setattr(builtins, "open", counted("open", builtins.open))
-    monkeypatch.setattr("io.open", counted("open", open))
+    opened = builtins.open
+    monkeypatch.setattr(builtins, "open", counted("open", opened))
+    monkeypatch.setattr("io.open", counted("open", opened))
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PySide6.QtGui import QColor
 
-from app.storage.tables import as_csv
+from app.state.csv_text import as_csv
 from app.widgets.pictures import SUFFIXES, save_picture
 from app.widgets.plots.canvas import PlotCanvas
 from app.widgets.plots.words import table
