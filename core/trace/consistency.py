@@ -29,6 +29,8 @@ _WORK_PER_BYTE = 64
 """Steps of work, of a microsecond or less, that a view or a page may have to do for a file."""
 _WORK_PER_SEQUENCE = 100
 _LONGEST_TERM = 1000
+_MORE_TOKENS = 65_536
+"""Tokens that a cache may hold beyond four times those of the run: an encoder's, drafts', a window's."""
 _LARGEST_SIZE = 2**80
 _PLACES = frozenset(("device", "host", "disk"))
 _PARTS = frozenset(("keys", "values", "scales", "residual", "self", "cross", "state"))
@@ -49,6 +51,8 @@ class EventChecker:
         self._groups = 1
         self._beam_steps, self._leader, self._newest = 0, 0, 0
         self._round_step = 0
+        self._positions = 0
+        """Tokens that were read or written so far."""
         self._checks: dict[type[Event], Callable[[Any], bool]] = {
             RunStarted: self._check_start,
             TokenChosen: self._check_token,
@@ -90,12 +94,14 @@ class EventChecker:
         if self._started is not None or self._steps or self._beam_steps or event.sequences < 0:
             return False
         self._started = event
+        self._positions += len(event.prompt) + len(event.beginning)
         self._spend(event.sequences * _WORK_PER_SEQUENCE)
         return all(self._is_medium(medium, len(event.prompt)) for medium in event.media)
 
     def _is_medium(self, medium: MediumRead, prompt: int) -> bool:
         positions = medium.last - medium.first + 1
         self._spend(max(positions, 0))
+        self._positions += max(positions, 0)
         fits = medium.last < prompt if medium.place == "prompt" else True
         return positions >= 0 and fits and medium.rows * medium.columns <= positions
 
@@ -104,6 +110,7 @@ class EventChecker:
         if event.step != step or not self._is_text(event.sequence):
             return False
         self._steps[event.sequence] = step + 1
+        self._positions += 1
         self._last = event
         return True
 
@@ -120,6 +127,7 @@ class EventChecker:
             if self._groups > max(len(event.candidates), 1):
                 return False
         self._beam_steps += 1
+        self._positions += 1
         if any(candidate.parent not in self._parents for candidate in event.candidates):
             return False
         return self._add_nodes(event)
@@ -155,6 +163,7 @@ class EventChecker:
             return False
         self._round_step = event.step
         self._spend(len(event.nodes) ** 2)
+        self._positions += len(event.nodes)
         depths = {0: 0}
         for node in event.nodes:
             if node.node in depths or node.parent not in depths or node.depth != depths[node.parent] + 1:
@@ -175,7 +184,8 @@ class EventChecker:
     def _check_cache(self, event: CacheMeasured) -> bool:
         named = all(place in _PLACES and part in _PARTS for place, part, _ in event.parts)
         held = [place for span in event.held for place in span]
-        return named and all(start <= stop for start, stop in pairwise(held))
+        most = 4 * self._positions + _MORE_TOKENS
+        return named and _ascends_or_stays(held) and max([event.tokens, *held]) <= most
 
     def _check_plan(self, event: CachePlan) -> bool:
         if not len(event.lengths) == len(event.predicted) == len(event.dynamic) or not _ascends(event.lengths):
@@ -192,6 +202,10 @@ class EventChecker:
         if len(event.texts) != count or (event.scores is not None and len(event.scores) != count):
             return False
         return len(event.order) in (0, count) and all(map(self._is_text, event.order))
+
+
+def _ascends_or_stays(numbers: Iterable[float]) -> bool:
+    return all(one <= other for one, other in pairwise(numbers))
 
 
 def _ascends(numbers: Iterable[float]) -> bool:

@@ -58,8 +58,7 @@ LONGEST_TEXT = 2**16
 _BY_NAME: Mapping[str, Ranges] = {
     # positions and counts
     **dict.fromkeys(
-        ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "start", "lengths", "capacity",
-         "sinks", "window", "node", "parent", "depth", "progress", "accepted", "times", "silent", "asked", "order",
+        ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "window", "node", "parent", "depth", "progress", "accepted", "times", "silent", "asked", "order",
          "prompt_tokens", "new_tokens", "target_passes", "survivors", "count", "removed", "back", "size", "counts",
          "rows", "columns", "width", "height", "vocabulary", "layer"), COUNT),
     **dict.fromkeys(("rank", "raw_rank", "final_rank"), RANK),
@@ -70,6 +69,7 @@ _BY_NAME: Mapping[str, Ranges] = {
     "sequences": NumberRange(0, 1_000_000),
     "context": NumberRange(0, 10**31),  # transformers writes 10**30 for "no limit"
     "block": NumberRange(1, 2**31),
+    **dict.fromkeys(("start", "lengths", "capacity", "sinks"), NumberRange(0, 2**24)),  # a text of 16 million tokens
     "bits": NumberRange(0, 64),
     "group": NumberRange(0, 100_000),
     "drafter": NumberRange(0, 1000),

@@ -43,11 +43,10 @@ def test_prints_warnings_and_logs_go_through_one_stream(monkeypatch: pytest.Monk
     out, errors = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", errors)
-    with escape_streams(), warnings.catch_warnings():
-        warnings.simplefilter("always")
+    with escape_streams():
         print(HOSTILE)
         print(HOSTILE, file=sys.stderr)
-        warnings.showwarning(UserWarning(HOSTILE), UserWarning, "x.py", 1)
+        sys.stderr.write(warnings.formatwarning(UserWarning(HOSTILE), UserWarning, "x.py", 1))
         handler = logging.StreamHandler()
         handler.emit(logging.LogRecord("x", logging.WARNING, "x.py", 1, HOSTILE, None, None))
         sys.stderr.writelines([HOSTILE, "\n"])
