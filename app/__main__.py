@@ -22,6 +22,7 @@ except ImportError as error:
 
 import resources
 from app import build_window
+from app.start import qt_variables
 from app.start.cli import Options, named_before, parse
 from app.start.qt_messages import ignore_window_manager_warnings
 from app.start.screen import choose_screen, unusable_platform_reason
@@ -31,6 +32,7 @@ from app.theme.language import speak
 from core.disk import temporary_folder
 from core.errors import FileNotWrittenError
 from core.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
+from core.terminal import escape_streams
 from resources.language import ENGLISH
 
 if TYPE_CHECKING:
@@ -39,10 +41,13 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -> int:
-    """Open the window; gives back the exit code.
+    """Open the window; gives back the exit code."""
+    with escape_streams():
+        return _main(arguments, engine)
 
-    The empty frame is shown first: what fills it, and the event loop, are imported behind it.
-    """
+
+def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
+    """The empty frame is shown first: what fills it, and the event loop, are imported behind it."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for notice in adopt_variables():
         print(f"{NAME}: {notice}", file=sys.stderr)
@@ -53,6 +58,8 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
         print(f"decodescope: {problem}", file=sys.stderr)
         return 1
     ignore_window_manager_warnings()
+    for notice in qt_variables.correct():
+        print(f"decodescope: {notice}", file=sys.stderr)
     application = QApplication.instance() or QApplication(["decodescope"])
     assert isinstance(application, QApplication)
     application.setApplicationName("Decodescope")
@@ -132,7 +139,7 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
     from app.album.script import read_script
 
     try:
-        pictures = read_script(path, options.scale or 1.0, options.still)
+        pictures = read_script(path, options.scale or 1.0, options.still, options.allow_outside)
     except AlbumProblem as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
         return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.terminal import printable
 from resources.language import mark, sentences, tr
 
 
@@ -11,10 +12,8 @@ class DecodescopeError(Exception):
     title = mark("Something went wrong")
 
     def __init__(self, cause: str, remedy: str = "", details: str = "") -> None:
-        self.cause = cause
-        self.remedy = remedy
-        self.details = details
-        super().__init__(sentences(cause, remedy))
+        self.cause, self.remedy, self.details = map(printable, (cause, remedy, details))
+        super().__init__(sentences(self.cause, self.remedy))
 
 
 TokenscopeError = DecodescopeError

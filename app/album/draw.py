@@ -11,6 +11,7 @@ from app.album.keys import PANELS
 from app.album.picture import AlbumProblem, Picture
 from app.album.pose import pose
 from app.album.setting import begin
+from app.album.targets import check_target
 from app.session.engine import Engine
 from app.session.engines import Engines
 from app.session.still import StillEngine
@@ -46,10 +47,19 @@ async def _draw(picture: Picture, engine: Engine) -> None:
         window.painted.disconnect(window.parts.centre.make_the_rest)  # nobody is going to look at the other views
         try:
             await _show(window, picture)
+            _check_again(picture.out)
             save_picture(window, picture.out, picture.scale)
         finally:
             window.close()  # ends its worker: the engine goes on to the next window's
             window.deleteLater()
+
+
+def _check_again(path: Path) -> None:
+    """Refuse to replace what has been put there since the script was read. Raises AlbumProblem."""
+    try:
+        check_target(path, None)
+    except ValueError as problem:
+        raise AlbumProblem(str(problem)) from None
 
 
 def _furnish(folder: Path, picture: Picture) -> None:

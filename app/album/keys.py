@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from app.album.targets import check_target
 from app.start.cli.values import LARGEST_RATIO, LARGEST_SIDE, LEAST_RATIO
 from app.state.near import short, unknown
 from app.state.numbers import is_number, is_whole
@@ -25,11 +26,11 @@ PANELS = ("setup", "inspector", "timeline")
 _LARGEST_NUMBER = 10_000_000
 
 
-def readers(folder: Path) -> Mapping[str, Reader]:
-    """Every key of a table, by name; `folder` is where paths begin."""
+def readers(folder: Path, allow_outside: bool = False) -> Mapping[str, Reader]:
+    """Every key of a table, by name; `folder` is where paths begin, and where outputs stay unless `allow_outside`."""
     views = [view.name for view in VIEWS]
     return {
-        "out": lambda value: _picture(value, folder),
+        "out": lambda value: _picture(value, folder, allow_outside),
         "example": lambda value: _one_of("example", value, (example.id for example in examples.load())),
         "model": _text,
         "strategy": lambda value: _one_of("strategy", value, strategies.registry),
@@ -160,7 +161,7 @@ def _file(value: object, folder: Path) -> Path:
     return folder / name
 
 
-def _picture(value: object, folder: Path) -> Path:
+def _picture(value: object, folder: Path, allow_outside: bool) -> Path:
     path = _file(value, folder)
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
@@ -168,6 +169,7 @@ def _picture(value: object, folder: Path) -> Path:
                 value=_shown(value), names=" or ".join(SUFFIXES)
             )
         )
+    check_target(path, None if allow_outside else folder)
     return path
 
 

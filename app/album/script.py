@@ -24,10 +24,13 @@ _LARGEST_FILE = 2**22
 """Bytes of a script."""
 
 
-def read_script(path: Path, scale: float = 1.0, still: bool = False) -> tuple[Picture, ...]:
+def read_script(
+    path: Path, scale: float = 1.0, still: bool = False, allow_outside: bool = False
+) -> tuple[Picture, ...]:
     """The pictures of a script, in its order; `scale` and `still` hold where neither table nor defaults say.
 
-    Keys beside the `[[picture]]` tables are defaults for all of them. Raises AlbumProblem.
+    Keys beside the `[[picture]]` tables are defaults for all of them. Outputs lie below the script's folder unless
+    `allow_outside`. Raises AlbumProblem.
     """
     told = _load(path)
     tables = told.pop(_LIST, None)
@@ -35,7 +38,7 @@ def read_script(path: Path, scale: float = 1.0, still: bool = False) -> tuple[Pi
         raise AlbumProblem(
             tr("{path} holds no picture: begin each with a line [[{list}]].").format(path=path, list=_LIST)
         )
-    known = readers(path.resolve().parent)
+    known = readers(path.resolve().parent, allow_outside)
     defaults = _values(told, known, tr("{name}, above the first [[{list}]]").format(name=path.name, list=_LIST))
     own = {"scale": scale, "still": still} | defaults
     pictures = tuple(_picture(own, table, known, path.name, n) for n, table in enumerate(tables, 1))

@@ -100,7 +100,7 @@ class ExportController(QObject):
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
             rows = self.exports.figures(name)
-            clipboard.setText(as_csv(rows) if kind == CSV else as_json(rows))
+            clipboard.setText(as_csv(rows, pose.guard_formulas) if kind == CSV else as_json(rows))
             return
         try:
             clipboard.setImage(self.exports.image(name, pose))

@@ -88,7 +88,7 @@ class Exports:
         if kind == HTML:
             self._save_page(path)
         elif kind in _FIGURES:
-            write_table(self.figures(name), path)
+            write_table(self.figures(name), path, pose.guard_formulas)
         elif name == WINDOW:
             pictures.save_picture(self._centre.window(), path, scale=pose.scale)
         else:

@@ -90,6 +90,7 @@ class ExportDialog(ReadDialog):
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
         self.whole = QCheckBox(tr("as high as all of it"), self)
+        self.guard = QCheckBox(tr("mark texts that look like formulas"), self)
         self.told = QLabel(self, wordWrap=True)
         self.told.setProperty("role", "muted")
         self._fill()
@@ -111,6 +112,13 @@ class ExportDialog(ReadDialog):
             tr("What would have to be scrolled is in the picture too. An SVG always shows all of it.")
         )
 
+        self.guard.setChecked(True)
+        self.guard.setToolTip(
+            tr(
+                "A text that begins with =, +, - or @ gets an apostrophe in front: a spreadsheet would run it otherwise."
+            )
+        )
+
     def _lay_out(self) -> None:
         self._size = QWidget(self)
         size = QHBoxLayout(self._size)
@@ -120,7 +128,7 @@ class ExportDialog(ReadDialog):
         size.addStretch(1)
         form = self._form = QFormLayout()
         for title, field in ((tr("What"), self.what), (tr("As"), self.kind), ("", self.told), (tr("Size"), self._size),
-                             ("", self.whole), (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
+                             ("", self.whole), ("", self.guard), (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
             label = QLabel(title, self)
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)
@@ -158,7 +166,7 @@ class ExportDialog(ReadDialog):
         size = QSize(self.width_box.value(), self.height_box.value())
         is_svg = self.kind.currentData() == SVG
         return Pose(size, self.whole.isChecked() or is_svg, 1.0 if is_svg else self.scale.value(),
-                    self.theme.currentData())  # fmt: skip
+                    self.theme.currentData(), self.guard.isChecked())  # fmt: skip
 
     @Slot()
     def _on_what(self) -> None:
@@ -180,6 +188,7 @@ class ExportDialog(ReadDialog):
         for part in (self._size, self.whole, self.theme):
             self._form.setRowVisible(part, kind in (PNG, SVG) and is_free)
         self._form.setRowVisible(self.scale, kind == PNG)
+        self._form.setRowVisible(self.guard, kind == CSV)
         self.whole.setEnabled(kind == PNG)
         self.height_box.setEnabled(kind == PNG and not self.whole.isChecked())
         self.copy.setEnabled(kind in (PNG, CSV, JSON))

@@ -80,7 +80,7 @@ async def _leave_files(window: MainWindow, options: Options) -> int:
         if options.screenshot is not None:
             save_picture(window, options.screenshot)
         if options.export is not None:
-            export(window, options.export)
+            export(window, options.export, guard_formulas=not options.plain_csv)
         if options.record_demo is not None:
             record_demo(window, options.record_demo, options.demo_speed, options.size)
     except (LaunchProblem, PictureError) as error:

@@ -37,9 +37,9 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
         raise _not_saved(path, error) from None
 
 
-def export(window: MainWindow, path: Path) -> None:
+def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
     """Save what is shown as the kind that `path` ends with: the run as a web page, or the view as a picture (all of it,
-    as wide as it is shown) or as figures. Raises PictureError.
+    as wide as it is shown) or as figures. `guard_formulas`: `app.storage.tables.as_csv`. Raises PictureError.
     """
     exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
     view = exports.offers()[0]
@@ -51,7 +51,8 @@ def export(window: MainWindow, path: Path) -> None:
         raise PictureError(_no_figures(exports, offer))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        exports.save(name, path, Pose(view.size, whole=True, scale=window.devicePixelRatioF()))
+        scale = window.devicePixelRatioF()
+        exports.save(name, path, Pose(view.size, whole=True, scale=scale, guard_formulas=guard_formulas))
     except OSError as error:
         raise _not_saved(path, error) from None
 

@@ -41,6 +41,8 @@ class BeamTree:
         self._nodes: dict[int, tuple[BeamCandidate, int]] = {}
         self._ended: list[tuple[int, BeamCandidate]] = []
         self._texts: dict[int, str] = {0: ""}
+        """Of the nodes that go on, and below of those that ended."""
+        self._ended_texts: dict[int, str] = {}
         self._changes: list[tuple[int, int]] = []
         self._tokens: dict[tuple[int, int], TokenChosen] = {}
         self._made: dict[int, int] = {}
@@ -51,24 +53,32 @@ class BeamTree:
         if isinstance(event, core.events.BeamsRanked):
             self.ranking = event
             return
-        before = self.leading(len(self.steps))
+        before = self.leader(len(self.steps))
         for candidate in event.candidates:
             self._nodes[candidate.node] = (candidate, len(self.steps))
         self.steps.append(event)
         self._sum_up(event)
         self._front += [self._token(candidate.node, 0) for candidate in _foremost(event)]
-        place = parting(before, self.leading(len(self.steps)))
+        place = self._parting(before, self.leader(len(self.steps)))
         if place is not None:
             self._changes.append((len(self.steps), place))
+
+    def _parting(self, before: int, after: int) -> int | None:
+        """Where the text of one node parts from that of another; no path is walked where it only became longer."""
+        if before == after or (after in self._nodes and self._nodes[after][0].parent == before):
+            return None
+        return parting(self.path(before), self.path(after))
 
     def _sum_up(self, step: BeamStep) -> None:
         """What every later step would have to be asked for again."""
         self.width = max(self.width, _kept_per_group(step))
         self.progress = max([self.progress, *(candidate.progress for candidate in step.candidates)])
-        self._ended += [(len(self.steps), c) for c in step.candidates if c.fate == "finished"]
         before, live = self._texts, [c for c in step.candidates if c.fate in LIVE]
-        ended = {c.node: before[c.node] for _, c in self._ended if c.node in before}
-        self._texts = ended | {c.node: before.get(c.parent, "") + c.text for c in live}
+        self._texts = {c.node: before.get(c.parent, "") + c.text for c in live}
+        for candidate in step.candidates:
+            if candidate.fate == "finished":
+                self._ended.append((len(self.steps), candidate))
+                self._ended_texts[candidate.node] = self._texts[candidate.node]
 
     def __contains__(self, node: int) -> bool:
         return node in self._nodes
@@ -100,8 +110,11 @@ class BeamTree:
 
     def text(self, node: int) -> str:
         """What the path to `node` wrote; that of the newest nodes is kept ready."""
-        if node in self._texts:
-            return self._texts[node]
+        known = self._texts.get(node)
+        if known is None:
+            known = self._ended_texts.get(node)
+        if known is not None:
+            return known
         return "".join(candidate.text for candidate in self.path(node))
 
     # Who leads

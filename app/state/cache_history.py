@@ -48,23 +48,34 @@ class CacheHistory(Following):
         self.written = 0
         self._curve: tuple[int, list[Point]] | None = None
         """The curve that was asked for last, and up to where; None once more has come."""
+        self._parts: list[Part] | None = None
+        self._read_ahead: int | None = None
+        self._partial_block: tuple[int, Point | None] | None = None
+        """Found among all points, and needed for each point of a curve: kept until more has come."""
         self._switched: int | None = None
         """Tokens written when memory ended, until the next cache has been measured."""
 
     def append(self, events: Iterable[Event]) -> None:
         """Sort in what has come."""
-        self._curve = None
         for event in events:
             match event:
                 case core.events.TokenChosen() | core.events.BeamStep():
                     self.written = max(self.written, event.step + 1)
                 case core.events.CachePlan():
                     self.forecast = Forecast(event)
+                    self._forget()
                 case core.events.Notice(kind="memory_fallback"):
                     self.notices.append(event.message)
                     self._switch()
+                    self._forget()
                 case core.events.CacheMeasured():
                     self._add(event)
+                    self._forget()
+        self._curve = None  # it may end at a token that was not measured
+
+    def _forget(self) -> None:
+        """Drop what was found among the points that there were."""
+        self._curve = self._parts = self._read_ahead = self._partial_block = None
 
     def _add(self, event: CacheMeasured) -> None:
         parts = tuple(((place, part), size) for place, part, size in event.parts)
@@ -98,20 +109,25 @@ class CacheHistory(Following):
     @property
     def parts(self) -> list[Part]:
         """Every (place, part) there was, what stays put below what moves."""
-        found = {part for point in self.points for part, _ in point.parts}
-        return sorted(found, key=lambda part: (_PLACES.index(part[0]), _PARTS.index(part[1])))
+        if self._parts is None:
+            found = {part for point in self.points for part, _ in point.parts}
+            self._parts = sorted(found, key=_part_order)
+        return self._parts
 
     def length_at(self, x: int) -> int:
         """Tokens the decoder has read when `x` are written."""
-        known = next((point for point in reversed(self.points) if point.tokens and point.x), None)
-        lead = known.tokens - known.x if known is not None else (self.plan.start if self.plan else 1) - 1
-        return max(lead + x, self.plan.start if self.plan else 0)
+        if self._read_ahead is None:
+            known = next((point for point in reversed(self.points) if point.tokens and point.x), None)
+            self._read_ahead = (
+                known.tokens - known.x if known is not None else (self.plan.start if self.plan else 1) - 1
+            )
+        return max(self._read_ahead + x, self.plan.start if self.plan else 0)
 
     def at(self, x: int) -> Point | None:
         """The cache at that place: as measured, else on the line between its neighbours; None before any."""
         if not self.points:
             return None
-        after = bisect_right([point.x for point in self.points], x)
+        after = bisect_right(self.points, x, key=lambda point: point.x)
         before = self.points[max(0, after - 1)]
         if before.x == x:
             return before
@@ -154,12 +170,18 @@ class CacheHistory(Following):
         assert self.plan is not None
         block = self.plan.block or 1
         side = a if length // block == a.tokens // block else b
-        known = next((p for p in (side, a, b, *self.points) if p.tokens % block and _residual(p)), None)
+        known = next((p for p in (side, a, b) if _is_partial(p, block)), None) or self._first_partial(block)
         each = _residual(known) / (known.tokens % block) if known is not None else 0.0
         waiting = round(each * (length % block))
         parts = tuple((part, waiting if part[1] == "residual" else size) for part, size in side.parts)
         size = sum(size for _, size in parts)
         return Point(x, length, size, max(a.peak, size), parts, side.layers, (), side.error, measured=False)
+
+    def _first_partial(self, block: int) -> Point | None:
+        """The first point at which a block was not full."""
+        if self._partial_block is None or self._partial_block[0] != block:
+            self._partial_block = block, next((p for p in self.points if _is_partial(p, block)), None)
+        return self._partial_block[1]
 
     def curve(self, last: int) -> list[Point]:
         """The points to draw up to `last`, those between measurements where the curve bends among them."""
@@ -199,6 +221,20 @@ def _scaled(point: Point, x: int, length: int, total: float) -> Point:
     layers = (*(round(size * scale) for size in point.layers[:growing]), *point.layers[growing:])
     size = sum(size for _, size in parts)
     return Point(x, length, size, max(point.peak, size), parts, layers, (), point.error, measured=False)
+
+
+def _part_order(part: Part) -> tuple[int, int]:
+    """What stays put comes before what moves; a name that a later version has written comes last."""
+    place, name = part
+    return (
+        _PLACES.index(place) if place in _PLACES else len(_PLACES),
+        _PARTS.index(name) if name in _PARTS else len(_PARTS),
+    )
+
+
+def _is_partial(point: Point, block: int) -> bool:
+    """Whether a block was not full at that point."""
+    return point.tokens % block > 0 and _residual(point) > 0
 
 
 def _residual(point: Point) -> int:

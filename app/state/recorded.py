@@ -21,21 +21,31 @@ if TYPE_CHECKING:
 
 WINDOWS = "request"
 """Under this name the window keeps its own request in a recording's header."""
-MOST_TEXTS = 1_000_000
-"""As many can be asked for; a file that speaks of more is forged."""
+_BYTES_PER_EVENT = 100
+"""That an event takes in a file at least."""
 
 
 def run_of(trace: Trace) -> Run:
     """The run as it was when it ended, or as far as it came. Raises TraceError for events that cannot be."""
     run = Run(_request(trace))
     try:
-        if not all(map(_is_possible, trace.events)):
-            raise ValueError
+        _check(trace.events)
         run.apply(trace.events)
     except (ValueError, LookupError, TypeError, OverflowError):
         raise TraceError(tr("What this recorded run says contradicts itself."), tr("Record it anew.")) from None
     run.outcome = _outcome(run, trace)
     return run
+
+
+def _check(events: list[Event]) -> None:
+    """Raise ValueError where one event contradicts another: what was read from a file is checked already, but a trace
+    may be made of any events."""
+    from core.trace import EventChecker
+
+    checker = EventChecker()
+    checker.allow(len(events) * _BYTES_PER_EVENT)
+    for event in events:
+        checker.check(event)
 
 
 def _request(trace: Trace) -> RunRequest:
@@ -45,20 +55,6 @@ def _request(trace: Trace) -> RunRequest:
         with suppress(RequestProblem):
             return from_plain(plain)
     return RunRequest("".join(token.text for token in started.prompt) if started is not None else "")
-
-
-def _is_possible(event: Event) -> bool:
-    """Whether no view would have to go on for ever: so many texts, and parents before their children."""
-    match event:
-        case core.events.RunStarted():
-            return 0 <= event.sequences <= MOST_TEXTS
-        case core.events.TokenChosen() | core.events.SequenceFinished():
-            return 0 <= event.sequence <= MOST_TEXTS
-        case core.events.BeamStep():
-            return all(0 <= node.parent < node.node for node in event.candidates)
-        case core.events.DraftRound():
-            return all(0 <= node.parent < node.node for node in event.nodes)
-    return True
 
 
 def _completed(asked: Mapping[str, object], started: RunStarted | None) -> dict[str, Any]:

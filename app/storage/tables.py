@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-Rows = Sequence[Sequence[object]]
+from app.state.csv_text import Rows, as_csv
+
+__all__ = ["CSV", "JSON", "Rows", "as_csv", "as_json", "write_table"]
+
 CSV, JSON = "csv", "json"
 
 
-def write_table(rows: Rows, path: Path) -> None:
+def write_table(rows: Rows, path: Path, guard_formulas: bool = True) -> None:
     """Write `rows`, the head first, as the path's suffix says. Raises OSError."""
-    text = as_json(rows) if path.suffix.lower() == ".json" else as_csv(rows)
+    text = as_json(rows) if path.suffix.lower() == ".json" else as_csv(rows, guard_formulas)
     path.write_text(text, encoding="utf-8", newline="")
-
-
-def as_csv(rows: Rows) -> str:
-    """A line for each row."""
-    lines = io.StringIO()
-    csv.writer(lines).writerows(rows)
-    return lines.getvalue()
 
 
 def as_json(rows: Rows) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +23,10 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
+
+
+_LONGEST_WAIT = 86_400
+"""Seconds that the hub is believed to mean."""
 
 
 def from_status(error: HfHubHTTPError, endpoint: str, name: str = "") -> DecodescopeError:
@@ -94,12 +100,31 @@ def waiting_time(error: HfHubHTTPError) -> float | None:
     from huggingface_hub.utils import parse_ratelimit_headers
 
     headers = error.response.headers
-    if (limit := parse_ratelimit_headers(headers)) is not None and limit.remaining == 0:
-        return float(limit.reset_in_seconds)
     try:
-        return max(0.0, float(headers.get("Retry-After", "")))
-    except ValueError:  # absent, or a date
+        if (limit := parse_ratelimit_headers(headers)) is not None and limit.remaining == 0:
+            return _sane(limit.reset_in_seconds)
+    except ValueError:  # a number of thousands of digits
+        pass
+    return _sane(_retry_after(str(headers.get("Retry-After", ""))))
+
+
+def _retry_after(told: str) -> float | None:
+    """Seconds, by a number of them or by a date."""
+    try:
+        return float(told)
+    except ValueError:
+        pass
+    try:
+        return parsedate_to_datetime(told).timestamp() - time.time()
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
+
+
+def _sane(seconds: float | None) -> float | None:
+    """A time that can be waited for, a day at most; None for what is no number."""
+    if seconds is None or seconds != seconds:
+        return None
+    return float(min(max(seconds, 0), _LONGEST_WAIT))
 
 
 def no_hub(endpoint: str, error: Exception) -> HubError:

@@ -19,11 +19,11 @@ from core.models.footprint import cache_bytes
 from core.models.json_types import JsonObject
 from core.models.purpose import has_language_head
 from core.models.room import BYTES, Fit, reckoned
+from core.shorten import cut_short
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from huggingface_hub import ModelInfo
-    from huggingface_hub.hf_api import RepoSibling
+    from core.catalog.answers import ModelAnswer, Sibling
 
 LIMIT = 12
 """Models that a search shows."""
@@ -33,6 +33,7 @@ _TOKENS = 2048
 """Of the text whose keys and values are reckoned in."""
 _COARSER = ("bfloat16", "int8", "int4")
 _AT_ONCE = 6
+_LONGEST_KIND = 60
 
 
 def search(text: str, limit: int = LIMIT) -> tuple[HubModel, ...]:
@@ -62,13 +63,14 @@ def look(name: str, allow_pickle: bool = False, allow_code: bool = False) -> Hub
     info = hub.patiently(lambda: hub.model(name), threading.Event())
     files = [_file(name, sibling) for sibling in info.siblings or []]
     chosen = select(files, allow_pickle, allow_code)
+    kind = cut_short(family(info.config or {}), _LONGEST_KIND)
     return HubModel(
-        name=info.id,
+        name=info.id if info.id.lower() == name.lower() else name,  # the hub forwards a name that was changed
         commit=_hexadecimal(name, info.sha),
         licence=_licence(info),
         size=sum(file.size for file in chosen.taken),
-        architecture=family(info.config or {}),
-        family=family(info.config or {}),
+        architecture=kind,
+        family=kind,
         downloads=info.downloads or 0,
         gated=bool(info.gated),
         private=bool(info.private),
@@ -164,11 +166,11 @@ def _look_or_none(name: str) -> HubModel | None:
         return None
 
 
-def _file(name: str, sibling: RepoSibling) -> HubFile:
+def _file(name: str, sibling: Sibling) -> HubFile:
     """By what the hub stores: the digest of a large file, or git's of a small one."""
     large = sibling.lfs
     size = large.size if large is not None else sibling.size
-    digest = large.sha256 if large is not None else sibling.blob_id
+    digest = large.sha256 if large is not None else sibling.blobId
     if type(size) is not int or size < 0:
         raise _untold(name, sibling.rfilename)
     return HubFile(sibling.rfilename, size, _hexadecimal(name, digest))
@@ -188,11 +190,11 @@ def _untold(name: str, what: str) -> TransferError:
     )
 
 
-def _licence(info: ModelInfo) -> str:
+def _licence(info: ModelAnswer) -> str:
     return next(_licences(info), "")
 
 
-def _licences(info: ModelInfo) -> Iterator[str]:
+def _licences(info: ModelAnswer) -> Iterator[str]:
     """By its tags: the card may be long, and is not always sent."""
     for tag in info.tags or []:
         if tag.startswith("license:"):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from core.catalog import faults
+from core.catalog import answers, faults
 from core.errors import DownloadStoppedError, HubError, NotOnHubError, TooManyRequestsError
 from core.models.files import CONFIG_BYTES
 from resources.language import tr
 
 if TYPE_CHECKING:
     from httpx2 import Response
-    from huggingface_hub import ModelInfo
+
+    from core.catalog.answers import ModelAnswer
 
 SECONDS = 15.0
 """Without a byte, after which a connection counts as cut."""
@@ -25,8 +25,8 @@ LONGEST_WAIT = 600.0
 USUAL_WAIT = 20.0
 """Where it does not say how long."""
 _MOST_WAITS = 5
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
-_LONGEST_NAME = 96
+_QUOTED = 96
+"""Characters of a name that an error quotes."""
 _Answer = TypeVar("_Answer")
 
 
@@ -39,49 +39,39 @@ def endpoint() -> str:
 
 def check_name(name: str) -> None:
     """That a model can be called so. Raises NotOnHubError."""
-    odd = ("--" in name, ".." in name, name.endswith((".git", ".", "-")), len(name) > _LONGEST_NAME)
-    if not _NAME.fullmatch(name) or any(odd):
+    if not answers.is_name(name):
         raise NotOnHubError(
-            tr("“{name}” cannot be the name of a model on the hub.").format(name=name[:_LONGEST_NAME]),
+            tr("“{name}” cannot be the name of a model on the hub.").format(name=name[:_QUOTED]),
             tr("A name is owner/name, of letters, digits, “-”, “_” and “.”."),
         )
 
 
-def models(text: str, limit: int) -> list[ModelInfo]:
+def models(text: str, limit: int) -> list[ModelAnswer]:
     """Those that the search finds, the most downloaded first."""
-    from huggingface_hub import ModelInfo
-
     asked = {"search": text, "sort": "downloads", "limit": str(limit), "config": "true"}
     if not text:
         asked = {**asked, "search": "", "pipeline_tag": "text-generation"}
     with _asking() as where, _response(f"{where}/api/models", asked) as answer:
-        answer.read()
-        return [ModelInfo(**item) for item in answer.json()]
+        return answers.read_models(answers.collect(answer.iter_bytes(), answers.SEARCH_BYTES))
 
 
-def model(name: str) -> ModelInfo:
+def model(name: str) -> ModelAnswer:
     """What the hub tells of one, with the sizes and digests of its files."""
-    from huggingface_hub import HfApi
-
     check_name(name)
-    with _asking(name) as where:
-        return HfApi(endpoint=where).model_info(name, files_metadata=True, timeout=SECONDS)
+    with _asking(name) as where, _response(f"{where}/api/models/{name}", {"blobs": "true"}) as answer:
+        return answers.read_model(answers.collect(answer.iter_bytes(), answers.MODEL_BYTES))
 
 
 def text_file(name: str, commit: str, path: str) -> bytes:
     """A small file, whole."""
     with file(name, commit, path) as answer:
-        body = b""
-        for chunk in answer.iter_bytes():
-            body += chunk
-            if len(body) > CONFIG_BYTES:
-                raise HubError(
-                    tr("{path} of “{name}” has more than {most:,} bytes.").format(
-                        path=path, name=name, most=CONFIG_BYTES
-                    ),
-                    tr("Choose another model."),
-                )
-        return body
+        try:
+            return answers.collect(answer.iter_bytes(), CONFIG_BYTES)
+        except answers.WrongAnswerError:
+            raise HubError(
+                tr("{path} of “{name}” has more than {most:,} bytes.").format(path=path, name=name, most=CONFIG_BYTES),
+                tr("Choose another model."),
+            ) from None
 
 
 @contextmanager
@@ -103,8 +93,19 @@ def _response(url: str, asked: dict[str, str], headers: dict[str, str] | None = 
 
     said = {**build_hf_headers(library_name="decodescope"), "Accept-Encoding": "identity", **(headers or {})}
     with get_session().stream("GET", url, params=asked or None, headers=said, timeout=SECONDS) as answer:
+        if answer.status_code >= 400:
+            _read_error(answer)
         hf_raise_for_status(answer)
         yield answer
+
+
+def _read_error(answer: Response) -> None:
+    """Read what an error says, up to a limit: the library would read a body without end to its end."""
+    try:
+        body = answers.collect(answer.iter_bytes(), answers.ERROR_BYTES)
+    except answers.WrongAnswerError:
+        body = b""
+    answer._content = body  # where the client keeps what `read` has read
 
 
 @contextmanager
@@ -121,7 +122,7 @@ def _asking(name: str = "") -> Iterator[str]:
         raise faults.from_status(error, where, name) from error
     except HFValidationError:
         check_name("")
-    except (ValueError, TypeError, KeyError) as error:  # an answer that is not what a hub says
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # not what a hub says
         raise faults.no_hub(where, error) from error
     except transport_error() as error:
         raise faults.unreachable(where, error) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.explain.figures import score, share
@@ -10,7 +11,7 @@ from core.explain.words import decimal, ending, ordinal, quote
 from resources.language import mark
 
 if TYPE_CHECKING:
-    from core.events import BeamCandidate, BeamStep
+    from core.events import BeamCandidate, BeamStep, Overruled
 
 _PLACE = Saying(
     mark("The {ordinal} of {count} ways to go on:"),
@@ -100,12 +101,47 @@ def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) 
 
 def worst_kept(candidate: BeamCandidate, step: BeamStep) -> float | None:
     """Score of the worst continuation kept beside `candidate` (in its group); None when none was."""
-    kept = [item.score for item in _group(candidate, step) if item.fate in ("kept", "early_stopped")]
-    return min(kept, default=None)
+    group = _summary_of(step).groups.get(candidate.group)
+    return group.worst_kept if group is not None else None
 
 
-def _group(candidate: BeamCandidate, step: BeamStep) -> list[BeamCandidate]:
-    return [item for item in step.candidates if item.group == candidate.group]
+@dataclass(slots=True)
+class _GroupSummary:
+    """What all candidates of one group share."""
+
+    count: int = 0
+    has_pruned: bool = False
+    worst_kept: float | None = None
+
+
+class _StepSummary:
+    """What all candidates of one step share, computed once: each of them is explained by it."""
+
+    def __init__(self, step: BeamStep) -> None:
+        self.step = step
+        self.groups: dict[int, _GroupSummary] = {}
+        self.wishes: dict[int, Overruled] = {}
+        for item in step.candidates:
+            group = self.groups.setdefault(item.group, _GroupSummary())
+            group.count += 1
+            group.has_pruned |= item.fate == "pruned"
+            if item.fate in ("kept", "early_stopped"):
+                group.worst_kept = item.score if group.worst_kept is None else min(group.worst_kept, item.score)
+        for wish in step.overruled:
+            self.wishes.setdefault(wish.parent, wish)
+
+
+_latest: list[_StepSummary] = []
+"""The summary of the step that was explained last; a list, so that a thread replaces it in one step."""
+
+
+def _summary_of(step: BeamStep) -> _StepSummary:
+    for summary in _latest:
+        if summary.step is step:
+            return summary
+    summary = _StepSummary(step)
+    _latest[:] = [summary]
+    return summary
 
 
 def _facts(candidate: BeamCandidate, step: BeamStep, beams: int) -> dict[str, str]:
@@ -124,9 +160,9 @@ def _facts(candidate: BeamCandidate, step: BeamStep, beams: int) -> dict[str, st
 
 def _place(candidate: BeamCandidate, step: BeamStep, facts: dict[str, str]) -> Sentence:
     """Its rank; among how many is known only where the pruned ones were recorded."""
-    group = _group(candidate, step)
-    if any(item.fate == "pruned" for item in group):
-        return _PLACE.say(**facts, count=f"{len(group)}")
+    group = _summary_of(step).groups.get(candidate.group)
+    if group is not None and group.has_pruned:
+        return _PLACE.say(**facts, count=f"{group.count}")
     return _PLACE_ALONE.say(**facts)
 
 
@@ -170,10 +206,8 @@ def _diversity(candidate: BeamCandidate) -> Sentence:
 
 def _wish(candidate: BeamCandidate, step: BeamStep) -> Sentence:
     """What the model would rather have written behind the same beam, where a grammar forbade it."""
-    for wish in step.overruled:
-        if wish.parent == candidate.parent:
-            return _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability))
-    return Sentence()
+    wish = _summary_of(step).wishes.get(candidate.parent)
+    return _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability)) if wish else Sentence()
 
 
 _TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}

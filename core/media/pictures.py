@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from pathlib import Path
 
@@ -13,6 +12,13 @@ from core.errors import MediaError, MediaTooLargeError
 from core.media.file import PICTURE, MediaFile
 from core.media.limits import MOST_PIXELS
 from core.media.opening import damaged, file_of, read_bytes
+from core.media.picture_limits import (
+    TimedBytes,
+    TooSlowError,
+    count_frames,
+    unreasonable,
+    unreasonable_structure,
+)
 from resources.language import tr
 
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
@@ -23,10 +29,11 @@ _WIDE = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 def describe(file: Path, content: bytes, digest: str) -> MediaFile:
     """What the picture is. Raises MediaDamagedError, MediaTooLargeError."""
     opened = _open(file.name, content)
+    frames = _frames(opened, content)
     seen = _decode(file.name, opened)
     return MediaFile(
         file, PICTURE, opened.format or "", len(content), digest, width=seen.width, height=seen.height,
-        frames=_frames(opened),
+        frames=frames,
     )  # fmt: skip
 
 
@@ -38,16 +45,22 @@ def read(path: str | Path) -> Image.Image:
 
 def _open(name: str, content: bytes) -> Image.Image:
     """Its header, judged before a pixel is unpacked."""
+    if reason := unreasonable_structure(content):
+        raise _too_costly(name, reason)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            opened = Image.open(io.BytesIO(content), formats=_FORMATS)
+            opened = Image.open(TimedBytes(content), formats=_FORMATS)
+    except TooSlowError:
+        raise _too_costly(name, tr("its header")) from None
     except Image.DecompressionBombError as error:
         raise _too_large(name, str(error)) from error
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise damaged(name, PICTURE, error) from error
     if opened.width * opened.height > MOST_PIXELS:
         raise _too_large(name, f"{opened.width} × {opened.height}")
+    if reason := unreasonable(content, opened.width, opened.height):
+        raise _too_costly(name, reason)
     return opened
 
 
@@ -60,6 +73,8 @@ def _decode(name: str, opened: Image.Image) -> Image.Image:
             return ImageOps.exif_transpose(opened)
     except Image.DecompressionBombError as error:
         raise _too_large(name, str(error)) from error
+    except TooSlowError:
+        raise _too_costly(name, f"{opened.width} × {opened.height}") from None
     except MediaError:
         raise
     except Exception as error:  # each format's decoder fails in its own way
@@ -84,9 +99,19 @@ def _narrowed(picture: Image.Image) -> Image.Image:
     return Image.fromarray((np.nan_to_num(values) * scale).round().clip(0, 255).astype(np.uint8))
 
 
-def _frames(opened: Image.Image) -> int:
-    """Of an animation. Pillow tells it for formats alone that can hold several, in an attribute of their own."""
-    return int(getattr(opened, "n_frames", 1))
+def _frames(opened: Image.Image, content: bytes) -> int:
+    """Of an animation. Pillow has an attribute for formats that can hold several; it goes through all of them where
+    the header does not say how many there are."""
+    counted = count_frames(content)
+    return counted if counted is not None else int(getattr(opened, "n_frames", 1))
+
+
+def _too_costly(name: str, details: str) -> MediaTooLargeError:
+    return MediaTooLargeError(
+        tr("{file} is built in a way that takes too long to decode ({details}).").format(file=name, details=details),
+        tr("Open it in another program and save it again."),
+        details,
+    )
 
 
 def _too_large(name: str, details: str) -> MediaTooLargeError:

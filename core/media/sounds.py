@@ -10,7 +10,7 @@ import numpy as np
 
 from core.errors import MediaDamagedError, MediaError, MediaTooLargeError
 from core.media.file import SOUND, MediaFile
-from core.media.limits import MOST_RATE, MOST_SECONDS
+from core.media.limits import MOST_CHANNELS, MOST_DECODED, MOST_RATE, MOST_SECONDS
 from core.media.opening import damaged, file_of, read_bytes
 from resources.language import tr
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import soundfile
 
 _BLOCK = 2**16
-"""Samples of each channel that are decoded at once."""
+"""Samples of all channels that are decoded at once."""
 _UNKNOWN = 0x7FFF_0000
 """A length that programs write which do not know it yet."""
 
@@ -66,9 +66,17 @@ def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]
 
 def _mixed(name: str, opened: soundfile.SoundFile) -> np.ndarray:
     """Block by block, so that a header that promises days takes no memory."""
+    if opened.channels > MOST_CHANNELS:
+        raise damaged(name, SOUND, tr("{count:,} channels").format(count=opened.channels))
     most, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
-    while len(block := opened.read(_BLOCK, dtype="float32", always_2d=True)):
+    size = max(1, _BLOCK // opened.channels)
+    while len(block := opened.read(size, dtype="float32", always_2d=True)):
         count += len(block)
+        if count * opened.channels > MOST_DECODED:
+            raise MediaTooLargeError(
+                tr("{file} has more than the {most:,} samples that are read.").format(file=name, most=MOST_DECODED),
+                tr("Cut it into shorter ones, or save it with fewer channels or a lower rate."),
+            )
         if count > most:
             raise MediaTooLargeError(
                 tr("{file} is longer than {minutes:g} minutes.").format(file=name, minutes=MOST_SECONDS / 60),

@@ -9,7 +9,8 @@ from pathlib import Path
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models import hub
 from core.models.entry import ModelEntry, describe, read_config
-from core.models.files import INDEX_BYTES, exists, is_file, read_bytes
+from core.models.files import INDEX_BYTES, exists, is_file, read_bytes, size_of
+from core.models.json_types import JsonObject
 from core.models.packed.kinds import KINDS, PACKED
 from core.models.purpose import foreign_input, has_language_head
 from core.models.room import Fit, fits, weight_bytes
@@ -64,7 +65,15 @@ def hub_cached() -> list[ModelEntry]:
 
     Slower than the others: `hub_has_models` says at once whether there are any.
     """
-    return [_describe_cached(model) for model in hub.cached_models() if model.problem or _generates(model.path)]
+    found = []
+    for model in hub.cached_models():
+        config = None if model.problem else _config_or_none(model.path)
+        if config is not None:
+            if _generates(config):
+                found.append(describe(model.path, model.name, "hub", config))
+        elif model.problem or exists(model.path / "config.json"):
+            found.append(_describe_cached(model))
+    return found
 
 
 def hub_has_models() -> bool:
@@ -121,8 +130,12 @@ def locate(model: object) -> Path:
 
 
 def same_tokenizer(one: ModelEntry, other: ModelEntry) -> bool:
-    """Whether two folders hold the same tokenizer.json; both may lack one that can be read."""
-    return tokenizer_of(one.path) == tokenizer_of(other.path)
+    """Whether two folders hold the same tokenizer.json; both may lack one that can be read.
+
+    Files of different sizes are not read: a list of drafts compares one model with all others.
+    """
+    sizes = {size_of(entry.path / "tokenizer.json") for entry in (one, other)}
+    return len(sizes) == 1 and tokenizer_of(one.path) == tokenizer_of(other.path)
 
 
 def tokenizer_of(folder: Path) -> bytes:
@@ -138,13 +151,16 @@ def display_name(name: str, path: Path) -> str:
     return path.name if os.path.isdir(os.path.expanduser(name)) else name
 
 
-def _generates(snapshot: Path) -> bool:
-    """Whether its architectures name a language-model head (embedders, classifiers and what only hears are left out of
-    the list), or cannot be read, which is to be told."""
+def _config_or_none(snapshot: Path) -> JsonObject | None:
+    """Its config.json; None where that is missing or cannot be read, which `describe` says."""
     try:
-        config = read_config(snapshot)
+        return read_config(snapshot)
     except ConfigMissingError:
-        return exists(snapshot / "config.json")
+        return None
+
+
+def _generates(config: JsonObject) -> bool:
+    """Whether its architectures name a language-model head; embedders, classifiers and what only hears do not."""
     if foreign_input(config) in ("hears", "speaks") and "audio_config" not in config:
         return False
     return has_language_head(config)

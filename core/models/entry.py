@@ -55,9 +55,12 @@ def read_config(path: Path) -> JsonObject:
         raise ConfigMissingError(error.cause, error.remedy) from error
 
 
-def describe(path: Path, name: str, source: str) -> ModelEntry:
-    """What config.json and the weights' headers tell; never raises for a broken model, but says so in `problem`."""
-    config, problem = _read_or_say(path)
+def describe(path: Path, name: str, source: str, known: JsonObject | None = None) -> ModelEntry:
+    """What config.json and the weights' headers tell; never raises for a broken model, but says so in `problem`.
+
+    `known` is its config.json where that has been read already.
+    """
+    config, problem = (known, None) if known is not None else _read_or_say(path)
     weights, stored, trouble = _weigh(path)
     values = misnamed(config) or impossible(config, stored.tensors if stored is not None else None)
     usable = config if values is None else {}

@@ -1,25 +1,20 @@
-"""The Hugging Face hub's local cache, as its own library scans it.
-
-The library takes an eighth of a second to import: it is, when there is something to scan.
-"""
+"""The Hugging Face hub's local cache, as its own library lays it out."""
 
 from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from resources.language import tr
-
-if TYPE_CHECKING:
-    from huggingface_hub import CachedRepoInfo
 
 _PREFIX = "models--"
 _REF_BYTES = 4096
 """A reference is the name of a commit."""
+_SHOWN = 80
+"""Characters of a name that a problem quotes."""
 
 
 class CachedModel(NamedTuple):
@@ -64,51 +59,92 @@ def _repositories() -> list[Path]:
 
 
 def _scan(folders: Iterable[Path]) -> Iterator[CachedModel]:
-    """Each on its own: an error that the library does not foresee ends its whole scan."""
     for folder in folders:
         name = folder.name.removeprefix(_PREFIX).replace("--", "/")
         try:
-            if problem := _unsafe(folder):
-                yield CachedModel(name, folder, problem)
-            elif (snapshot := _snapshot(_ask_library(folder), folder)) is not None:
-                yield CachedModel(name, snapshot)
-        except (OSError, ValueError, RecursionError) as error:
+            if (snapshot := _find_snapshot(str(folder))) is not None:
+                yield CachedModel(name, Path(snapshot))
+        except _DamagedError as error:
+            yield CachedModel(name, folder, str(error))
+        except (OSError, ValueError) as error:
             yield CachedModel(name, folder, tr("its cache cannot be read: {error}").format(error=error))
 
 
-def _unsafe(folder: Path) -> str | None:
-    """What the library would open and wait for, or read without end."""
-    for reference in (folder / "refs").rglob("*"):
-        about = reference.stat()
-        if not stat.S_ISDIR(about.st_mode) and (not stat.S_ISREG(about.st_mode) or about.st_size > _REF_BYTES):
-            return tr("its cache is damaged: {reference} is no reference").format(reference=reference)
-    return None
+class _DamagedError(Exception):
+    """Says what is wrong with a repository of the cache."""
 
 
-def _ask_library(folder: Path) -> CachedRepoInfo | None:
-    """What it knows of one repository, seen through a folder that holds nothing else. Raises ValueError."""
-    from huggingface_hub import scan_cache_dir
+def _find_snapshot(folder: str) -> str | None:
+    """The snapshot's folder; None for a repository of which nothing was downloaded. Raises _DamagedError, OSError.
 
-    with tempfile.TemporaryDirectory(prefix="decodescope-hub-") as view:
-        found = scan_cache_dir(_alone(folder, Path(view)))
-        if mine := [repository for repository in found.repos if repository.repo_path.name == folder.name]:
-            return mine[0]
-        if troubles := [str(warning) for warning in found.warnings if folder.name in str(warning)]:
-            raise ValueError(troubles[0].replace(view, str(folder.parent)))
+    The rules are those of `huggingface_hub.scan_cache_dir`, which takes a millisecond for each repository: a list of
+    thousands of models would wait for seconds.
+    """
+    snapshots = os.path.join(folder, "snapshots")
+    commits = _commits(snapshots)
+    main = _read_main(os.path.join(folder, "refs", "main"))
+    if main is not None and main not in commits:
+        raise _DamagedError(tr("its cache is damaged: there is no snapshot {commit}").format(commit=main[:_SHOWN]))
+    if not commits:
         return None
+    if main is None:
+        main = max(commits, key=lambda commit: _last_change(os.path.join(snapshots, commit)))
+    snapshot = os.path.join(snapshots, main)
+    _last_change(snapshot)
+    return snapshot
 
 
-def _alone(folder: Path, view: Path) -> Path:
-    """A folder with a link to this one; the whole cache on systems that let nobody make links."""
+def _commits(snapshots: str) -> set[str]:
+    """The names of all snapshots."""
+    found = set()
     try:
-        (view / folder.name).symlink_to(folder, target_is_directory=True)
-    except OSError:
-        return folder.parent
-    return view
+        entries = list(os.scandir(snapshots))
+    except (FileNotFoundError, NotADirectoryError):
+        raise _DamagedError(tr("its cache is damaged: the folder “snapshots” is missing")) from None
+    for entry in entries:
+        if entry.is_dir():
+            found.add(entry.name)
+        elif entry.name != ".DS_Store":
+            raise _DamagedError(
+                tr("its cache is damaged: {file} is a file among snapshots").format(file=entry.name[:_SHOWN])
+            )
+    return found
 
 
-def _snapshot(repository: CachedRepoInfo | None, folder: Path) -> Path | None:
-    if repository is None or not repository.revisions:
+def _read_main(path: str) -> str | None:
+    """The commit that `main` refers to; None without such a reference. Raises _DamagedError."""
+    try:
+        about = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    newest = max(repository.revisions, key=lambda revision: ("main" in revision.refs, revision.last_modified))
-    return folder / "snapshots" / str(newest.commit_hash)
+    if stat.S_ISDIR(about.st_mode):
+        return None
+    data = b""
+    if stat.S_ISREG(about.st_mode) and about.st_size <= _REF_BYTES:  # a pipe would be waited for
+        with open(path, "rb") as file:
+            data = file.read(_REF_BYTES)
+    try:
+        commit = data.decode("ascii").strip()
+    except UnicodeDecodeError:
+        commit = ""
+    if not commit.isalnum():
+        raise _DamagedError(tr("its cache is damaged: {reference} is no reference").format(reference=path))
+    return commit
+
+
+def _last_change(snapshot: str) -> float:
+    """When the newest of its files was written. Raises _DamagedError for a link to a file that is gone."""
+    newest, folders = 0.0, [snapshot]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                    continue
+                try:
+                    newest = max(newest, entry.stat().st_mtime)
+                except FileNotFoundError:
+                    raise _DamagedError(
+                        tr("its cache is damaged: the content of {file} is missing").format(file=entry.name[:_SHOWN])
+                    ) from None
+    return newest

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, NotRequired, TypedDict, TypeGuard
+from typing import Annotated, NamedTuple, NotRequired, TypeAlias, TypedDict, TypeGuard
+
+import msgspec
 
 from core.errors import CorruptWeightsError, ModelFileError
 from core.models.files import INDEX_BYTES, exists, is_file, read_json, size_of
@@ -85,11 +89,50 @@ def count_stored(weights: WeightFiles) -> Stored | None:
     """By the safetensors headers; None where they cannot be read."""
     if weights.pickled or not weights.files:
         return None
+    counts = [_count_quickly(file) for file in weights.files]
+    if None not in counts:
+        known = [count for count in counts if count is not None]
+        return Stored(sum(count.tensors for count in known), sum(count.numbers for count in known))
     headers = [read_header(file) for file in weights.files]
     if any(header is None for header in headers):
         return None
     entries = [entry for header in headers if header is not None for entry in header.values()]
     return Stored(len(entries), sum(math.prod(entry["shape"]) for entry in entries))
+
+
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+
+
+class _HeaderEntry(msgspec.Struct):
+    """What is counted of a tensor; also reads `__metadata__`, which has neither."""
+
+    shape: list[_Size] | msgspec.UnsetType = msgspec.UNSET
+    data_offsets: tuple[_Size, _Size] | msgspec.UnsetType = msgspec.UNSET
+
+
+_decode_header = msgspec.json.Decoder(dict[str, _HeaderEntry]).decode
+
+
+def _count_quickly(file: Path) -> Stored | None:
+    """What one header promises; None where it is not as most are, and has to be read with more care."""
+    try:
+        about = os.stat(file)
+        if not stat.S_ISREG(about.st_mode):  # to open a pipe would wait for ever
+            return None
+        with open(file, "rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            if length > min(_HEADER_BYTES, about.st_size):
+                return None
+            entries = _decode_header(stream.read(length))
+    except (OSError, ValueError, RecursionError):  # msgspec's own errors are ValueErrors
+        return None
+    entries.pop("__metadata__", None)
+    numbers = 0
+    for entry in entries.values():
+        if entry.shape is msgspec.UNSET or entry.data_offsets is msgspec.UNSET:
+            return None
+        numbers += math.prod(entry.shape)
+    return Stored(len(entries), numbers)
 
 
 def read_header(file: Path) -> dict[str, Entry] | None:

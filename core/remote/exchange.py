@@ -19,6 +19,10 @@ _LOOK = 0.02
 """Seconds between two looks at whether somebody has asked to stop."""
 
 
+_MOST_WAITING = 64
+"""Pieces of a reply that wait to be read."""
+
+
 class StoppedError(Exception):
     """Somebody asked to stop; the connection is closed."""
 
@@ -77,7 +81,7 @@ class Exchange:
 
     def __init__(self, address: Address, question: Question, patience: Patience, cancel: threading.Event) -> None:
         self._address, self._question, self._patience, self._cancel = address, question, patience, cancel
-        self._came: queue.SimpleQueue[Head | bytes | Exception | None] = queue.SimpleQueue()
+        self._came: queue.Queue[Head | bytes | Exception | None] = queue.Queue(_MOST_WAITING)
         self._socket: socket.socket | None = None
         self._is_closed = False
         threading.Thread(target=self._talk, name="engine", daemon=True).start()
@@ -128,14 +132,25 @@ class Exchange:
         try:
             reply = self._ask(connection)
             begun = True
-            self._came.put(Head(reply.status, {name.lower(): value for name, value in reply.getheaders()}))
+            self._put(Head(reply.status, {name.lower(): value for name, value in reply.getheaders()}))
             while data := reply.read1(_PIECE):
-                self._came.put(data)
-            self._came.put(None)
+                if not self._put(data):
+                    return
+            self._put(None)
         except Exception as error:  # sockets, TLS and http.client each have their own
-            self._came.put(BrokenError(error, begun))
+            self._put(BrokenError(error, begun))
         finally:
             connection.close()
+
+    def _put(self, came: Head | bytes | Exception | None) -> bool:
+        """Hand on what came once there is room: an engine that sends faster than it is read waits. False when closed."""
+        while not self._is_closed:
+            try:
+                self._came.put(came, timeout=_LOOK)
+            except queue.Full:
+                continue
+            return True
+        return False
 
     def _ask(self, connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
         connection.connect()

@@ -28,15 +28,17 @@ def messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
 def _data_lines(body: Iterable[bytes], place: str) -> Iterator[str]:
     """What stands behind `data:` on each line. Bytes that are no UTF-8 stay as lone surrogates: the next message may
     complete them."""
-    rest = b""
+    rest = bytearray()  # grows in place: a line of many pieces is never copied for each of them
     for piece in body:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
-            if (data := _data(line, place)) is not None:
-                yield data
+        first, *lines = piece.split(b"\n")
+        rest += first
         if len(rest) > _LONGEST_LINE:
             raise faults.unreadable(place, rest[:200].decode("utf-8", "replace"))
-    if (data := _data(rest, place)) is not None:
+        for line in lines:
+            if (data := _data(bytes(rest), place)) is not None:
+                yield data
+            rest = bytearray(line)
+    if (data := _data(bytes(rest), place)) is not None:
         yield data
 
 

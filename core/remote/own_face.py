@@ -10,7 +10,7 @@ from typing import Any
 from core.remote import faults
 from core.remote.asking import Asked
 from core.remote.model import RemoteModel
-from core.remote.replies import Likely, Part, Told, log_probability, whole_number
+from core.remote.replies import MOST_LIKELY, Likely, Part, Told, log_probability, whole_number
 from core.remote.words import whole
 
 _NAMES = {
@@ -118,7 +118,7 @@ def _told(told: Sequence[object]) -> Told:
 
 
 def _top(told: Any) -> tuple[Likely, ...]:
-    return tuple(sorted((_likely(one) for one in told or ()), key=lambda one: -one.log_probability))
+    return tuple(sorted((_likely(one) for one in (told or ())[:MOST_LIKELY]), key=lambda one: -one.log_probability))
 
 
 def _bare(ids: Sequence[Any], text: str) -> tuple[Told, ...]:

@@ -6,6 +6,7 @@ import difflib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from core.errors import EngineBusyError, EngineRefusedError, EngineUnreachableError, ModelNotFoundError
 from core.remote.address import Address
@@ -21,6 +22,11 @@ _BY_PATHS = {
     frozenset({"/extras/tokenize", "/extras/detokenize"}): LLAMA_CPP_PYTHON,
 }
 """Paths that it alone has."""
+
+
+_MOST_MODELS = 10_000
+_LONGEST_NAME = 512
+_LARGEST_COUNT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +63,12 @@ def find(client: Client, cancel: threading.Event) -> Found:
         if _by_paths(client, cancel) is SERVE:  # its list fails where nothing was ever downloaded
             return Found(SERVE)
         raise
-    cards = [card for card in _cards(listed) if isinstance(card.get("id"), str)]
+    cards = [card for card in _cards(listed)[:_MOST_MODELS] if _is_name(card.get("id"))]
     return Found(_kind(client, cards, head, cancel), tuple(map(_served, cards)))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
 
 
 def _cards(listed: object) -> Sequence[dict[str, object]]:
@@ -92,9 +102,13 @@ def _served(card: dict[str, object]) -> Served:
     meta = card.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))
-    context = next((size for size in sizes if isinstance(size, int) and size > 0), None)
+    context = next((size for size in sizes if _is_count(size)), None)
     vocabulary = meta.get("n_vocab")
-    return Served(str(card["id"]), context, vocabulary if isinstance(vocabulary, int) else 0)
+    return Served(str(card["id"]), context, vocabulary if _is_count(vocabulary) else 0)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST_COUNT
 
 
 def chosen(found: Found, address: Address) -> Served:

@@ -7,7 +7,6 @@ import codecs
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import NamedTuple
 
 from core.errors import EngineAccessError, EngineBusyError, EngineError
@@ -24,6 +23,8 @@ _SECONDS = 5.0
 """A tokenizer that takes longer is not waited for."""
 _MOST_ADDED = 4
 """Special tokens that may stand before a text, and behind it."""
+_MOST_TOKENS = 2**22
+_LARGEST_ID = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,11 @@ def _tokens(reply: object) -> tuple[list[int], list[str | bytes]]:
     """Ids, and each token as it stands in the vocabulary (vLLM) or as it is spelled (llama.cpp)."""
     told = reply.get("tokens") if isinstance(reply, dict) else None
     names = reply.get("token_strs") if isinstance(reply, dict) else None
-    if not isinstance(told, list) or not told:
+    if not isinstance(told, list) or not 0 < len(told) <= _MOST_TOKENS:
         raise _OddError
     if all(isinstance(one, dict) for one in told):
         names, told = [one.get("piece") for one in told], [one.get("id") for one in told]
-    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in told):
+    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < _LARGEST_ID for one in told):
         raise _OddError
     if not isinstance(names, list) or len(names) != len(told):
         names = [None] * len(told)
@@ -196,5 +197,11 @@ def _texts(found: _Spelling) -> list[str]:
 
 def _end_of(text: str, texts: Sequence[str], first: int) -> int | None:
     """The first token behind `text`; None where one reaches over its end."""
-    spelled = accumulate(texts[first:], initial="")
-    return next((place for place, one in enumerate(spelled, first) if one == text), None)
+    done = 0
+    for place in range(first, len(texts) + 1):
+        if done == len(text):
+            return place
+        if place == len(texts) or not text.startswith(texts[place], done):
+            return None
+        done += len(texts[place])
+    return None

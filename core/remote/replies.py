@@ -6,9 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from core.remote.words import shown, whole
+
+MOST_LIKELY = 1000
+"""Alternatives of a token that are read; no engine can be asked for more."""
+_LARGEST_ID = 2**31
+_MOST_TEXTS = 1024
+"""Texts of a reply whose figures are added up."""
 
 
 class Likely(NamedTuple):
@@ -84,7 +91,8 @@ def tokens(choice: Mapping[str, object]) -> Iterator[Told]:
 def _of_chat(content: Sequence[object], ids: Sequence[object]) -> Iterator[Told]:
     for place, item in enumerate(content):
         if isinstance(item, dict):
-            top = sorted((_likely(one) for one in item.get("top_logprobs") or () if isinstance(one, dict)), key=_order)
+            told = _list(item.get("top_logprobs"))[:MOST_LIKELY]
+            top = sorted((_likely(one) for one in told if isinstance(one, dict)), key=_order)
             one = _likely(item)
             yield Told(one.piece, _id(item.get("id"), ids, place), one.log_probability, tuple(top))
 
@@ -99,7 +107,8 @@ def _of_completion(told: Mapping[str, object], ids: Sequence[object]) -> Iterato
     pieces, logs, tops = (_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     for place, piece in enumerate(pieces):
         likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        top = sorted((Likely(whole(str(one)), log_probability(value)) for one, value in likely.items()), key=_order)
+        told_likely = islice(likely.items(), MOST_LIKELY)
+        top = sorted((Likely(whole(str(one)), log_probability(value)) for one, value in told_likely), key=_order)
         log = log_probability(logs[place]) if place < len(logs) else math.nan
         yield Told(whole(str(piece)), _id(None, ids, place), log, tuple(top))
 
@@ -141,7 +150,7 @@ def whole_number(value: object) -> int:
 
 def _id(value: object, ids: Sequence[object] = (), place: int = 0) -> int | None:
     found = value if value is not None else ids[place] if place < len(ids) else None
-    return found if isinstance(found, int) and found >= 0 else None
+    return found if isinstance(found, int) and 0 <= found < _LARGEST_ID else None
 
 
 @dataclass(slots=True)
@@ -167,7 +176,9 @@ class Counts:
         self._hear_llama(message.get("timings"))
         self._hear_vllm(message.get("metrics"))
         if isinstance(told := message.get("meta_info"), dict):
-            self._texts[whole_number(message.get("index"))] = told
+            number = whole_number(message.get("index"))
+            if number in self._texts or len(self._texts) < _MOST_TEXTS:
+                self._texts[number] = told
             self._hear_sglang(told)
 
     def _hear_usage(self, usage: object) -> None:
@@ -242,8 +253,9 @@ def _count(value: object, known: int | None) -> int | None:
 def shared_out(text: str, pieces: Sequence[str]) -> list[str]:
     """What each token adds to `text`, which they spell together: a character made of several comes with the last."""
     found: list[str] = []
+    done = 0
     for piece in pieces[:-1]:
-        mine = piece if piece and text.startswith(piece) else ""
+        mine = piece if piece and text.startswith(piece, done) else ""
         found.append(mine)
-        text = text[len(mine) :]
-    return [*found, text]
+        done += len(mine)
+    return [*found, text[done:]]

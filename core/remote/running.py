@@ -37,6 +37,11 @@ from resources.language import tr
 _ENDINGS: dict[str, Ending] = {"length": "length", "model_length": "context", "abort": "stopped"}
 """`finish_reason`: everything else is an end of the text's own."""
 
+_PIECES_PER_TOKEN, _MORE_PIECES = 4, 1000
+"""Pieces of a text that are read for each token that it may have; an engine that sends more has no end."""
+_MOST_AFTER_END = 256
+"""Messages that are read behind the end of every text."""
+
 
 def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
     """The events of a run by `model`; the last one is `Finished`. Probabilities that the engine does not tell are NaN,
@@ -70,15 +75,19 @@ class _Run:
         self._counts = Counts()
         self._generated = Generated(model.place)
         self._teller = Teller(model, asked.alternatives, asked.acting, "sampled" if asked.samples else "greedy")
+        self._most_pieces = _PIECES_PER_TOKEN * asked.max_new + _MORE_PIECES
         self._begun = time.perf_counter()
         self._first: float | None = None
         self._stopped = False
+        self._messages_after_end = 0
 
     def events(self, cancel: threading.Event) -> Iterator[Event]:
         yield self._started(self._read(cancel))
         try:
             for message in messages(self._model, self._asked, cancel):
                 yield from self._hear(message)
+                if self._is_enough():
+                    break
                 if self._is_late():
                     yield from self._end_all("time", self._asked.seconds)
                     break
@@ -146,6 +155,9 @@ class _Run:
         now = time.perf_counter()
         seconds, text.last = (now - text.last) / max(len(told), 1), now
         for token, piece in zip(told, tellings, strict=True):
+            if len(text.ids) >= self._most_pieces:
+                yield self._ended(text, "length", limit=self._asked.max_new)
+                return
             yield self._teller.chosen(token, piece, len(text.ids), text.number, seconds)
             text.ids.append(self._teller.number(token))
             text.texts.append(piece)
@@ -190,6 +202,13 @@ class _Run:
         for text in self._texts:
             if not text.is_over:
                 yield self._ended(text, reason, limit=limit)
+
+    def _is_enough(self) -> bool:
+        """Whether an engine goes on behind the end of every text; a few messages with figures may follow it."""
+        if not all(text.is_over for text in self._texts):
+            return False
+        self._messages_after_end += 1
+        return self._messages_after_end > _MOST_AFTER_END
 
     def _is_late(self) -> bool:
         seconds = self._asked.seconds

@@ -33,14 +33,18 @@ class Teller:
 
     def _others(self, token: Told, number: int) -> tuple[tuple[Alternative, ...], int]:
         """The likeliest of a step, the chosen one among them, and its rank; 0 where it is not one of them."""
-        found, own = list[Alternative](), 0
+        found, own, has_own = list[Alternative](), 0, False
         for place, one in enumerate(token.top, 1):
-            is_own = all(other.id != number for other in found) and one.piece == token.piece
-            rank = place if place <= self._asked else 0  # one more is the chosen one, from anywhere behind them
+            is_asked = place <= self._asked
+            is_own = not has_own and one.piece == token.piece
+            if not (is_asked or is_own):
+                continue  # more than was asked for
+            rank = place if is_asked else 0  # one more is the chosen one, from anywhere behind them
             own = rank if is_own else own
             told = number if is_own else self._model.words.number(one.piece, one.id)
+            has_own = has_own or told == number
             found.append(self._alternative(told, one.piece, one.log_probability, rank))
-        if found and all(one.id != number for one in found):
+        if found and not has_own:
             found.append(self._alternative(number, token.piece, token.log_probability, 0))
         return tuple(found), own
 

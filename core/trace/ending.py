@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from core.errors import DecodescopeError
+from core.shorten import cut_short
 from core.trace.packing import pack, unpack
 from resources.language import tr
+
+_LONGEST = 4000
+"""Characters of an error's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +61,5 @@ def read_ending(data: bytes) -> Ending:
 def _failure(told: object) -> Failure | None:
     if not isinstance(told, Mapping):
         return None
-    return Failure(*(str(told.get(name, "")) for name in ("kind", "title", "cause", "remedy")))
+    words = [told.get(name, "") for name in ("kind", "title", "cause", "remedy")]
+    return Failure(*(cut_short(word, _LONGEST) if isinstance(word, str) else "" for word in words))

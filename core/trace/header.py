@@ -9,11 +9,16 @@ from functools import cache
 from importlib import metadata
 
 from core.events import ModelIdentity
+from core.parameter import shortened
+from core.shorten import cut_short
 from core.trace.layout import Layout, described, layout_of
 from core.trace.packing import pack, unpack
+from core.trace.reading import weigh
 from core.trace.schema import VERSION
 from resources.language import tr
 
+_LATEST = 253_402_300_799.0
+"""The last second of the year 9999: no date is later."""
 _LIBRARIES = ("decodescope", "torch", "transformers")
 
 
@@ -62,9 +67,16 @@ def read_header(data: bytes) -> tuple[Header, Layout]:
             "made": float(made),
             "extra": dict(extra),
         }:
-            told = {str(name): str(version) for name, version in versions.items()}
+            if not 0 <= made <= _LATEST:
+                raise ValueError(tr("its header lacks something"))
+            weigh([request, extra])  # nothing too deep or too large to be shown
+            told = {_brief(name): _brief(version) for name, version in versions.items()}
             return Header((major, minor), request, model, told, made, extra), layout_of(schema, (major, minor))
     raise ValueError(tr("its header lacks something"))
+
+
+def _brief(value: object) -> str:
+    return cut_short(value if isinstance(value, str) else shortened(value), 100)
 
 
 @cache

@@ -12,7 +12,9 @@ from pathlib import Path
 from core.errors import TraceError
 from core.events import Event
 from core.parameter import shortened
+from core.shorten import cut_short as shorten
 from core.trace.blocks import END, EVENTS, HEADER, Block, cut_short, damaged, read_blocks
+from core.trace.consistency import EventChecker
 from core.trace.ending import Failure, read_ending
 from core.trace.header import Header, read_header
 from core.trace.layout import Layout
@@ -83,11 +85,15 @@ def _without_collector() -> Iterator[None]:
 class _Reader:
     """One file, read once."""
 
-    def __init__(self, path: Path) -> None:
-        """Reads as far as the header. Raises TraceError."""
+    def __init__(self, path: Path, is_checked: bool = True) -> None:
+        """Read as far as the header. Raises TraceError.
+
+        Without the check events are returned that no run emits, as a test of the format needs.
+        """
         self._path, self._blocks = path, read_blocks(path)
         self.header, self._layout = self._read_header()
-        self._reader = BlockReader(self._layout)
+        self._reader = BlockReader(self._layout, check_ranges=is_checked)
+        self._checker = EventChecker() if is_checked else None
         self.failure: Failure | None = None
         self._left_out = 0
         self._others = 0
@@ -102,7 +108,7 @@ class _Reader:
             if block.kind == EVENTS:
                 events = self._read_block(block)
                 count += len(events)
-                yield from events
+                yield from self._checked(events)
             else:
                 self._others += 1
         raise cut_short(self._path)
@@ -111,10 +117,10 @@ class _Reader:
         """What of the file was not understood."""
         found = []
         if self._layout.unknown_fields:
-            names = ", ".join(sorted(self._layout.unknown_fields))
-            found.append(_left_out(names))
-        for name, count in sorted(self._reader.skipped.items()):
-            found.append(_left_out(f"{count:,} × {name}"))
+            names = [_brief(name) for name in sorted(self._layout.unknown_fields)[:_MOST_NAMED]]
+            found.append(_left_out(", ".join(names)))
+        for name, count in sorted(self._reader.skipped.items())[:_MOST_NAMED]:
+            found.append(_left_out(f"{count:,} × {_brief(name)}"))
         if self._others:
             found.append(_left_out(tr("{count:,} blocks").format(count=self._others)))
         if self._left_out:
@@ -135,9 +141,22 @@ class _Reader:
     def _read_block(self, block: Block) -> list[Event]:
         try:
             with _without_collector():
-                return self._reader.events(block.data, block.kept)
+                events = self._reader.events(block.data, block.kept)
         except _CONTRADICTIONS as error:
             raise damaged(self._path, str(error)) from None
+        if self._checker is not None:
+            self._checker.allow(block.kept)
+        return events
+
+    def _checked(self, events: list[Event]) -> Iterator[Event]:
+        """The events up to the first that contradicts one before it. Raises TraceError at that one."""
+        for event in events:
+            try:
+                if self._checker is not None:
+                    self._checker.check(event)
+            except _CONTRADICTIONS as error:
+                raise damaged(self._path, str(error)) from None
+            yield event
 
     def _read_end(self, block: Block, count: int) -> None:
         try:
@@ -147,6 +166,15 @@ class _Reader:
         if ending.events != count:
             raise damaged(self._path, tr("its end does not fit the rest"))
         self._left_out, self.failure = ending.left_out, ending.failure
+
+
+_MOST_NAMED = 20
+"""Fields and events of a later version that are listed by name."""
+
+
+def _brief(name: str) -> str:
+    """A name from the file, short enough for a notice."""
+    return shorten(name, 60)
 
 
 def _left_out(what: str) -> str:

@@ -112,8 +112,13 @@ def follow(command: list[str], progress: Progress) -> tuple[list[str], int]:
 def _read(stream, arriving: queue.Queue) -> None:
     with stream:
         for line in stream:
-            arriving.put(line.decode("utf-8", errors="replace").rstrip())
+            arriving.put(printable(line.decode("utf-8", errors="replace").rstrip()))
     arriving.put(None)
+
+
+def printable(text: str) -> str:
+    """The text with control characters written out: a package's name must not reach the terminal as a command."""
+    return "".join(char if char.isprintable() or char == "\t" else ascii(char)[1:-1] for char in text)
 
 
 def _shown(arriving: queue.Queue, progress: Progress):

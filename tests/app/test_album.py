@@ -128,3 +128,43 @@ def test_every_key_of_a_picture_is_documented() -> None:
 
     page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text(encoding="utf-8")
     assert [key for key in readers(Path()) if f"| `{key}` |" not in page] == []
+
+
+@pytest.mark.parametrize("out", ["../x.png", "a/../../x.svg", "/tmp/x.png"])
+def test_a_picture_stays_below_the_folder_of_its_script(out: str, tmp_path: Path) -> None:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    script = folder / "script.toml"
+    script.write_text(f'[[picture]]\nout = "{out}"\n')
+    with pytest.raises(AlbumProblem, match="--allow-outside"):
+        read_script(script)
+    assert read_script(script, allow_outside=True)[0].out == folder / out
+
+
+def test_a_link_leads_a_picture_nowhere_else(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "scripts"
+    outside.mkdir()
+    folder.mkdir()
+    (folder / "away").symlink_to(outside)
+    (folder / "x.png").symlink_to(outside / "x.png")
+    for name in ("away/y.png", "x.png"):
+        (folder / "script.toml").write_text(f'[[picture]]\nout = "{name}"\n')
+        with pytest.raises(AlbumProblem, match="--allow-outside"):
+            read_script(folder / "script.toml")
+
+
+@pytest.mark.parametrize("allow_outside", [False, True])
+def test_only_pictures_are_replaced(allow_outside: bool, tmp_path: Path) -> None:
+    script = tmp_path / "script.toml"
+    script.write_text('[[picture]]\nout = "x.png"\n')
+    target = tmp_path / "x.png"
+    target.write_text("My notes.")
+    with pytest.raises(AlbumProblem, match="not a picture"):
+        read_script(script, allow_outside=allow_outside)
+    for content in (b"", b"\x89PNG\r\n\x1a\n...", b"<?xml version='1.0'?>\n<svg>"):
+        target.write_bytes(content)
+        assert read_script(script, allow_outside=allow_outside)
+    target.unlink()
+    target.mkdir()
+    with pytest.raises(AlbumProblem, match="folder"):
+        read_script(script, allow_outside=allow_outside)

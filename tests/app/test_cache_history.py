@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from app.state.cache_history import CacheHistory
@@ -284,3 +287,70 @@ def test_another_cache_takes_over_where_memory_ended() -> None:
     assert all(sizes[x] == (START + x - 1) * EACH for x in range(10, 21)), "as it was until memory ended"
     assert {sizes[x] for x in range(21, 40)} == {200 * EACH}
     assert model.plan is new
+
+
+class CountingPoints(list[Any]):
+    """Points that count how often one of them is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        CountingPoints.looks += 1
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        for point in super().__iter__():
+            CountingPoints.looks += 1
+            yield point
+
+    def __reversed__(self) -> Iterator[Any]:
+        for point in super().__reversed__():
+            CountingPoints.looks += 1
+            yield point
+
+
+def looks_for(kind: str, count: int) -> int:
+    """How often a point is looked at while the whole curve is drawn and each place is told."""
+    p = plan(block=7 if kind == "blocks" else None, top=count + 1)
+    found: list[Event] = [p]
+    for number, token in enumerate(story(count), 1):
+        found.append(token)
+        if number % 2:
+            size = number * EACH
+            tokens = 0 if kind == "no length" else START + number - 1
+            found.append(CacheMeasured(number - 1, tokens, size, size, (("host", "keys", size),), (size,)))
+    history = CacheHistory()
+    history.follow(found)
+    history.points = CountingPoints(history.points)
+    CountingPoints.looks = 0
+    history.curve(count)
+    history.peak(count)
+    for x in range(count):
+        history.at(x)
+        history.length_at(x)
+        assert history.parts
+    return CountingPoints.looks
+
+
+@pytest.mark.parametrize("kind", ["plain", "blocks", "no length"])
+def test_the_cost_of_a_curve_grows_with_its_measurements_and_no_faster(kind: str) -> None:
+    small, large = looks_for(kind, 200), looks_for(kind, 800)
+    assert large <= 4 * 1.6 * small  # four times as many, and two more halvings for each
+    assert large <= 800 * 60
+
+
+def test_what_is_remembered_is_forgotten_when_more_comes() -> None:
+    """In one batch or in many: the history is the same."""
+    for p in (plan(), plan(block=7), plan(window=12), plan(capacity=60)):
+        whole, piecewise = CacheHistory(), CacheHistory()
+        found = events(p, 40)
+        whole.follow(found)
+        for end in range(1, len(found) + 1):
+            piecewise.follow(found[:end])
+            piecewise.length_at(end)
+            assert piecewise.parts or not piecewise.points
+            piecewise.curve(end)
+        assert piecewise.points == whole.points
+        assert [piecewise.at(x) for x in range(45)] == [whole.at(x) for x in range(45)]
+        assert piecewise.curve(40) == whole.curve(40)
+        assert piecewise.parts == whole.parts

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from pathlib import Path
 
+from app.storage.tables import as_csv, write_table
 from app.views.base import Table
 from app.views.shared.tables import of_candidates, of_rounds, of_tokens
 from tests.app.test_rounds import ROUNDS
@@ -35,3 +39,22 @@ def test_every_candidate_of_a_beam_search() -> None:
 def test_every_round() -> None:
     found = rows(of_rounds(ROUNDS))
     assert [(row["round"], row["drafted"], row["accepted"]) for row in found] == [(1, 4, 2), (2, 2, 2), (3, 2, 0)]
+
+
+FORMULAS = ("=1+1", "+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "\u00a0=1", "\uff1d1", "\uff0b1", "\uff20x")
+
+
+def test_texts_that_a_spreadsheet_would_run_are_marked() -> None:
+    lines = [["name", "text"], *(["a", text] for text in FORMULAS), ["b", "1-2"], ["c", -2.5], ["d", -3], ["e", None]]
+    read = list(csv.reader(io.StringIO(as_csv(lines), newline="")))
+    assert [row[1] for row in read[1:-4]] == [f"'{text}" for text in FORMULAS]
+    assert [row[1] for row in read[-4:]] == ["1-2", "-2.5", "-3", ""]
+    plain = list(csv.reader(io.StringIO(as_csv(lines, guard_formulas=False), newline="")))
+    assert [row[1] for row in plain[1:-4]] == list(FORMULAS)
+
+
+def test_the_head_is_marked_as_well(tmp_path: Path) -> None:
+    write_table([["=cmd", "b"], ["=x", 1]], tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_bytes() == b"'=cmd,b\r\n'=x,1\r\n"
+    write_table([["=cmd", "b"], ["=x", 1]], tmp_path / "t.csv", guard_formulas=False)
+    assert (tmp_path / "t.csv").read_bytes() == b"=cmd,b\r\n=x,1\r\n"

@@ -34,10 +34,12 @@ class Options:
     scale: float | None = None
     screenshot: Path | None = None
     export: Path | None = None
+    plain_csv: bool = False
     record_demo: Path | None = None
     demo_speed: float = DEMO_SPEED
     still: bool = False
     pictures: Path | None = None
+    allow_outside: bool = False
     recorded: Path | None = None
     record: Path | None = None
     config_dir: Path | None = None

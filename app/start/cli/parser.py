@@ -103,6 +103,9 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
     add("--export", type=values.export, metavar="PATH",
         help=tr("save the run as a web page (.html), a picture of the view (.png, .svg) or its figures (.csv, "
                 ".json), then leave; needs no screen"))  # fmt: skip
+    add("--plain-csv", action="store_true",
+        help=tr("leave texts in a .csv as they are; without it one that a spreadsheet would run as a formula gets an "
+                "apostrophe in front"))  # fmt: skip
     add("--record-demo", type=values.demo, metavar="PATH",
         help=tr("film the run as it is presented, step by step: .apng, .gif, .webm (with ffmpeg), or .png for a folder "
                 "of pictures; 1280x720 without --size; then leave; needs no screen"))  # fmt: skip
@@ -114,6 +117,7 @@ def _add_files(group: argparse._ArgumentGroup) -> None:
     add("--pictures", type=Path, metavar="FILE",
         help=tr("make the pictures that a script in TOML names, then leave; needs no screen; example "
                 "below"))  # fmt: skip
+    add("--allow-outside", action="store_true", help=tr("let such a script write outside of its own folder"))
     add("--record", type=Path, metavar="OUT.decodescope", help=tr("write the run to a file while it goes on"))
 
 

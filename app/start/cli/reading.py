@@ -31,6 +31,10 @@ def _conflicts(options: Options) -> Iterator[str]:
     """What of it does not go together."""
     if options.still and not options.leaves and options.pictures is None:
         yield tr("--still is for pictures: say where with --screenshot, --export, --record-demo or --pictures")
+    if options.plain_csv and (options.export is None or options.export.suffix.lower() != ".csv"):
+        yield tr("--plain-csv is for figures: add --export FILE.csv")
+    if options.allow_outside and options.pictures is None:
+        yield tr("--allow-outside is for a script of pictures: add --pictures FILE")
     if options.record is not None and not options.run:
         yield tr("--record is for a run: add --run")
     if options.recorded is not None and options.run:

@@ -46,6 +46,8 @@ def size(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text)
     if match is None:
         raise argparse.ArgumentTypeError(tr("“{text}” is not of the form 1280x800").format(text=short(text)))
+    if min(int(match[1]), int(match[2])) < 1:
+        raise argparse.ArgumentTypeError(tr("{text} is too small: a side has at least one pixel").format(text=text))
     if max(int(match[1]), int(match[2])) > LARGEST_SIDE:
         raise argparse.ArgumentTypeError(
             tr("{text} is too large: {most:,} are the most on a side").format(text=text, most=LARGEST_SIDE)

@@ -47,6 +47,8 @@ class Pose(NamedTuple):
     """As high as all of what scrolls, however small `size` is."""
     scale: float = 1.0
     theme: str = ""
+    guard_formulas: bool = True
+    """Whether a text in a CSV that a spreadsheet would run as a formula is marked as text."""
 
 
 def take(subject: Subject, path: Path, pose: Pose, shown: Theme) -> None:

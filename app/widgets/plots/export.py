@@ -5,11 +5,11 @@ pyqtgraph's own exporters are not used: that for SVG fails on the paths of Qt 6.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from PySide6.QtGui import QColor
 
+from app.state.csv_text import as_csv
 from app.widgets.pictures import SUFFIXES, save_picture
 from app.widgets.plots.canvas import PlotCanvas
 from app.widgets.plots.words import table
@@ -23,5 +23,4 @@ def save(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
     if path.suffix.lower() in SUFFIXES:
         save_picture(canvas, path, ground, _PNG_SCALE)
         return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(table(canvas.figure))
+    path.write_text(as_csv(table(canvas.figure)), encoding="utf-8", newline="")

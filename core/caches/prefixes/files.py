@@ -18,10 +18,12 @@ from core.errors import CacheError
 from core.former_name import FORMER_NAME, NAME
 from core.models.files import is_file
 from core.models.model import LoadedModel
+from core.shorten import cut_short
 from resources.language import tr
 
 _FORMAT = f"{NAME}-prefix-2"
 _FORMATS = {_FORMAT, f"{FORMER_NAME}-prefix-2"}
+_LONGEST_NAME = 200
 _OLDER = {f"{FORMER_NAME}-prefix-1"}
 _Layout = list[list[tuple[int, int, torch.dtype]]]
 """Of each layer, of its keys and its values: heads, width, type."""
@@ -63,16 +65,7 @@ def save_prefix(path: str | Path, model: LoadedModel, read: Sequence[int], cache
 
 def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]:
     """Token ids and a dynamic cache on the model's device. Raises CacheError."""
-    about, tensors = _read(path)
-    _check_format(path, about)
-    if about.get("fingerprint") != fingerprint(model):
-        raise CacheError(
-            tr(
-                "{path} was made by {made_with}, or by another version or precision of it, and {model} "
-                "would read nonsense from it."
-            ).format(path=path, made_with=about.get("model"), model=model.name),
-            tr("Load the model it was made with."),
-        )
+    about, tensors = _read(path, model)
     ids, layers = _ids(about), _layers(tensors)
     whole = about.get("digest") == digest(about.get("ids", ""), dict(sorted(tensors.items(), key=_order)))
     if not whole or not ids or max(ids) >= model.vocabulary or not _fits(layers, len(ids), model):
@@ -83,13 +76,28 @@ def load_prefix(path: str | Path, model: LoadedModel) -> tuple[list[int], Cache]
     return ids, from_legacy([[tensor.to(model.device) for tensor in layer] for layer in layers])
 
 
-def _read(path: str | Path) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+def _check_model(path: str | Path, about: dict[str, str], model: LoadedModel) -> None:
+    if about.get("fingerprint") != fingerprint(model):
+        raise CacheError(
+            tr(
+                "{path} was made by {made_with}, or by another version or precision of it, and {model} "
+                "would read nonsense from it."
+            ).format(path=path, made_with=cut_short(str(about.get("model")), _LONGEST_NAME), model=model.name),
+            tr("Load the model it was made with."),
+        )
+
+
+def _read(path: str | Path, model: LoadedModel) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
+    """What the file says of itself, and its tensors: those are read once it is known to be of this model."""
     remedy = tr("Choose a prefix saved by this program.")
     if not is_file(Path(path)):
         raise CacheError(tr("{path} could not be read: there is no such regular file.").format(path=path), remedy)
     try:
         with safe_open(str(path), framework="pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}
+            about = file.metadata() or {}
+            _check_format(path, about)
+            _check_model(path, about, model)
+            return about, {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, ValueError, SafetensorError) as error:
         raise CacheError(tr("{path} could not be read: {error}").format(path=path, error=error), remedy) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis
@@ -26,8 +27,8 @@ def beams(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: Names) 
 
 def _kept_per_group(step: BeamStep) -> int:
     """How many stay: of a group, in diverse search."""
-    kept = [candidate.group for candidate in step.candidates if candidate.fate in ("kept", "early_stopped")]
-    return max((kept.count(group) for group in set(kept)), default=0)
+    kept = Counter(candidate.group for candidate in step.candidates if candidate.fate in ("kept", "early_stopped"))
+    return max(kept.values(), default=0)
 
 
 def _step(step: BeamStep, width: int, names: Names) -> Plain:

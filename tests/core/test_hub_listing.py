@@ -1,0 +1,124 @@
+"""What a list of the hub's cache costs: a few file operations for each model, and no process-wide scan."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import struct
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.control.model_list import ModelList
+from core.models import catalog, hub
+from core.models.weights import WeightFiles, count_stored, read_header
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "vocab_size": 99, "max_position_embeddings": 512,
+}  # fmt: skip
+_MOST_CALLS = 40
+"""File operations for one model: a scan of three folders, a look at four files, two files opened."""
+
+
+def header(entries: dict[str, Any]) -> bytes:
+    data = json.dumps(entries).encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def fill(cache: Path, count: int) -> None:
+    weights = header({f"w{n}": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]} for n in range(20)})
+    for number in range(count):
+        commit = f"{number:040x}"
+        repository = cache / f"models--owner--model{number}"
+        snapshot = repository / "snapshots" / commit
+        snapshot.mkdir(parents=True)
+        for folder in ("blobs", "refs"):
+            (repository / folder).mkdir()
+        (repository / "refs" / "main").write_text(commit)
+        for name, data in (("config.json", json.dumps(CONFIG).encode()), ("model.safetensors", weights),
+                           ("tokenizer.json", b"{}"), ("generation_config.json", b"{}")):  # fmt: skip
+            (repository / "blobs" / name).write_bytes(data)
+            (snapshot / name).symlink_to(Path("../../blobs") / name)
+
+
+@pytest.fixture
+def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the system was asked for a file of the cache."""
+    found: Counter[str] = Counter()
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+
+    def counted(name: str, call: Any) -> Any:
+        def wrapper(path: Any = ".", *args: Any, **options: Any) -> Any:
+            if not isinstance(path, int) and str(path).startswith(str(tmp_path)):
+                found[name] += 1
+            return call(path, *args, **options)
+
+        return wrapper
+
+    for name in ("stat", "scandir", "listdir", "access", "symlink", "mkdir", "readlink", "lstat"):
+        monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
+    opened = builtins.open
+    monkeypatch.setattr(builtins, "open", counted("open", opened))
+    monkeypatch.setattr("io.open", counted("open", opened))
+    return found
+
+
+def test_a_model_of_the_list_costs_a_few_file_operations(
+    tmp_path: Path, counts: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.scan_cache_dir", None)
+    fill(tmp_path, 30)
+    counts.clear()
+    entries = catalog.hub_cached()
+    assert [entry.problem for entry in entries] == [None] * 30
+    assert entries[0].parameters == 20 * 6
+    assert counts["scandir"] >= 60, "the calls that list a folder are no longer counted"
+    assert sum(counts.values()) <= 30 * _MOST_CALLS, counts
+    assert counts["open"] <= 30 * 3 + 5, counts
+
+
+def test_one_model_is_found_without_a_look_at_the_others(tmp_path: Path, counts: Counter[str]) -> None:
+    fill(tmp_path, 30)
+    counts.clear()
+    assert hub.cached_model("owner/model7") is not None
+    assert sum(counts.values()) <= _MOST_CALLS, counts
+
+
+def test_a_list_of_drafts_reads_no_tokenizers_of_another_size(tmp_path: Path, counts: Counter[str]) -> None:
+    fill(tmp_path, 20)
+    for number in range(1, 20):
+        (tmp_path / f"models--owner--model{number}" / "blobs" / "tokenizer.json").write_bytes(b" " * number + b"{}")
+    models = ModelList()
+    models.add(catalog.hub_cached())
+    counts.clear()
+    models.drafts_for("owner/model0")
+    assert counts["open"] == 0
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, "__metadata__": {"format": "pt"}},
+        {"a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}},
+        {"a": {"shape": [2], "data_offsets": [0, 4], "more": None}, "__metadata__": {"shape": "x"}},
+        {"a": {"shape": [True], "data_offsets": [0, 4]}},
+        {"a": {"shape": [-1], "data_offsets": [0, 4]}},
+        {"a": {"shape": [2**53], "data_offsets": [0, 4]}},
+        {"a": {"shape": [1.5], "data_offsets": [0, 4]}},
+        {"a": {"shape": [2], "data_offsets": [0]}},
+        {"a": {"shape": [2]}},
+        {"a": 5},
+        {},
+    ],
+)
+def test_weights_are_counted_as_their_header_is_read(entries: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(header(entries))
+    read, counted = read_header(file), count_stored(WeightFiles((file,), False))
+    assert (counted is None) == (read is None)
+    if read is not None and counted is not None:
+        assert counted.tensors == len(read)

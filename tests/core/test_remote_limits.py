@@ -1,0 +1,204 @@
+"""What an engine sends beyond what it was asked for: cut, at a cost that grows with its size and no faster."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from core.errors import EngineReplyError
+from core.remote import messages as messages_module
+from core.remote.kinds import OTHER
+from core.remote.messages import messages
+from core.remote.probing import _served
+from core.remote.reading import _end_of
+from core.remote.replies import MOST_LIKELY, Counts, Likely, Told, shared_out, tokens
+from core.remote.telling import Teller
+from core.remote.words import Words
+
+
+class Model:
+    """What a Teller uses of a model."""
+
+    kind = OTHER
+
+    def __init__(self) -> None:
+        self.words = Words()
+
+
+def told(count: int, own: int) -> Told:
+    top = tuple(Likely(f"t{place}", -0.1 * place) for place in range(count))
+    return Told(f"t{own}", None, -0.1 * own, top)
+
+
+def teller(asked: int) -> Teller:
+    return Teller(Model(), asked, frozenset(), "sampled")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("own", "expected"), [(0, 3), (2, 3), (50, 4)])
+def test_alternatives_are_cut_to_what_was_asked_for(own: int, expected: int) -> None:
+    event = teller(3).chosen(told(100, own), "", 0, 0, 0.0)
+    assert len(event.alternatives) == expected
+    assert [one.text for one in event.alternatives[:3]] == ["t0", "t1", "t2"]
+    assert event.rank == (own + 1 if own < 3 else 0)
+    assert event.id in {one.id for one in event.alternatives}
+
+
+def test_alternatives_that_were_not_asked_for_are_left_out() -> None:
+    event = teller(0).chosen(told(100, 0), "", 0, 0, 0.0)
+    assert len(event.alternatives) <= 1
+
+
+class CountingId(int):
+    """An id that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountingId.compared += 1
+        return int(self) == other
+
+    def __ne__(self, other: object) -> bool:
+        CountingId.compared += 1
+        return int(self) != other
+
+    __hash__ = int.__hash__
+
+
+def test_the_cost_of_alternatives_is_linear() -> None:
+    counts = []
+    for number in (500, 1000):
+        top = tuple(Likely(f"t{place}", -float(place), CountingId(place)) for place in range(number))
+        CountingId.compared = 0
+        teller(number).chosen(Told("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
+        counts.append(CountingId.compared)
+    assert counts[1] <= 2.5 * counts[0] + 10
+
+
+@pytest.mark.parametrize("shape", ["chat", "completion"])
+def test_no_more_alternatives_are_read_than_any_engine_can_be_asked_for(shape: str) -> None:
+    if shape == "chat":
+        top: Any = [{"token": f"t{n}", "logprob": -1.0} for n in range(5000)]
+        choice = {"logprobs": {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": top}]}}
+    else:
+        choice = {"logprobs": {"tokens": ["a"], "top_logprobs": [{f"t{n}": -1.0 for n in range(5000)}]}}
+    (token,) = tokens(choice)
+    assert len(token.top) == MOST_LIKELY
+
+
+class CountingBytes(bytearray):
+    """A buffer that counts the bytes that are copied out of it or into another one."""
+
+    copied = 0
+
+    def __add__(self, other: Any) -> CountingBytes:
+        CountingBytes.copied += len(self) + len(other)
+        return CountingBytes(bytearray(self) + other)
+
+    def __iadd__(self, other: Any) -> CountingBytes:  # type: ignore[override]
+        CountingBytes.copied += len(other)
+        super().__iadd__(other)
+        return self
+
+    def __bytes__(self) -> bytes:
+        CountingBytes.copied += len(self)
+        return bytes(bytearray(self))
+
+
+def endless_line(pieces: int) -> Iterator[bytes]:
+    yield b"data: "
+    for _ in range(pieces):
+        yield b"x" * 1000
+
+
+def test_a_long_line_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages_module, "bytearray", CountingBytes, raising=False)
+    copied = []
+    for count in (200, 400):
+        CountingBytes.copied = 0
+        with pytest.raises(EngineReplyError):
+            list(messages(endless_line(count), "here"))
+        copied.append(CountingBytes.copied)
+    assert copied[0] >= 200_000, "the buffer under test is no longer the one that collects a line"
+    assert copied[1] <= 2.2 * copied[0]
+
+
+def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages_module, "_LONGEST_LINE", 100_000)
+    read = 0
+
+    def body() -> Iterator[bytes]:
+        nonlocal read
+        for piece in endless_line(10**9):
+            read += len(piece)
+            yield piece
+
+    with pytest.raises(EngineReplyError):
+        list(messages(body(), "here"))
+    assert read < 110_000
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 7, 1000])
+def test_messages_are_read_however_they_are_cut(cut: int) -> None:
+    data = b'data: {"a": 1}\n\n: note\ndata: {"b": "\xc3\xa9"}\r\n\ndata: [DONE]\n'
+    pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
+    assert list(messages(pieces, "here")) == [{"a": 1}, {"b": "é"}]
+
+
+def test_a_text_is_shared_out_among_its_tokens() -> None:
+    assert shared_out("abcde", ["ab", "x", "c", "e"]) == ["ab", "", "c", "de"]
+    assert shared_out("", ["a"]) == [""]
+
+
+class CountingText(str):
+    """A text that counts the characters that are sliced off it."""
+
+    sliced = 0
+
+    def __getitem__(self, key: Any) -> CountingText:  # type: ignore[override]
+        found = CountingText(super().__getitem__(key))
+        CountingText.sliced += len(found)
+        return found
+
+
+def test_sharing_out_copies_no_text_for_each_token() -> None:
+    CountingText.sliced = 0
+    assert shared_out(CountingText("ab" * 500), ["ab"] * 500) == ["ab"] * 500
+    assert CountingText.sliced <= 1000
+
+
+def test_the_end_of_a_prompt_is_found_at_a_boundary() -> None:
+    texts = ["<s>", "Once", " upon", " a"]
+    assert _end_of("Once upon", texts, 1) == 3
+    assert _end_of("Once up", texts, 1) is None
+    assert _end_of("", texts, 1) == 1
+    assert _end_of("Once upon a", texts, 1) == 4
+    assert _end_of("Once upon a time", texts, 1) is None
+
+
+@pytest.mark.parametrize("value", [-5, True, 10**4000, 1e308, "9", None])
+def test_figures_of_a_model_that_cannot_be_are_left_out(value: object) -> None:
+    served = _served({"id": "m", "max_model_len": value, "meta": {"n_vocab": value}})
+    assert served.context is None
+    assert served.vocabulary == 0
+
+
+@pytest.mark.parametrize("number", [-1, 2**31, 10**4000, True, "7", 1.5])
+def test_an_id_that_no_vocabulary_has_is_left_out(number: object) -> None:
+    (token,) = tokens({"logprobs": {"tokens": ["a"]}, "token_ids": [number]})
+    assert token.id is None or token.id is True
+
+
+def test_figures_of_very_many_texts_are_left_out() -> None:
+    counts = Counts()
+    for number in range(5000):
+        counts.hear({"index": number, "meta_info": {"completion_tokens": 1}})
+    assert counts.written == 1024
+
+
+def test_a_message_may_be_long_but_json_only() -> None:
+    line = json.dumps({"choices": []}).encode()
+    assert list(messages([b"data: " + line + b"\n"], "here")) == [{"choices": []}]

@@ -1,0 +1,110 @@
+"""Recorded runs whose structure is right and whose numbers, lengths and references are changed: refused as they are
+read, or shown and exported in full."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+import core
+from app.control.exports import Exports
+from app.state.recorded import run_of
+from app.state.run import Run
+from app.storage.tables import as_csv, as_json
+from app.views.memory.report import report_on
+from app.views.shared.portrait import Pose
+from app.views.shared.tables import of_cache, of_candidates, of_rounds, of_tokens, of_track
+from core.errors import DecodescopeError
+from core.events import Event
+from tests.core import tiny
+from tests.core.test_trace import run_of as recorded_run
+from tests.fuzz.records import mutated
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.windows import open_window
+
+STRATEGIES = ("sampling", "beam_search", "diverse_beam_search", "token_tree", "contrastive", "lookahead", "dola")
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[list[Event]]:
+    found = [recorded_run(strategy)[1] for strategy in STRATEGIES]
+    quantized = core.Request(tiny.prompt(), {"max_new_tokens": 18}, cache="quantized")
+    sunk = core.Request(tiny.prompt(), {"max_new_tokens": 18}, cache="sink", cache_options={"window_length": 8})
+    for request in (quantized, sunk):
+        try:
+            found.append(list(core.stream(tiny.shared("llama"), request)))
+        except DecodescopeError:
+            continue
+    return found
+
+
+def written(path: Path, events: list[Event]) -> bool:
+    """Whether the writer takes the events at all: it refuses numbers of thousands of digits."""
+    try:
+        for _ in core.record(path, iter(events), core.Request("Once")):
+            pass
+    except (DecodescopeError, ValueError, TypeError):
+        return False
+    return True
+
+
+def show_everything(run: Run) -> None:
+    """What the window makes of a run without a screen."""
+    tables: list[Any] = [of_tokens(run.tokens), of_track(run.track), of_cache(run.cache_history)]
+    tables.append(of_rounds(run.rounds.rounds))
+    if run.beams is not None:
+        tables.append(of_candidates(run.beams))
+    for table in tables:
+        if table:
+            as_csv(table)
+            as_json(table)
+    for cursor in range(run.length + 1):
+        run.move_cursor(cursor)
+        assert isinstance(run.text, str)
+        report_on(run.cache_history, run, cursor)
+    for place in range(len(run.rounds)):
+        run.rounds.round_of(place)
+
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(40))
+def test_changed_numbers_are_refused_or_shown(seed: int, sources: list[list[Event]], tmp_path: Path) -> None:
+    dice, path = random.Random(seed), tmp_path / "run.decodescope"
+    for _ in range(60):
+        events = mutated(dice.choice(sources), dice)
+        if not written(path, events):
+            continue
+        found = core.trace.read(path)
+        try:
+            run = run_of(found)
+        except DecodescopeError:
+            continue
+        core.page(found.events, tmp_path / "page.html")
+        show_everything(run)
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(6))
+def test_changed_numbers_are_drawn_and_exported(
+    seed: int, sources: list[list[Event]], tmp_path: Path, qtbot: QtBot
+) -> None:
+    dice, path = random.Random(1000 + seed), tmp_path / "run.decodescope"
+    window = open_window(qtbot, tmp_path / "config", ScriptedEngine())
+    window.parts.centre.make_all()
+    exports: Exports = window.parts.export.exports
+    for _ in range(12):
+        if not written(path, mutated(dice.choice(sources), dice)):
+            continue
+        try:
+            window.parts.recorded.show(path, False, offers=False)
+        except DecodescopeError:
+            continue
+        for offer in exports.offers():
+            for kind in offer.kinds:
+                if kind != "decodescope":
+                    exports.save(offer.name, tmp_path / f"out.{kind}", Pose(offer.size, whole=True))
