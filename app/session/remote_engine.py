@@ -11,7 +11,7 @@ from app.state.inside import LookRequest
 from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
 from app.state.steps import StepsRequest
 from core import remote
-from core.errors import CacheError, ComparisonError, InsideError, ModelError, DecodescopeError
+from core.errors import CacheError, ComparisonError, DecodescopeError, InsideError, ModelError
 from resources.language import current, tr
 
 if TYPE_CHECKING:
