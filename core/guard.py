@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 
 from core.device_memory import is_out_of_memory
-from core.errors import OutOfMemoryError, DecodescopeError, UnforeseenError
+from core.errors import DecodescopeError, OutOfMemoryError, UnforeseenError
 from core.explain.words import size
 from core.models.model import LoadedModel
 from resources.language import tr

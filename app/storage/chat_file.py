@@ -68,7 +68,7 @@ class ChatStore:
 
     def save(self, conversation: Conversation) -> None:
         """Write every turn, an answer as far as it is written, and what others have added. Raises StorageError."""
-        own = [_plain(turn) for turn in conversation.turns if turn.said or not turn.is_open]
+        own = [_plain(turn) for turn in conversation.turns if not turn.is_open or (turn.run and turn.said)]
         with one_writer(self.path.parent):
             theirs = self._there()
             others = _without(theirs, self._own)

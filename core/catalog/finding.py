@@ -13,7 +13,7 @@ from core.catalog import hub
 from core.catalog.found import HubFile, HubModel, is_digest
 from core.catalog.selection import select
 from core.disk import temporary_folder
-from core.errors import AccessError, HubError, NoNetworkError, NotOnHubError, DecodescopeError, TransferError
+from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
 from core.models.entry import family, shape
 from core.models.footprint import cache_bytes
 from core.models.json_types import JsonObject

@@ -17,7 +17,7 @@ from core.decoding.continuation import continuation
 from core.decoding.perception.expected import expected_positions
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
-from core.errors import TokenizerMissingError, DecodescopeError, UnpredictableError
+from core.errors import DecodescopeError, TokenizerMissingError, UnpredictableError
 from core.explain.words import size
 from core.models.model import LoadedModel, check_model
 from core.models.offload.shelf import least_bytes
