@@ -60,7 +60,7 @@ class Keeper(QObject):
     def __init__(self, store: SettingsStore) -> None:
         super().__init__()
         self._store = store
-        self._told: set[str] = set()
+        self._told: dict[str, str] = {}
         self._remembered: Callable[[], AbstractContextManager[object]] = nullcontext
         self._is_held: Callable[[], bool] = _never
         self._saver = Saver(self._keep_changes, self)
@@ -102,10 +102,11 @@ class Keeper(QObject):
             self.tell(error)
 
     def tell(self, error: StorageError) -> None:
-        """Tell what could not be written, if that has not been told yet."""
+        """Tell what could not be written, if that has not been told yet, with what has been: it may
+        not have been read."""
         if error.cause not in self._told:
-            self._told.add(error.cause)
-            self.refused.emit(str(error), tr(error.title))
+            self._told[error.cause] = str(error)
+            self.refused.emit("\n".join(reversed(self._told.values())), tr(error.title))
 
     def _keep_changes(self) -> None:
         if self._is_held():

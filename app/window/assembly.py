@@ -101,6 +101,8 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     window.at_renewal(partial(_renewed, window))
     lasting.switch.wanted.connect(window.renew)
     lasting.switch.chosen.connect(lasting.keeper.keep_settings)
+    window.placed.connect(lasting.keeper.keep_soon)
+    session.eventsArrived.connect(lasting.chat_keeper.keep_soon)
     window.painted.connect(lasting.history.open_later)
     parts = _put_together(window, lasting)
     if notices := [*store.notices, *lasting.chats.notices]:
@@ -159,7 +161,7 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     )
     connect(window, parts)
     _restore(parts)
-    keep_by_itself(window, parts, partial(_written_down, window, parts))
+    keep_by_itself(parts, partial(_written_down, window, parts))
     window.at_close(*_last_steps(window, parts))
     return parts
 

@@ -58,9 +58,9 @@ def connect(window: MainWindow, parts: Parts) -> None:
     _connect_tours(parts)
 
 
-def keep_by_itself(window: MainWindow, parts: Parts, remembered: Callable[[], AbstractContextManager[object]]) -> None:
+def keep_by_itself(parts: Parts, remembered: Callable[[], AbstractContextManager[object]]) -> None:
     """Write what is set and said shortly after each change, so that a kill or a power cut loses a second at most."""
-    keeper, chat_keeper = parts.keeper, parts.lasting.chat_keeper
+    keeper = parts.keeper
     keeper.remember_with(remembered, lambda: bool(parts.tours.name))
     for signal in (
         parts.controller.changed,
@@ -70,10 +70,8 @@ def keep_by_itself(window: MainWindow, parts: Parts, remembered: Callable[[], Ab
         parts.centre.viewShown,
         parts.appearance.changed,
         parts.appearance.wordsChanged,
-        window.placed,
     ):
         signal.connect(keeper.keep_soon)
-    parts.session.eventsArrived.connect(chat_keeper.keep_soon)
 
 
 def _connect_chat(parts: Parts) -> None:

@@ -15,6 +15,7 @@ import pytest
 import core
 from core import caches
 from core.caches.prefixes import store as prefixes
+from core.events import Prefilled
 from tests.core import tiny
 
 PROMPTS = 16
@@ -36,9 +37,8 @@ def one(
     """A run of three tokens whose cache is kept."""
     options = disk(folder) if cache.startswith("offloaded") else {}
     config = {"max_new_tokens": 3, "do_sample": False, **more}
-    for _event in core.stream(
-        model, core.Request(ids(number), config, cache=cache, cache_options=options), prefixes=store
-    ):
+    request = core.Request(ids(number), config, cache=cache, cache_options=options)
+    for _event in core.stream(model, request, prefixes=store):
         pass
 
 
@@ -71,7 +71,7 @@ def test_a_kept_cache_on_disk_serves_the_next_run(model: core.LoadedModel, tmp_p
     request = core.Request(ids(1), config, cache="offloaded", cache_options=disk(tmp_path))
     first, again = (core.run(model, request, prefixes=store) for _ in range(2))
     assert first.sequences == again.sequences
-    assert again.metrics.reused_tokens > 0
+    assert [event.reused for event in again.events if isinstance(event, Prefilled)] == [len(ids(1)) - 1]
 
 
 def test_no_more_prefixes_than_that_are_kept(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -225,22 +226,31 @@ def test_a_chat_is_written_while_it_is_said(qtbot: QtBot, config_dir: Path, monk
     window.close()
 
 
-def test_the_end_of_the_desktops_session_writes(qtbot: QtBot, window: MainWindow) -> None:
-    async def program() -> int:
-        window.parts.setup.prompt.editor.setPlainText("logging off")
+class OtherwiseEndedLoop(asyncio.SelectorEventLoop):
+    """Instead of running anything it is told that the desktop's session ends."""
+
+    def run_until_complete(self, future: Any) -> Any:
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
         application.commitDataRequest.emit(None)
+        future.cancel()
+        super().run_until_complete(asyncio.wait([future]))
         return 3
 
-    import qasync
 
-    application = QApplication.instance()
-    assert isinstance(application, QApplication)
-    keeping_delay = keeping.DELAY_MS
-    keeping.DELAY_MS = 10**8
-    with qasync.QEventLoop(application, already_running=False) as loop:
-        assert run_until_ended(loop, program(), window) == 3
-    keeping.DELAY_MS = keeping_delay
-    assert choices(window.parts.store.folder)["prompt"] == "logging off"
+def test_the_end_of_the_desktops_session_writes(
+    qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def program() -> int:
+        return 0
+
+    monkeypatch.setattr(keeping, "DELAY_MS", 10**8)
+    window = open_window(qtbot, config_dir)
+    window.parts.setup.prompt.editor.setPlainText("logging off")
+    loop = OtherwiseEndedLoop()
+    assert run_until_ended(loop, program(), window) == 3
+    loop.close()
+    assert choices(config_dir)["prompt"] == "logging off"
 
 
 def test_handlers_are_given_back() -> None:
