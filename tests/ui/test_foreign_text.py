@@ -98,7 +98,7 @@ def check(top: QWidget) -> None:
 def engine() -> ScriptedEngine:
     pieces = [PICTURE, " <b>bold</b>", " R&D", " &lt;i&gt;", HOSTILE, "\n<!doctype html>", "."]
     info = ModelInfo(
-        HOSTILE, HOSTILE, HOSTILE, HOSTILE, 2, HOSTILE, 5_700_000, 512, 2048, has_chat=True, engine=HOSTILE,
+        "storyteller", HOSTILE, HOSTILE, HOSTILE, 2, HOSTILE, 5_700_000, 512, 2048, has_chat=True, engine=HOSTILE,
         refused_strategies={"beam_search": HOSTILE}, refused_caches={"quantized": HOSTILE},
         refused_settings={"max_new_tokens": HOSTILE, "repetition_penalty": HOSTILE},
     )  # fmt: skip
