@@ -68,7 +68,7 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
     application.setQuitOnLastWindowClosed(False)
     if options.pictures is not None:
         return _leave(_album(application, options.pictures, options, engine))
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the window can be closed in order
     try:
         with _home(options) as folder:
             code = _window(application, options, engine, folder, adopted)
@@ -137,6 +137,7 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
     from app.album.draw import draw_album
     from app.album.picture import AlbumProblem
     from app.album.script import read_script
+    from app.start.ending import run_until_ended
 
     try:
         pictures = read_script(path, options.scale or 1.0, options.still, options.allow_outside)
@@ -144,16 +145,17 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
         print(f"decodescope: {problem}", file=sys.stderr)
         return 2
     with qasync.QEventLoop(application) as loop:
-        return int(loop.run_until_complete(draw_album(pictures, engine)))
+        return run_until_ended(loop, draw_album(pictures, engine))
 
 
 def _loop(application: QApplication, window: MainWindow, options: Options) -> int:
     import qasync
 
+    from app.start.ending import run_until_ended
     from app.start.launch import start
 
     with qasync.QEventLoop(application) as loop:
-        return int(loop.run_until_complete(start(window, options)))
+        return run_until_ended(loop, start(window, options), window)
 
 
 def _leave(code: int) -> int:

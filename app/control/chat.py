@@ -88,6 +88,8 @@ class ChatController(QObject):
         new = self.conversation.begin(run)
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:
             self._prompt.set_prompt("", is_chat=True)
+        if new:
+            self.settled.emit()  # what was said is kept, whatever becomes of the answer
         self._tell()
 
     @Slot(object)

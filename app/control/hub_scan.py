@@ -29,7 +29,11 @@ class HubScan(QObject):
             self._timer.start()
 
     def _scan(self) -> None:
-        self._entries = catalog.hub_cached()
+        found: list[ModelEntry] = []
+        try:
+            found = catalog.hub_cached()
+        finally:  # whatever happens here, the timer that waits for an answer ends
+            self._entries = found
 
     @Slot()
     def _look(self) -> None:

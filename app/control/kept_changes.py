@@ -78,6 +78,7 @@ class KeptChanges(QObject):
         )
         if not count:
             told = tr("Forget whatever is kept?")
+        box.setTextFormat(Qt.TextFormat.PlainText)
         box.setText(told.format(count=count, size=words.size(size)))
         box.setInformativeText(
             tr("They are removed from the disk and cannot be brought back. The shown run stays shown.")

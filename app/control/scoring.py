@@ -14,6 +14,7 @@ from app.control.second_models import seconds_for
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
 from app.state.branching import score_of, scored
+from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr
 
 _EMPTY = (mark("The prompt is empty."), mark("Write or paste a text into it."))
@@ -64,12 +65,12 @@ class ScoreController(QObject):
             (tr("Score this text by two models"), self._score_prompt, name),
             (tr("Score the shown run by two models"), self._score_run, run.request.model if run is not None else ""),
         ):
-            below = menu.addMenu(title)
+            below = menu.addMenu(caption(title))
             below.setToolTipsVisible(True)
             for second in seconds_for(self._models, of):
-                action = below.addAction(second.title, partial(score, second.name))
+                action = below.addAction(caption(second.title), partial(score, second.name))
                 action.setEnabled(not second.reason)
-                action.setToolTip(second.reason)
+                action.setToolTip(tooltip(second.reason))
             below.setEnabled(bool(below.actions()) and (score == self._score_prompt or there))
 
     def _score_prompt(self, second: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
@@ -151,6 +152,23 @@ class SetupController(QObject):
         kept.strategy, kept.cache = chosen.strategy.remember(), chosen.cache.remember()
         kept.prompt, kept.chat = prompt.editor.toPlainText(), prompt.is_chat
         kept.seed, kept.seed_locked = chosen.seed.spin.value(), chosen.seed.is_locked
+
+    @contextmanager
+    def remembered(self) -> Iterator[None]:
+        """Let the settings hold everything that is set while they are written.
+
+        What is remembered of each strategy and cache is taken back afterwards: it is meant for the next start, and
+        would take the place of what is set when the reader comes back to that strategy.
+        """
+        kept = self._kept.values, self._kept.cache_values
+        before = [dict(values) for values in kept]
+        self.remember()
+        try:
+            yield
+        finally:
+            for values, was in zip(kept, before, strict=True):
+                values.clear()
+                values.update(was)
 
     def _restore(self) -> None:
         kept, seed = self._kept, self._chosen.seed

@@ -13,6 +13,7 @@ from app.state import values
 from app.state.changes import Change
 from app.state.run import Run
 from app.widgets.dialog import ReadDialog
+from app.widgets.plain_text import PlainLabel, window_title
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class TableDialog(ReadDialog):
     def __init__(self, title: str, groups: Iterable[tuple[str, Rows]], name: str, parent: QWidget | None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setWindowTitle(title)
+        self.setWindowTitle(window_title(title))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         content = QWidget()
         self._grid = QGridLayout(content)
@@ -61,7 +62,7 @@ class TableDialog(ReadDialog):
 
     @staticmethod
     def _label(text: str, role: str) -> QLabel:
-        label = QLabel(text, textFormat=Qt.TextFormat.PlainText)
+        label = PlainLabel(text)
         label.setProperty("role", role)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label

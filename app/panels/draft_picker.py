@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.widgets.drafter_marks import paint_mark
 from app.widgets.drawn_rows import Index
-from app.widgets.picker_combo import PickerCombo, PickerItem, TwoLineDelegate
+from app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem, TwoLineDelegate
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class DraftPicker(PickerCombo):
         row = self.findData(name)
         if row < 0:
             return None
-        return "" if name in self._usable() else str(self.itemData(row, Qt.ItemDataRole.ToolTipRole))
+        return "" if name in self._usable() else str(self.itemData(row, SUBTITLE))
 
     def toggle(self, name: str) -> None:
         """Add it to the chosen ones, or take it away; the last one stays."""

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
     QHBoxLayout,
-    QLabel,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 from app.storage.tables import CSV, JSON
 from app.views.shared.portrait import Pose
 from app.widgets.dialog import ReadDialog
+from app.widgets.plain_text import PlainLabel
 from resources.language import mark, tr
 
 PNG, SVG, HTML, TRACE = "png", "svg", "html", "decodescope"
@@ -91,7 +91,7 @@ class ExportDialog(ReadDialog):
         self.scale = _scale(self)
         self.whole = QCheckBox(tr("as high as all of it"), self)
         self.guard = QCheckBox(tr("mark texts that look like formulas"), self)
-        self.told = QLabel(self, wordWrap=True)
+        self.told = PlainLabel(self, wordWrap=True)
         self.told.setProperty("role", "muted")
         self._fill()
         self._lay_out()
@@ -123,13 +123,13 @@ class ExportDialog(ReadDialog):
         self._size = QWidget(self)
         size = QHBoxLayout(self._size)
         size.setContentsMargins(0, 0, 0, 0)
-        for part in (self.width_box, QLabel("×", self), self.height_box):
+        for part in (self.width_box, PlainLabel("×", self), self.height_box):
             size.addWidget(part)
         size.addStretch(1)
         form = self._form = QFormLayout()
         for title, field in ((tr("What"), self.what), (tr("As"), self.kind), ("", self.told), (tr("Size"), self._size),
                              ("", self.whole), ("", self.guard), (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
-            label = QLabel(title, self)
+            label = PlainLabel(title, self)
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)
             form.addRow(label, field)

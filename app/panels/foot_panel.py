@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel
 from app.widgets.text_block import TextBlock
 
 
@@ -21,7 +22,7 @@ class FootPanel(QFrame):
         super().__init__(parent)
         self.setProperty("role", "foot")
         self._gap = gap
-        self.title, self.sentence = QLabel(), TextBlock(self, "spoken")
+        self.title, self.sentence = PlainLabel(), TextBlock(self, "spoken")
         self.title.setProperty("role", "heading")
         self.column = QVBoxLayout(self)
 

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.screen import room_around
 from app.widgets.wrapped_label import WrappedLabel
 from core import glossary
@@ -155,7 +155,7 @@ class TermPage(QScrollArea):
         self.title = WrappedLabel()
         self.title.setProperty("role", "title")
         column.addWidget(self.title)
-        self.sentences = [(QLabel(), WrappedLabel()) for _ in DEPTHS]
+        self.sentences = [(PlainLabel(), WrappedLabel()) for _ in DEPTHS]
         for heading, sentence in self.sentences:
             heading.setProperty("role", "heading")
             sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -186,7 +186,7 @@ class TermPage(QScrollArea):
                 heading.setText(tr(DEPTHS[each]).upper())
                 sentence.setText(term.sentence)
         self.source.setText(term.source)
-        self.link.setToolTip(term.address)
+        self.link.setToolTip(tooltip(term.address))
         self.link.setAccessibleDescription(term.address)
 
     @Slot()

@@ -12,6 +12,7 @@ from app.panels.foot_panel import FootPanel
 from app.theme.theme import Theme, theme_for
 from app.widgets.bars import Bars
 from app.widgets.bars_layout import BarRow
+from app.widgets.plain_text import caption
 from core import words
 from resources.language import tr
 
@@ -38,7 +39,7 @@ class GuessPanel(FootPanel):
         self.next.hide()
         for number, button in enumerate(self.choices):
             button.setVisible(number < len(choices))
-            button.setText(f"{number + 1}  {choices[number]}" if number < len(choices) else "")
+            button.setText(caption(f"{number + 1}  {choices[number]}") if number < len(choices) else "")
         self.choices[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def tell(self, title: str, sentence: str, rows: Sequence[BarRow] = (), next_title: str = "") -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
-from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QLabel, QPushButton, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QTableView, QVBoxLayout, QWidget
 
 from app.state.inside import LayerAttention, LayerView, Looked, LookRequest, Weight, decided_at
 from app.theme.theme import theme_for
 from app.views.text.wording import token_text
 from app.widgets.dialog import ReadDialog
+from app.widgets.plain_text import PlainLabel, caption, tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core import words
 from resources.language import tr
@@ -66,7 +67,9 @@ class LensTable(QAbstractTableModel):
             colour = QColor(self._theme.ramp(view.probability))
             colour.setAlphaF(0.12 + 0.38 * view.probability)
             return colour
-        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tooltip(self._told(index, view))
+        if role == Qt.ItemDataRole.AccessibleTextRole:
             return self._told(index, view)
         return None
 
@@ -114,7 +117,7 @@ class LensPage(ReadDialog):
         self.grid.setModel(self.table)
         self.grid.setCornerButtonEnabled(False)
         self.grid.setAccessibleName(self.windowTitle())
-        self.progress, self.stop = QLabel(self), QPushButton(tr("Stop"), self)
+        self.progress, self.stop = PlainLabel(self), QPushButton(tr("Stop"), self)
         self.stop.clicked.connect(self.stopWanted)
         self._lay_out()
         self._tell()
@@ -125,9 +128,9 @@ class LensPage(ReadDialog):
         foot.addWidget(self.progress, 1)
         foot.addWidget(self.stop)
         for title, name, step in (("−", tr("Smaller"), -1), ("+", tr("Larger"), 1)):
-            button = QPushButton(title, self)
+            button = QPushButton(caption(title), self)
             button.setAccessibleName(name)
-            button.setToolTip(name)
+            button.setToolTip(tooltip(name))
             button.clicked.connect(lambda _on=False, step=step: self.zoom(step))
             foot.addWidget(button)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)

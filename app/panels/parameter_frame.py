@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
+from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 
@@ -26,7 +27,7 @@ class ParameterFrame(QWidget):
         self.more.setChecked(unfolded)
 
     def _build(self, heading_text: str) -> None:
-        heading = QLabel(heading_text)
+        heading = PlainLabel(heading_text)
         heading.setProperty("role", "heading")
         self.reset_button = QPushButton(tr("Reset"))
         self.reset_button.setObjectName("resetButton")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import html
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QLabel, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
 from app.panels.value_slider import slider_for
 from app.state import values
 from app.theme.theme import Theme
 from app.views.shared.terms import explain
+from app.widgets.plain_text import PlainLabel, caption, rich_tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 from resources.language import tr
@@ -68,7 +70,7 @@ class ParameterRow(QWidget):
     def set_default(self, default: Any) -> None:
         """What counts as unchanged: the parameter's default, or the model's own."""
         self.default = default
-        self.setToolTip(_tip(self.parameter, self.unavailable, self.default))
+        self.setToolTip(rich_tooltip(_tip(self.parameter, self.unavailable, self.default)))
         self.update()
 
     @Slot()
@@ -85,7 +87,7 @@ class ParameterRow(QWidget):
             if part is not None:
                 part.setEnabled(not reason)
         self.editor.setAccessibleDescription(reason or tr(self.parameter.help))
-        self.setToolTip(_tip(self.parameter, self.unavailable, self.default))
+        self.setToolTip(rich_tooltip(_tip(self.parameter, self.unavailable, self.default)))
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -118,7 +120,8 @@ class ParameterRow(QWidget):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        action = menu.addAction(tr("Reset to {default}").format(default=values.short(self.default)), self.reset)
+        title = tr("Reset to {default}").format(default=values.short(self.default))
+        action = menu.addAction(caption(title), self.reset)
         action.setEnabled(self.is_changed)
         menu.popup(event.globalPos())
 
@@ -154,7 +157,7 @@ class ParameterRow(QWidget):
         self.label = WrappedLabel(tr(self.parameter.title), self)
         self.label.setBuddy(self.editor)
         self.label.installEventFilter(self)
-        self.note = QLabel(self, wordWrap=True)
+        self.note = PlainLabel(self, wordWrap=True)
         self.note.setProperty("role", "muted")
         self.note.hide()
         self.slider = slider_for(self.parameter, self.editor)
@@ -191,7 +194,6 @@ class ParameterRow(QWidget):
 
 
 def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
-    lines = [f"<b>{tr(parameter.title)}</b>", unavailable, tr(parameter.help)]
-    return "<br>".join(line for line in lines if line) + tr("<br>Default: {default}.").format(
-        default=values.short(default)
-    )
+    title, *lines = (html.escape(text, quote=False) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
+    told = html.escape(values.short(default), quote=False)
+    return "<br>".join([f"<b>{title}</b>", *filter(None, lines)]) + tr("<br>Default: {default}.").format(default=told)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
 from app.widgets.flow_layout import FlowLayout, clear
+from app.widgets.plain_text import PlainLabel, caption, tooltip
 from resources.language import mark, tr
 
 SHIPPED = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
@@ -30,7 +31,7 @@ class PresetBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        heading = QLabel(tr("PRESETS"))
+        heading = PlainLabel(tr("PRESETS"))
         heading.setProperty("role", "heading")
         self.open_button = self._quiet(
             tr("Open…"), tr("Open a generation config, or settings of llama.cpp or KoboldCpp")
@@ -77,18 +78,18 @@ class PresetBar(QWidget):
 
     @staticmethod
     def _make_chip(text: str, label: str) -> QPushButton:
-        chip = QPushButton(text)
+        chip = QPushButton(caption(text))
         chip.setProperty("role", "chip")
-        chip.setToolTip(label)
+        chip.setToolTip(tooltip(label))
         chip.setAccessibleName(label)
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         return chip
 
     @staticmethod
     def _quiet(text: str, label: str) -> QPushButton:
-        button = QPushButton(text)
+        button = QPushButton(caption(text))
         button.setProperty("role", "quiet")
-        button.setToolTip(label)
+        button.setToolTip(tooltip(label))
         button.setAccessibleName(label)
         return button
 
@@ -101,7 +102,9 @@ class PresetBar(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for program in PROGRAMS:
-            menu.addAction(program).triggered.connect(lambda _=False, name=program: self.exportWanted.emit(name))
+            menu.addAction(caption(program)).triggered.connect(
+                lambda _=False, name=program: self.exportWanted.emit(name)
+            )
         menu.popup(self.export_button.mapToGlobal(self.export_button.rect().bottomLeft()))
 
     @Slot(QPoint)

@@ -8,7 +8,6 @@ from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QLabel,
     QMenu,
     QPlainTextEdit,
     QPushButton,
@@ -27,6 +26,7 @@ from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.segmented import Segmented
 from resources.language import mark, tr
 
@@ -170,7 +170,7 @@ class PromptPanel(QWidget):
     def refuse_text(self, reason: str) -> None:
         """Grey the editor for a model that reads no text, and say so; empty: it does. The text stays."""
         self.editor.setEnabled(not reason)
-        self.editor.setToolTip(reason)
+        self.editor.setToolTip(tooltip(reason))
 
     def show_reuse(self, characters: int | None, told: str) -> None:
         """Shade all but the first so many characters, which are known already; None shades nothing."""
@@ -195,7 +195,7 @@ class PromptPanel(QWidget):
         """Offer chats, or grey them out for a model without a chat template and say why."""
         button = self.mode.button("chat")
         button.setEnabled(not reason or self.is_chat)
-        button.setToolTip(reason or tr("Talk with the model, turn by turn, in its own template"))
+        button.setToolTip(tooltip(reason or tr("Talk with the model, turn by turn, in its own template")))
 
     def set_theme(self, theme: Theme) -> None:
         """Sizes follow the font."""
@@ -246,7 +246,7 @@ class PromptPanel(QWidget):
         return chip
 
     def _lay_out(self) -> None:
-        heading = QLabel(tr("PROMPT"))
+        heading = PlainLabel(tr("PROMPT"))
         heading.setProperty("role", "heading")
         heading.setBuddy(self.editor)
         top = QHBoxLayout()

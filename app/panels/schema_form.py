@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QGridLayout,
-    QLabel,
     QLineEdit,
     QPushButton,
     QScrollArea,
@@ -23,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.state.simple_schema import Field, problem, to_schema
 from app.widgets.dialog import ReadDialog
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr
 
@@ -71,7 +71,7 @@ class SchemaForm(ReadDialog):
         self.buttons.rejected.connect(self.reject)
         self._content, inner = QWidget(), QVBoxLayout()
         for place, title in enumerate((tr("Name"), tr("Kind"), tr("Longest, or words with commas"), tr("Required"))):
-            label = QLabel(title, wordWrap=True)
+            label = PlainLabel(title, wordWrap=True)
             label.setProperty("role", "muted")
             self._grid.addWidget(label, 0, place)
         self._grid.setColumnStretch(0, 1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSpinBox, QWidget
 
 from app.storage.settings import LARGEST_SEED
 from app.theme.theme import Theme
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
 SHOWN_FIGURES = 5
@@ -24,7 +25,7 @@ class SeedBox(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("seedBox")
-        self.label = QLabel(tr("Seed"), self)
+        self.label = PlainLabel(tr("Seed"), self)
         self.spin = QSpinBox(self)
         self.spin.setObjectName("seedSpin")
         self.spin.setRange(0, LARGEST_SEED)
@@ -68,7 +69,7 @@ class SeedBox(QFrame):
     @Slot()
     def _on_lock(self) -> None:
         words = tr("Locked: every run uses this seed") if self.is_locked else tr("Unlocked: every run draws a new seed")
-        self.lock.setToolTip(words)
+        self.lock.setToolTip(tooltip(words))
         self.lock.setAccessibleName(words)
         self.changed.emit()
         self.lock.setCursor(Qt.CursorShape.PointingHandCursor)

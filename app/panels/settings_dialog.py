@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QVBoxLayout, QWidget
 
 from app.panels.settings.appearance import AppearanceSettings
 from app.panels.settings.compute import ComputeSettings
@@ -16,6 +16,7 @@ from app.panels.settings.permissions import Permissions
 from app.panels.stage.settings import StageSettings
 from app.state.steps import Steps
 from app.storage.settings import Settings
+from app.widgets.plain_text import PlainLabel
 from app.widgets.scrolled import ScrolledDialog
 from resources.language import tr
 
@@ -38,7 +39,7 @@ class SettingsDialog(ScrolledDialog):
         column.setContentsMargins(20, 18, 20, 8)
         column.setSpacing(8)
         for title, part in self._parts():
-            heading = QLabel(title)
+            heading = PlainLabel(title)
             heading.setProperty("role", "heading")
             column.addWidget(heading)
             column.addWidget(part)

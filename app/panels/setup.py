@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer, Slot
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.parameters import ParameterPanel
@@ -14,6 +15,7 @@ from app.panels.prompt import PromptPanel
 from app.state import values
 from app.storage.examples import Example
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from resources.language import sentences, tr
 
 
@@ -29,12 +31,13 @@ class SetupPanel(QFrame):
         self.cache_parameters = ParameterPanel(tr("CACHE"))
         self.cache_parameters.hide()
         self.presets = PresetBar()
-        self.help = QLabel(wordWrap=True)
+        self.help = RichLabel()
+        self.help.setWordWrap(True)
         self.help.setObjectName("parameterHelp")
         self.help.setProperty("role", "muted")
         self.help.setAccessibleName(tr("Help on the setting pointed at"))
         self.help.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.fit = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.fit = PlainLabel(wordWrap=True)
         self.fit.setObjectName("fitLine")
         self.fit.setAccessibleName(tr("Memory that the run needs"))
         self.fit.hide()
@@ -45,8 +48,8 @@ class SetupPanel(QFrame):
 
     def set_summary(self, text: str) -> None:
         """Help while nothing in particular is pointed at: what the strategy does."""
-        self._resting_help = text
-        self.help.setText(text)
+        self._resting_help = html.escape(text, quote=False)
+        self.help.setText(self._resting_help)
 
     @Slot()
     def make_all(self) -> None:
@@ -57,11 +60,16 @@ class SetupPanel(QFrame):
     @Slot(object)
     def show_help(self, row: ParameterRow) -> None:
         """Explain one setting, and first why it has no effect, if so."""
-        parts = [f"<b>{tr(row.parameter.title)}</b> ·", row.unavailable, tr(row.parameter.help)]
-        self.help.setText(
-            " ".join(part for part in parts if part)
-            + tr(" Default {default}.").format(default=values.short(row.default))
+        title, *parts = (
+            html.escape(part, quote=False)
+            for part in (
+                tr(row.parameter.title),
+                row.unavailable,
+                tr(row.parameter.help),
+                tr(" Default {default}.").format(default=values.short(row.default)).strip(),
+            )
         )
+        self.help.setText(" ".join([f"<b>{title}</b> ·", *filter(None, parts)]))
 
     def add(self, page: QWidget) -> None:
         """Have a page ready to stand here; nobody sees it yet."""
@@ -88,7 +96,7 @@ class SetupPanel(QFrame):
         where that is known beforehand."""
         brief = " · ".join(part for part in (figures.partition(":")[0], pace) if part)
         self.fit.setText(sentences(figures, advice, pace) if advice else brief)
-        self.fit.setToolTip(sentences(figures, pace))
+        self.fit.setToolTip(tooltip(sentences(figures, pace)))
         self.fit.setAccessibleDescription(sentences(figures, advice, pace))
         self.fit.setVisible(bool(figures))
         role = "warning" if advice else "muted"

@@ -19,6 +19,7 @@ from app.state.steps import Steps
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel, tooltip
 from core import words
 from resources.language import mark, tr
 
@@ -44,7 +45,7 @@ class StatusLine(QFrame):
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
         self.device = self._label(tr("Device"), ElidedLabel())
-        self.figures = {name: self._label(tr(title), QLabel()) for name, title in _TITLES.items()}
+        self.figures = {name: self._label(tr(title), PlainLabel()) for name, title in _TITLES.items()}
         self.outcome = self._label(tr("Outcome"), ElidedLabel())
         self.settings = QPushButton()
         self.settings.setObjectName("usedSettings")
@@ -70,7 +71,7 @@ class StatusLine(QFrame):
         if hint == self.settings.toolTip():
             return
         self.settings.setText(tr("Settings changed") if changes else tr("Settings used"))
-        self.settings.setToolTip(hint)
+        self.settings.setToolTip(tooltip(hint))
         self.settings.setAccessibleDescription(hint)
         if bool(self.settings.property("changed")) != bool(changes):
             self.settings.setProperty("changed", bool(changes))
@@ -119,7 +120,7 @@ class StatusLine(QFrame):
         self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
         self._shows_model = True
         if self._steps is not None:
-            self.device.setToolTip(f"{self.device.toolTip()}\n{self._steps.sentence}")
+            self.device.setToolTip(tooltip(f"{self.device.toolTip()}\n{self._steps.sentence}"))
 
     @Slot(object)
     def show_steps(self, steps: Steps | None) -> None:
@@ -132,7 +133,7 @@ class StatusLine(QFrame):
         """Anything else about the model: loading, none."""
         self._shows_model = False
         self.device.setText(f"● {text}")
-        self.device.setToolTip(text)
+        self.device.setToolTip(tooltip(text))
 
     def stop(self) -> None:
         """End the timer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from app.panels.draft_picker import DraftPicker
 from app.panels.seed import SeedBox
@@ -12,6 +12,7 @@ from app.panels.shortcuts import key_of
 from app.theme.theme import Theme, Themed
 from app.widgets.icons import IconButton
 from app.widgets.picker_combo import PickerCombo
+from app.widgets.plain_text import RichLabel
 from app.widgets.run_button import RunButton
 from resources.language import tr
 
@@ -28,7 +29,7 @@ class Toolbar(QFrame):
         self.setObjectName("toolbar")
         self.setProperty("role", "bar")
         self._theme: Theme | None = None
-        self.brand = QLabel()
+        self.brand = RichLabel()
         self.brand.setProperty("role", "brand")
         self.brand.setAccessibleName("Decodescope")
         self.model = PickerCombo("modelCombo", tr("Model"), 176)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
 
 from app.panels.shortcuts import MOST_VIEW_KEYS
 from app.theme.theme import Theme
+from app.widgets.plain_text import caption
 from resources.language import tr
 
 MARGIN, TIGHT_MARGIN = 9, 5
@@ -25,7 +26,7 @@ class ViewTabs(QTabBar):
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.setElideMode(Qt.TextElideMode.ElideNone)
         for title in titles:
-            self.addTab(title)
+            self.addTab(caption(title))
         self.more = QToolButton()
         self.more.setObjectName("moreViews")
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

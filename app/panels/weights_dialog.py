@@ -9,6 +9,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QRadioButton, QVBoxLayout, QWidget
 
 from app.panels.weights_memory import WeightsMemory
+from app.widgets.plain_text import caption, window_title
 from app.widgets.scrolled import ScrolledDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -39,7 +40,7 @@ class WeightsDialog(ScrolledDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("weightsDialog")
-        self.setWindowTitle(title)
+        self.setWindowTitle(window_title(title))
         self._lines = {line.kind: line for line in lines}
         self._buttons: dict[str, QRadioButton] = {}
         content = QWidget()
@@ -72,7 +73,7 @@ class WeightsDialog(ScrolledDialog):
         self._buttons[kind].setChecked(True)
 
     def _add(self, line: WeightsLine, is_chosen: bool) -> None:
-        button = QRadioButton(line.title)
+        button = QRadioButton(caption(line.title))
         button.setObjectName(f"weights.{line.kind}")
         button.setChecked(is_chosen)
         button.setEnabled(not line.reason)

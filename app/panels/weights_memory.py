@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QButtonGroup, QDoubleSpinBox, QHBoxLayout, QLabel, QRadioButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QDoubleSpinBox, QHBoxLayout, QRadioButton, QVBoxLayout, QWidget
 
 from app.panels.settings.fields import muted
 from app.state.requests import ALL_IN_MEMORY, AS_FITS
+from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 _GIB = 1024
@@ -76,7 +77,7 @@ class WeightsMemory(QWidget):
         column, line = QVBoxLayout(self), QHBoxLayout()
         column.setContentsMargins(0, 8, 0, 0)
         column.setSpacing(4)
-        heading = QLabel(tr("Memory for the weights"))
+        heading = PlainLabel(tr("Memory for the weights"))
         heading.setProperty("role", "heading")
         line.addWidget(self.most)
         line.addWidget(self.amount)

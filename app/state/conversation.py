@@ -101,6 +101,13 @@ class Turn:
     """Of an answer from an earlier start of the program."""
 
     @property
+    def said(self) -> str:
+        """Its text; of an answer that is still being written, what there is of it."""
+        if not self.is_open or self.run is None or not self.run.sequences:
+            return self.content
+        return self.run.sequences[self.run.shown].text
+
+    @property
     def message(self) -> dict[str, str]:
         """As a template takes it."""
         return {"role": self.role, "content": self.content}

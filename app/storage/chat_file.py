@@ -1,6 +1,8 @@
 """The chat's file: its turns are there again at the next start.
 
-Two windows may write it: each keeps what the other has added, marked as no longer read by its own model.
+Each open window has a file of its own (`claim_chat`): the first `chat.json`, the second `chat-2.json`, and so on. Where
+the folder takes no locks two windows may write one file: each then keeps what the other has added, marked as no longer
+read by its own model.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from typing import Any
 from app.state.conversation import DROP, POLICIES, ROLES, Conversation, Figures, Turn
 from app.storage.checks import counts, is_flag, is_text
 from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
+from app.storage.locks import HeldElsewhereError, Hold, hold_file
 from app.storage.settings import MigrationError, Migrator, migrated, version_of
 from resources.language import tr
 
 FILE_NAME = "chat.json"
+MOST_WINDOWS = 100
 VERSION = 1
 MIGRATORS: Mapping[int, Migrator] = {}
 """The n-th makes version n + 1 of what version n wrote."""
@@ -28,9 +32,12 @@ Plain = dict[str, Any]
 class ChatStore:
     """Reads and writes the chat of one folder; `notices` says in words what could not be read."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+    def __init__(self, folder: Path, number: int = 1, lock: Hold | None = None) -> None:
+        """`number` of the window among those that are open; `lock` keeps the others away until `release`."""
+        self.path = _path(folder, number)
+        self.number = number
         self.notices: list[str] = []
+        self._lock = lock
         self._own: list[Plain] = []
         """What this window has last read or written: other turns in the file are another window's."""
 
@@ -60,8 +67,8 @@ class ChatStore:
         conversation.when_full = when_full
 
     def save(self, conversation: Conversation) -> None:
-        """Write every turn that is done, and those that another window has added meanwhile. Raises StorageError."""
-        own = [_plain(turn) for turn in conversation.turns if not turn.is_open]
+        """Write every turn, an answer as far as it is written, and what others have added. Raises StorageError."""
+        own = [_plain(turn) for turn in conversation.turns if not turn.is_open or (turn.run and turn.said)]
         with one_writer(self.path.parent):
             theirs = self._there()
             others = _without(theirs, self._own)
@@ -69,6 +76,12 @@ class ChatStore:
             turns = [*own[:place], *({**turn, "held": False} for turn in others), *own[place:]]
             write_json(self.path, {"version": VERSION, "turns": turns, "when_full": conversation.when_full})
             self._own = own
+
+    def release(self) -> None:
+        """Let another window have the file."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
     def _read(self) -> Plain:
         """What the file holds, brought up to date; before that a copy is set aside. Raises FileNotFoundError,
@@ -99,6 +112,33 @@ class ChatStore:
         if problems:
             keep_copy(self.path)
         return turns
+
+
+def claim_chat(folder: Path) -> ChatStore:
+    """The first chat of the folder that no other window has open; it is this window's until `release`.
+
+    A lock of its own, beside the chat's file, is free again when its window dies.
+    """
+    for number in range(1, MOST_WINDOWS):
+        try:
+            return ChatStore(folder, number, hold_file(_path(folder, number).with_suffix(".lock")))
+        except HeldElsewhereError:
+            continue
+    return ChatStore(folder, MOST_WINDOWS)
+
+
+def own_chat_notice(store: ChatStore) -> str:
+    """Why the chat is not the one that the reader had last; empty where it is."""
+    if store.number == 1 or not _path(store.path.parent, 1).exists():
+        return ""
+    return tr(
+        "The last chat is open in another window. This window has a chat of its own, which is kept in {name} and is "
+        "here again the next time that two windows are open."
+    ).format(name=store.path.name)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / (FILE_NAME if number == 1 else f"chat-{number}.json")
 
 
 def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
@@ -148,7 +188,7 @@ def _turn(plain: Plain) -> Turn:
 
 
 def _plain(turn: Turn) -> Plain:
-    plain: Plain = {"role": turn.role, "content": turn.content, "held": turn.held}
+    plain: Plain = {"role": turn.role, "content": turn.said, "held": turn.held}
     if turn.figures is not None:
         plain["figures"] = list(turn.figures)
     return plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -14,6 +15,8 @@ NAME = ".lock"
 PATIENCE = 2.0
 """Seconds that a save waits for another one, which takes some milliseconds."""
 LOOK_AGAIN = 0.005
+_BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""What a system says of a lock that is taken; anything else means that the folder takes no locks."""
 
 if sys.platform == "win32":
     import msvcrt
@@ -52,17 +55,34 @@ class Hold(NamedTuple):
         os.close(self.handle)
 
 
+class HeldElsewhereError(Exception):
+    """Another window, of this process or another, holds the lock."""
+
+
 def hold(folder: Path) -> Hold | None:
     """Take the folder's lock and keep it; None where somebody else holds it, or the folder takes none."""
-    handle = _open(folder / NAME)
+    try:
+        return hold_file(folder / NAME)
+    except HeldElsewhereError:
+        return None
+
+
+def hold_file(path: Path) -> Hold | None:
+    """Take the lock of that file and keep it; None where the folder takes no locks.
+
+    Raises HeldElsewhereError. A lock that a killed process has left is free: the system has let it go.
+    """
+    handle = _open(path)
     if handle is None:
         return None
     try:
         _try(handle)
-    except OSError:
+    except OSError as error:
         os.close(handle)
+        if error.errno in _BUSY:
+            raise HeldElsewhereError(str(path)) from None
         return None
-    return Hold(folder / NAME, handle)
+    return Hold(path, handle)
 
 
 def _open(path: Path) -> int | None:

@@ -114,6 +114,11 @@ class SettingsStore:
             write_json(self.path, merged(self._saved, mine, theirs.plain(), _SETS))
             self._saved = deepcopy(mine)
 
+    def save_changes(self) -> None:
+        """Write the file if something has been changed here since it was last read or written. Raises StorageError."""
+        if dict(_plain(self.settings)) != self._saved:
+            self.save()
+
     def drop_unusable(self) -> None:
         """Forget remembered parameters that no editor can show. Apart from `load`, for it imports every strategy."""
         choices = self.settings.choices

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.state.doubt import MEASURES, height
 from app.state.run import Run
@@ -20,6 +20,7 @@ from app.views.shared.tables import of_track
 from app.views.text.wording import bits, bits_told, token_text
 from app.views.timeline_buttons import PlayButton, measure_button, speed_button
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel
 from app.widgets.sparkline import CEILING, Sparkline
 from core import share, words
 from resources.depth import pick
@@ -46,7 +47,7 @@ class Timeline(View):
         self.back_button = IconButton("step-back", tr("One token back"), self)
         self.forward_button = IconButton("step-forward", tr("One token forward"), self)
         self.sparkline = Sparkline(theme_for("light"), self)
-        self.count_label = QLabel("", self)
+        self.count_label = PlainLabel("", self)
         self.speed_button, self.measure_button = speed_button(self), measure_button(self)
         self.guess_button = QToolButton(self)
         self.guess_button.setObjectName("guessButton")

@@ -13,6 +13,7 @@ from app.state.doubt import MEASURES
 from app.theme.theme import Theme, theme_for
 from app.views.replay import BY_STEP, SPEEDS
 from app.widgets.icons import icon
+from app.widgets.plain_text import caption, tooltip
 from resources.language import tr
 
 
@@ -48,7 +49,7 @@ class PlayButton(QToolButton):
         self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
         label = tr("Pause") if playing else tr("One token on") if self._stepping else tr("Play the run again")
         self.setAccessibleName(label)
-        self.setToolTip(tr("{what} (Space)").format(what=label))
+        self.setToolTip(tooltip(tr("{what} (Space)").format(what=label)))
 
 
 class ChoiceButton(QToolButton):
@@ -65,7 +66,7 @@ class ChoiceButton(QToolButton):
         menu = QMenu(self)
         self._actions = QActionGroup(menu)
         for value, title in entries.items():
-            action = menu.addAction(title)
+            action = menu.addAction(caption(title))
             action.setCheckable(True)
             action.setData(value)
             self._actions.addAction(action)

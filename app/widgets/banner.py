@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel, caption
 from app.widgets.spoken import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import sentences, tr
@@ -88,7 +89,7 @@ class Banner(QFrame):
         if self._is_built:
             return
         self._is_built = True
-        self._mark = QLabel(self)
+        self._mark = PlainLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
         self.title.setProperty("role", "bannerTitle")
         self.details = QPlainTextEdit(self, readOnly=True)
@@ -151,7 +152,7 @@ class Banner(QFrame):
         self._actions.setVisible(bool(actions) or not self.unfold.isHidden())
 
     def _action(self, name: str, label: str) -> QPushButton:
-        button = QPushButton(label, self._actions)
+        button = QPushButton(caption(label), self._actions)
         button.setObjectName(f"{name}Action")
         button.setProperty("action", name)
         button.clicked.connect(self._on_action)

@@ -16,11 +16,12 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.bars_layout import BarRow, BarsLayout
 from app.widgets.bars_painting import paint_bars, paint_mark
+from app.widgets.plain_text import show_tooltip
 from app.widgets.spoken import Part, Role, Spoken
 from resources.language import tr
 
@@ -127,7 +128,7 @@ class Bars(QWidget, Spoken):
         """Tell of the row under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             row = self._layout.row_at(event.pos().y())
-            QToolTip.showText(event.globalPos(), row.tip if row is not None else "", self)
+            show_tooltip(event.globalPos(), row.tip if row is not None else "", self)
             return True
         return super().event(event)
 

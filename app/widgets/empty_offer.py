@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QRect, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
 
 Place = Callable[[QRect, Theme], float]
@@ -23,7 +24,7 @@ class EmptyOffer(QWidget):
     def __init__(self, text: str, parent: QWidget, place: Place | None = None) -> None:
         super().__init__(parent)
         self._place_in, self._theme = place, theme_for("light")
-        self.button, self.why = QPushButton(text, self), WrappedLabel("", self)
+        self.button, self.why = QPushButton(caption(text), self), WrappedLabel("", self)
         self.button.setObjectName("fillButton")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.button.clicked.connect(self.wanted)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QApplication, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.funnel_painting import FunnelStage, heights
 from app.widgets.funnel_places import SIDE_BY_SIDE, FunnelPlaces
+from app.widgets.plain_text import show_tooltip
 from app.widgets.spoken import Part, Role, Spoken, announce
 from resources.language import tr
 
@@ -146,7 +147,7 @@ class Funnel(QWidget, Spoken):
         """Tell what the stage under the pointer did."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             stage = self.stage_at(event.pos().x(), event.pos().y())
-            QToolTip.showText(event.globalPos(), _tip(stage, len(self.movable)) if stage else "", self)
+            show_tooltip(event.globalPos(), _tip(stage, len(self.movable)) if stage else "", self)
             return True
         return super().event(event)
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 import resources
 from app.theme.theme import Theme
+from app.widgets.plain_text import tooltip
 
 OVERSAMPLING = 3
 """Pixmaps are drawn larger than asked for, so that they stay sharp on dense screens."""
@@ -53,7 +54,7 @@ class IconButton(QToolButton):
         self._fades = False
         """Whether it has ever been disabled: most never are."""
         self.setAccessibleName(label)
-        self.setToolTip(label)
+        self.setToolTip(tooltip(label))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.toggled.connect(self._draw)
 

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QObject, QPoint
 from PySide6.QtGui import QHelpEvent
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
+
+from app.widgets.plain_text import as_written, is_rich, show_rich_tooltip
 
 Topic = Callable[[QPoint], str]
 """What a widget is about at a place within it, by a name that `told` understands; empty for nothing."""
@@ -30,7 +32,7 @@ class LateTip(QObject):
         import html  # not before one hovers
 
         own = self._widget.toolTip()
-        rich = own if own.startswith("<") else html.escape(own, quote=False).replace("\n", "<br>")
+        rich = own if is_rich(own) else html.escape(as_written(own), quote=False).replace("\n", "<br>")
         about = self._about(place)
         return "".join(f"<p>{part}</p>" for part in (rich, about) if part)
 
@@ -50,7 +52,7 @@ class LateTip(QObject):
         """Hovering shows it."""
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             if text := self.text(event.pos()):
-                QToolTip.showText(event.globalPos(), text, self._widget)
+                show_rich_tooltip(event.globalPos(), text, self._widget)
                 return True
         return super().eventFilter(watched, event)
 
@@ -59,4 +61,4 @@ def _plain(rich: str) -> str:
     """Its words alone."""
     from PySide6.QtGui import QTextDocumentFragment  # many never ask
 
-    return " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split()) if rich.startswith("<") else rich
+    return " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split()) if is_rich(rich) else as_written(rich)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
+from app.widgets.plain_text import caption, tooltip
+
 
 class MenuButton(QToolButton):
     """`actions` are (words, slot)."""
@@ -21,12 +23,12 @@ class MenuButton(QToolButton):
     ) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self.setText(f"{title} ⌄")
+        self.setText(caption(f"{title} ⌄"))
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.setAccessibleName(title)
-        self.setToolTip(help_text)
+        self.setToolTip(tooltip(help_text))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         menu = QMenu(self)
         for words, slot in actions:
-            menu.addAction(words, slot)
+            menu.addAction(caption(words), slot)
         self.setMenu(menu)

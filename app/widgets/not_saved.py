@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from app.widgets.plain_text import plain
 from resources.language import tr
 
 
@@ -16,7 +17,7 @@ def tell_not_saved(parent: QWidget, path: str, error: OSError) -> None:
     box = QMessageBox(
         QMessageBox.Icon.Warning,
         tr("Not saved"),
-        tr("{path} was not saved: {cause}.").format(path=path, cause=cause),
+        plain(tr("{path} was not saved: {cause}.").format(path=path, cause=cause)),
         parent=parent.window(),
     )
     box.setInformativeText(tr("Choose another folder or another name."))

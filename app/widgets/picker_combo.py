@@ -24,6 +24,7 @@ from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.drawn_rows import DrawnRows, Index
 from app.widgets.late_combo import LateCombo
+from app.widgets.plain_text import tooltip
 from app.widgets.screen import room_around
 from app.widgets.spoken import Spoken
 from resources.language import tr
@@ -112,7 +113,7 @@ def _row(item: PickerItem) -> QStandardItem:
     told = item.reason or item.subtitle
     row.setData(item.data, Qt.ItemDataRole.UserRole)
     row.setData(told, SUBTITLE)
-    row.setToolTip(item.reason or item.help or item.subtitle)
+    row.setToolTip(tooltip(item.reason or item.help or item.subtitle))
     row.setAccessibleText(", ".join(part for part in (item.title, told) if part))
     row.setEnabled(not item.reason)
     return row

@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import room_around
 
 
@@ -19,13 +20,13 @@ class Popover(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_ShowWithoutActivating)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._theme = theme
-        self._title = QLabel(self)
+        self._title = PlainLabel(self)
         self._grid = QGridLayout()
         box = self._box = QVBoxLayout(self)
         box.setSizeConstraint(QVBoxLayout.SizeConstraint.SetFixedSize)
         box.addWidget(self._title)
         box.addLayout(self._grid)
-        self._cells: list[tuple[QLabel, QLabel]] = []
+        self._cells: list[tuple[PlainLabel, PlainLabel]] = []
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -38,7 +39,6 @@ class Popover(QFrame):
 
     def show_rows(self, title: str, rows: Sequence[tuple[str, str]], beside: QRect) -> None:
         """Show the card below (or above) the rectangle `beside`, given in global coordinates."""
-        self._title.setTextFormat(Qt.TextFormat.PlainText)
         self._title.setText(title)
         _style(self._title, self._theme, 15, "text", 600)
         self._fill(rows)
@@ -48,7 +48,7 @@ class Popover(QFrame):
 
     def _fill(self, rows: Sequence[tuple[str, str]]) -> None:
         while len(self._cells) < len(rows):
-            name, value = QLabel(self), QLabel(self)
+            name, value = PlainLabel(self), PlainLabel(self)
             value.setAlignment(Qt.AlignmentFlag.AlignRight)
             self._grid.addWidget(name, len(self._cells), 0)
             self._grid.addWidget(value, len(self._cells), 1)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPaintEvent, QP
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import tooltip
 from resources.language import tr
 
 
@@ -44,7 +45,7 @@ class RepeatArc(QWidget):
         """Show this one; `said`: the same in words."""
         self._shown = shown
         self.setAccessibleDescription(said)
-        self.setToolTip(said)
+        self.setToolTip(tooltip(said))
         self.update()
 
     @property

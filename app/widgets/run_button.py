@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.plain_text import tooltip
 from resources.language import mark, tr
 
 FACES = {
@@ -43,7 +44,7 @@ class RunButton(QPushButton):
         _icon, word, key = FACES[face]
         name = tr(word)
         self.setAccessibleName(name)
-        self.setToolTip(f"{name} ({key})" if key else name)
+        self.setToolTip(tooltip(f"{name} ({key})" if key else name))
         self.setEnabled(face != "stopping")
         self.update()
 

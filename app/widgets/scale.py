@@ -10,6 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import tooltip
 
 
 class ScaleMark(NamedTuple):
@@ -50,7 +51,7 @@ class Scale(QWidget):
         """Show these; `said`: all of it in words, for those who hear it and as a tip."""
         self._low, self._high, self._filled, self._marks = low, max(high, low + 1e-9), filled, tuple(marks)
         self.setAccessibleDescription(said)
-        self.setToolTip(said)
+        self.setToolTip(tooltip(said))
         self.update()
 
     def sizeHint(self) -> QSize:

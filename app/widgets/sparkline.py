@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.painting import fill
 from app.theme.theme import Theme
+from app.widgets.plain_text import show_tooltip
 from app.widgets.spoken import Role, Spoken, Value
 
 CEILING = 12.0
@@ -197,6 +198,6 @@ class Sparkline(QWidget, Spoken):
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             place = int((event.pos().x() - 2) / self.slot) if self.slot else -1
             tip = self._tip(place) if 0 <= place < len(self._values) else ""
-            QToolTip.showText(event.globalPos(), tip, self)
+            show_tooltip(event.globalPos(), tip, self)
             return True
         return super().event(event)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.widgets.plain_text import PlainLabel, RichLabel
 
 
 class TextBlock(QWidget):
@@ -12,9 +14,8 @@ class TextBlock(QWidget):
 
     def __init__(self, parent: QWidget | None = None, role: str = "", rich: bool = False) -> None:
         super().__init__(parent)
-        self.label = QLabel(self)
+        self.label = RichLabel("", self) if rich else PlainLabel(self)
         self.label.setWordWrap(True)
-        self.label.setTextFormat(Qt.TextFormat.RichText if rich else Qt.TextFormat.PlainText)
         flags = Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         self.label.setTextInteractionFlags(flags)
         self.label.setFocusPolicy(Qt.FocusPolicy.ClickFocus)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.widgets.plain_text import PlainLabel
 
 
-class WrappedLabel(QLabel):
+class WrappedLabel(PlainLabel):
     """Plain text. Layouts in layouts lose Qt's own height for width; a fixed height they all keep."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(text, parent, wordWrap=True)
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def hasHeightForWidth(self) -> bool:

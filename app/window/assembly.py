@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -56,6 +58,7 @@ from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
 from app.session.session import Session
 from app.storage import examples
+from app.storage.chat_file import own_chat_notice
 from app.storage.settings_file import SettingsStore
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
@@ -73,7 +76,7 @@ from app.window.run_feed import RunFeed
 from app.window.stage import Stage
 from app.window.switch import LanguageSwitch
 from app.window.view_feed import ViewFeed
-from app.window.wiring import connect
+from app.window.wiring import connect, keep_by_itself
 from core import strategies
 from core.former_name import describe_adoption
 from resources.language import tr
@@ -99,12 +102,16 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     window.at_renewal(partial(_renewed, window))
     lasting.switch.wanted.connect(window.renew)
     lasting.switch.chosen.connect(lasting.keeper.keep_settings)
+    window.placed.connect(lasting.keeper.keep_soon)
+    session.eventsArrived.connect(lasting.chat_keeper.keep_soon)
     window.painted.connect(lasting.history.open_later)
     parts = _put_together(window, lasting)
     repaired = [*store.notices, *lasting.chats.notices]
     if notices := [*describe_adoption(store.adopted), *repaired]:
         title = tr("The settings were repaired") if repaired else tr("Decodescope was called Tokenscope before")
         parts.messages.show_notice("\n".join(notices), title)
+    elif told := own_chat_notice(lasting.chats):
+        parts.messages.show_notice(told, tr("Another window is open"))
     return parts
 
 
@@ -157,6 +164,7 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     )
     connect(window, parts)
     _restore(parts)
+    keep_by_itself(parts, partial(_written_down, window, parts))
     window.at_close(*_last_steps(window, parts))
     return parts
 
@@ -402,6 +410,7 @@ def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tup
         parts.lasting.labs.end,
         parts.lasting.quickening.end,
         parts.session.shut_down,
+        parts.lasting.chat_keeper.stop,
         parts.history.stop,
     )
 
@@ -409,19 +418,32 @@ def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tup
 def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
     """What becomes of everything that is set."""
 
-    def remember_layout() -> None:
-        kept = parts.settings.layout
-        kept.advanced = parts.setup.parameters.is_advanced
-        kept.view = parts.centre.columns[0].current
-        parts.layout.remember(kept)
-
     return (
         parts.stage.leave,
-        remember_layout,
+        partial(_remember_layout, window, parts),
         parts.controller.remember,
-        window.keep_geometry,
+        parts.keeper.stop,
         parts.keeper.keep_settings,
+        parts.lasting.chat_keeper.keep_due,
     )
+
+
+def _remember_layout(window: MainWindow, parts: Parts) -> None:
+    """Write the panels' places and the window's into the settings."""
+    kept = parts.settings.layout
+    kept.advanced = parts.setup.parameters.is_advanced
+    kept.view = parts.centre.columns[0].current
+    parts.layout.remember(kept)
+    window.keep_geometry()
+
+
+@contextmanager
+def _written_down(window: MainWindow, parts: Parts) -> Iterator[None]:
+    """Let the settings hold everything that is set, for as long as they are written."""
+    if not parts.stage.is_on:  # its panels and its size are not the reader's own
+        _remember_layout(window, parts)
+    with parts.controller.remembered():
+        yield
 
 
 def _stopped(parts: Parts) -> tuple[Step, ...]:

@@ -15,7 +15,7 @@ from app.session.quickening import Quickening
 from app.session.session import Session
 from app.state.conversation import Conversation
 from app.state.family import Family
-from app.storage.chat_file import ChatStore
+from app.storage.chat_file import ChatStore, claim_chat
 from app.storage.settings_file import SettingsStore
 from app.window.switch import LanguageSwitch
 
@@ -42,7 +42,7 @@ class Lasting(NamedTuple):
 
 def begin(store: SettingsStore, session: Session, switch: LanguageSwitch) -> Lasting:
     """All of it, with the chat as it was left."""
-    keeper, chats, conversation = Keeper(store), ChatStore(store.folder), Conversation()
+    keeper, chats, conversation = Keeper(store), claim_chat(store.folder), Conversation()
     chats.restore(conversation)
     history = History(session, lambda: store.data, store.settings.history, keeper)
     return Lasting(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QPaintEvent, QPalette
+from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QMoveEvent, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.storage.settings_file import SettingsStore
@@ -46,6 +46,8 @@ class MainWindow(QMainWindow):
     closed = Signal()
     painted = Signal()
     """Everything has been drawn once."""
+    placed = Signal()
+    """Its place on the screen or its size has changed."""
 
     parts: Parts
 
@@ -141,6 +143,21 @@ class MainWindow(QMainWindow):
             _open.discard(self)
             self.closed.emit()
         event.accept()
+
+    @Slot()
+    def save_now(self) -> None:
+        """Write what is set: the desktop's session ends, and may end the program without closing its window."""
+        if self.is_assembled and not self.is_closed:
+            self.parts.keeper.keep_settings()
+            self.parts.lasting.chat_keeper.keep()
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        super().moveEvent(event)
+        self.placed.emit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.placed.emit()
 
     def keep_geometry(self) -> None:
         """Write its place into the settings."""

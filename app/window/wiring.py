@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,22 @@ def connect(window: MainWindow, parts: Parts) -> None:
     _connect_quickening(parts)
     _connect_history(parts)
     _connect_tours(parts)
+
+
+def keep_by_itself(parts: Parts, remembered: Callable[[], AbstractContextManager[object]]) -> None:
+    """Write what is set and said shortly after each change, so that a kill or a power cut loses a second at most."""
+    keeper = parts.keeper
+    keeper.remember_with(remembered, lambda: bool(parts.tours.name))
+    for signal in (
+        parts.controller.changed,
+        parts.layout.changed,
+        parts.splitter.splitterMoved,
+        parts.setup.parameters.advancedToggled,
+        parts.centre.viewShown,
+        parts.appearance.changed,
+        parts.appearance.wordsChanged,
+    ):
+        signal.connect(keeper.keep_soon)
 
 
 def _connect_chat(parts: Parts) -> None:

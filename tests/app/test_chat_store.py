@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.state.conversation import ANEW, DROP, Conversation, Figures, Turn
-from app.storage import chat_file
-from app.storage.chat_file import ChatStore
+from app.storage import chat_file, locks
+from app.storage.chat_file import ChatStore, claim_chat, own_chat_notice
+
+ROOT = Path(__file__).parents[2]
 
 
 def restored(folder: Path) -> tuple[Conversation, ChatStore]:
@@ -139,3 +144,65 @@ def test_two_windows_lose_no_turn(config_dir: Path) -> None:
     mine.clear()
     my_store.save(mine)
     assert [turn.content for turn in restored(config_dir)[0].turns] == ["Yours", "Bye"]
+
+
+_OTHER = """
+import sys
+from pathlib import Path
+from app.state.conversation import Conversation, Turn
+from app.storage.chat_file import claim_chat
+store, talk = claim_chat(Path(sys.argv[1])), Conversation()
+store.restore(talk)
+print(store.path.name, [turn.content for turn in talk.turns], flush=True)
+for line in sys.stdin:
+    talk.turns.append(Turn("user", line.strip()))
+    store.save(talk)
+    print("saved", flush=True)
+"""
+
+
+def _another(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _OTHER, str(folder)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+
+
+def _says(other: subprocess.Popen[str], words: str = "") -> str:
+    assert other.stdin is not None
+    assert other.stdout is not None
+    if words:
+        other.stdin.write(words + "\n")
+        other.stdin.flush()
+    return other.stdout.readline().strip()
+
+
+def test_programs_keep_a_chat_each(config_dir: Path) -> None:
+    mine, talk = claim_chat(config_dir), Conversation()
+    others = [_another(config_dir), _another(config_dir)]
+    assert sorted(map(_says, others)) == ["chat-2.json []", "chat-3.json []"]
+    for number in range(3):
+        talk.turns.append(Turn("user", f"mine {number}"))
+        mine.save(talk)
+        for other in others:
+            assert _says(other, f"other {number}") == "saved"
+    for other in others:
+        other.kill()  # its lock goes with it
+        other.communicate()
+    assert [turn.content for turn in restored(config_dir)[0].turns] == ["mine 0", "mine 1", "mine 2"]
+    assert own_chat_notice(mine) == ""
+    second = claim_chat(config_dir)
+    assert (second.path.name, "chat-2.json" in own_chat_notice(second)) == ("chat-2.json", True)
+    mine.release()
+    mine.release()
+    third = _another(config_dir)
+    assert _says(third) == "chat.json ['mine 0', 'mine 1', 'mine 2']"
+    third.kill()
+    third.communicate()
+    second.release()
+
+
+def test_a_folder_without_locks_still_has_a_chat(config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_handle: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(locks, "_try", refuse)
+    assert [claim_chat(config_dir).path.name for _ in range(2)] == ["chat.json", "chat.json"]

@@ -17,6 +17,7 @@ from app.session.session import Session
 from app.storage.film.kinds import KINDS, PNGS
 from app.theme.theme import theme_for
 from app.widgets.ask_file import ask_where_to_save
+from app.widgets.plain_text import plain
 from resources.language import tr
 
 
@@ -60,7 +61,7 @@ class DemoRecorder(QObject):
         theme = theme_for(demo.theme or self._look.usual.name)
         view = self._centre.columns[0].current
         order = Order(Path(path), view, demo.size, theme, demo.pace, self._look.animates())
-        told = tr("Filming {name}…").format(name=Path(path).name)
+        told = plain(tr("Filming {name}…").format(name=Path(path).name))
         self.progress = QProgressDialog(told, tr("Cancel"), 0, run.length, self._window)
         self.progress.setWindowTitle(tr("Record a demo"))
         self.progress.setWindowModality(Qt.WindowModality.WindowModal)

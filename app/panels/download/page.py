@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QFrame, QLabel, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QProgressBar, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.download import wording
 from app.state.hub_models import Standing
 from app.theme.theme import Theme
 from app.widgets.banner import Banner
 from app.widgets.flow_layout import FlowRow
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from core import catalog, words
 from resources.language import mark, tr
@@ -92,7 +93,7 @@ class ModelPage(QScrollArea):
         self.facts.setProperty("role", "muted")
         self.files.setProperty("role", "muted")
         self.how.setObjectName("downloadHow")
-        self.taken = QLabel()
+        self.taken = PlainLabel()
         self.taken.setProperty("role", "heading")
         self.bar = QProgressBar(maximum=1000, textVisible=False)
         self.bar.setObjectName("downloadBar")

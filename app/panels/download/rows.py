@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOption
 
 from app.theme.theme import Theme
 from app.widgets.drawn_rows import ABOVE, BETWEEN, Index, LinesDelegate, write
+from app.widgets.plain_text import tooltip
 from resources.language import tr
 
 SIDE, BAR = 12, 3
@@ -103,7 +104,7 @@ def _item(row: Row) -> QListWidgetItem:
 def _fill(item: QListWidgetItem, row: Row) -> None:
     item.setData(ROW, row)
     item.setData(Qt.ItemDataRole.AccessibleTextRole, row.sentence)
-    item.setToolTip(row.told)
+    item.setToolTip(tooltip(row.told))
 
 
 class _Drawing(LinesDelegate):

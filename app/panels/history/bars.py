@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
 from app.panels.shortcuts import key_of
@@ -12,6 +12,7 @@ from app.storage.history.record import Record
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
 RIGHT, ABOVE = 8, 3
@@ -45,7 +46,7 @@ class HistoryHead(QWidget):
         self.close_button.clicked.connect(self.closeWanted)
         self._make_menu()
         row = row_of(self, MARGIN, RIGHT)
-        self._heading = QLabel(tr("HISTORY"))
+        self._heading = PlainLabel(tr("HISTORY"))
         self._heading.setProperty("role", "heading")
         row.addWidget(self._heading, 1)
         for button in self._buttons:
@@ -105,7 +106,7 @@ class HistoryFoot(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setProperty("role", "foot")
-        self.summary, self.deleted = QLabel(), ElidedLabel()
+        self.summary, self.deleted = PlainLabel(), ElidedLabel()
         for label in (self.summary, self.deleted):
             label.setProperty("role", "muted")
         self.buttons = {name: self._button(name, icon, title) for name, icon, title in ACTIONS}
@@ -121,7 +122,7 @@ class HistoryFoot(QFrame):
         for button in self.buttons.values():
             button.setEnabled(record is not None)
         title = tr("Unpin") if record is not None and record.pinned else tr("Pin")
-        self.buttons["pin"].setToolTip(title)
+        self.buttons["pin"].setToolTip(tooltip(title))
         self.buttons["pin"].setAccessibleName(title)
 
     def show_summary(self, text: str) -> None:

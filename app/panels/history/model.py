@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from app.panels.history import wording
 from app.storage.history.record import Record
+from app.widgets.plain_text import tooltip
 
 PAGE = 64
 MOST_PAGES = 16
@@ -66,7 +67,7 @@ class HistoryModel(QAbstractListModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
             return record.name
         if role == Qt.ItemDataRole.ToolTipRole:
-            return wording.in_full(record)
+            return tooltip(wording.in_full(record))
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return wording.spoken(record, time.time())
         return None

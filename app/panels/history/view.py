@@ -14,6 +14,7 @@ from app.panels.history.run_list import RunList
 from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme, Themed
 from app.widgets.empty_offer import EmptyOffer
+from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -133,4 +134,4 @@ class HistoryView(QFrame):
     def _fill_menu(self, menu: QMenu) -> None:
         menu.addAction(tr("Open"), self.list.open_current)
         for button in self.foot.buttons.values():
-            menu.addAction(button.toolTip(), button.click)
+            menu.addAction(caption(button.accessibleName()), button.click)

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from app.state.media import PICTURE, SOUND, Sample
+from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr
 
 TITLES = {SOUND: mark("Sound…"), PICTURE: mark("Picture…")}
@@ -58,12 +59,12 @@ class AttachButton(QPushButton):
         for action in [action for action in menu.actions() if action.data()]:
             menu.removeAction(action)
         for sample in samples:
-            action = menu.addAction(sample.title)
+            action = menu.addAction(caption(sample.title))
             action.setData(sample.path)
         self._samples.setVisible(bool(samples))
         if self.record is not None:
             self.record.setEnabled(not why_not_record)
-            self.record.setToolTip(why_not_record)
+            self.record.setToolTip(tooltip(why_not_record))
             self.record.setText(tr("Record…") if not why_not_record else tr("Record… (a package is missing)"))
         if self.paste is not None:
             self.paste.setEnabled(can_paste)

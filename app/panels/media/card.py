@@ -13,6 +13,7 @@ from app.widgets.focus_ring import FocusRing
 from app.widgets.icons import IconButton
 from app.widgets.media.drawing import image_of
 from app.widgets.media.face import Face
+from app.widgets.plain_text import tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import sentences, tr
 
@@ -64,7 +65,7 @@ class MediaCard(QFrame):
         self._show_face(medium)
         self.setAccessibleName(medium.told)
         self.setAccessibleDescription(reason or tr("Delete removes it."))
-        self.setToolTip(medium.path)
+        self.setToolTip(tooltip(medium.path))
         self.remove.setAccessibleName(tr("Remove {name}").format(name=medium.name))
         self.play.setAccessibleName(tr("Play {name}").format(name=medium.name))
 

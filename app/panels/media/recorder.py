@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QDialogButtonBox, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.dialog import ReadDialog
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -64,7 +65,7 @@ class Recorder(ReadDialog):
         self.setWindowTitle(tr("Record"))
         self._is_done = False
         self._loudest = 0.0
-        self.time = QLabel("0:00")
+        self.time = PlainLabel("0:00")
         self.time.setProperty("role", "title")
         self.time.setAccessibleName(tr("Recorded so far"))
         self.meter = LevelMeter(self)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
 from app.theme.theme import Theme
 from app.widgets.drawn_rows import DrawnRows, Index, write
+from app.widgets.plain_text import tooltip
 
 ROW = Qt.ItemDataRole.UserRole
 SIDE, GAP, HIGH = 14, 12, 34
@@ -61,7 +62,7 @@ class Rows(QAbstractListModel):
             return None
         shown = {
             Qt.ItemDataRole.DisplayRole: row.title,
-            Qt.ItemDataRole.ToolTipRole: row.reason or row.about,
+            Qt.ItemDataRole.ToolTipRole: tooltip(row.reason or row.about),
             Qt.ItemDataRole.AccessibleTextRole: row.spoken,
             ROW: row,
         }

@@ -7,6 +7,7 @@ from PySide6.QtCore import Slot
 from app.panels.settings.fields import Form, check, chosen, combo, muted, spin
 from app.state.steps import Steps
 from app.storage.settings import Compute
+from app.widgets.plain_text import tooltip
 from resources.language import mark, sentences, tr
 
 DEVICES = (("auto", mark("Automatic")), ("cpu", mark("CPU")), ("cuda", mark("CUDA GPU")), ("mps", mark("Apple GPU")))
@@ -47,7 +48,7 @@ class ComputeSettings(Form):
     def show_steps(self, steps: Steps | None) -> None:
         """What is so now; where the compiler failed, its words are in the tooltip."""
         self.steps.setText(sentences(tr(_QUICK), steps.sentence if steps is not None else ""))
-        self.steps.setToolTip(steps.details if steps is not None else "")
+        self.steps.setToolTip(tooltip(steps.details if steps is not None else ""))
 
     @Slot()
     def _on_device(self) -> None:

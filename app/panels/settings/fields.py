@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
+from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -30,7 +31,7 @@ class Form(QWidget):
 
 def check(name: str, title: str, on: bool) -> QCheckBox:
     """A box to be ticked."""
-    box = QCheckBox(title)
+    box = QCheckBox(caption(title))
     box.setObjectName(name)
     box.setChecked(on)
     return box

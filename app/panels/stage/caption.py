@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.plain_text import PlainLabel
 from app.widgets.spoken.live import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -19,9 +20,8 @@ class StageCaption(QFrame):
         super().__init__(parent)
         self.setObjectName("stageCaption")
         self.setProperty("role", "foot")
-        self.title, self.place = ElidedLabel(), QLabel()
+        self.title, self.place = ElidedLabel(), PlainLabel()
         self.sentence = WrappedLabel()
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.middle = QVBoxLayout()
         self.middle.setContentsMargins(0, 0, 0, 0)

@@ -11,13 +11,13 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QDoubleSpinBox,
     QFormLayout,
-    QLabel,
     QVBoxLayout,
     QWidget,
 )
 
 from app.storage.film.kinds import KINDS, PNGS, WEBM
 from app.storage.film.webm import why_no_webm
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr, trn
 
@@ -86,7 +86,7 @@ class DemoDialog(QDialog):
             (tr("As"), self.kind), (tr("Speed"), self.pace), (tr("Size"), self.size_box), (tr("Theme"), self.theme),
         ):  # fmt: skip
             field.setAccessibleName(title)
-            label = QLabel(title, self)
+            label = PlainLabel(title, self)
             label.setBuddy(field)
             form.addRow(label, field)
         buttons = QDialogButtonBox(self)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushBut
 from app.theme.panel_rules import rules
 from app.theme.theme import Theme
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -47,7 +48,7 @@ class PresenterPage(QWidget):
         self.setObjectName("presenterWindow")
         self.setWindowTitle(tr("Presenter's page"))
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.clock, self.elapsed, self.place = QLabel(), QLabel(), QLabel()
+        self.clock, self.elapsed, self.place = PlainLabel(), PlainLabel(), PlainLabel()
         self.now, self.why, self.notes, self.after = (WrappedLabel() for _ in range(4))
         self._buttons: list[IconButton] = []
         self._headings: list[QLabel] = []
@@ -123,7 +124,7 @@ class PresenterPage(QWidget):
         self.play = QPushButton()
         self.play.setProperty("role", "primary")
         self.play.clicked.connect(self.played)
-        self.pace, self.view = QLabel(), QLabel()
+        self.pace, self.view = PlainLabel(), PlainLabel()
         leave = QPushButton(tr("End"))
         leave.setToolTip(tr("Leave the stage (Esc)"))
         leave.clicked.connect(self.left)
@@ -160,6 +161,6 @@ class PresenterPage(QWidget):
 
 
 def _heading(title: str) -> QLabel:
-    label = QLabel(title.upper())
+    label = PlainLabel(title.upper())
     label.setProperty("role", "heading")
     return label

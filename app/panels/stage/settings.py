@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QVBoxLayout, QWidget
 from app.storage.settings import Appearance
 from app.widgets.animation.allowed import system_reduces
 from app.widgets.cues import why_silent
+from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -33,7 +34,7 @@ class StageSettings(QWidget):
         self.sounds.toggled.connect(self._on_sounds)
 
     def _add(self, name: str, title: str, on: bool, why_not: str) -> QCheckBox:
-        box = QCheckBox(title)
+        box = QCheckBox(caption(title))
         box.setObjectName(name)
         box.setChecked(on and not why_not)
         box.setEnabled(not why_not)

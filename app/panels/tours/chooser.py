@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QGridLayout,
-    QLabel,
     QPushButton,
     QScrollArea,
     QVBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.state.tours import Tour, TourProblem
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel
 from app.widgets.screen import room_around
 from resources.language import tr
 
@@ -37,7 +37,7 @@ class TourCard(QPushButton):
         self.setAccessibleDescription(tr(tour.about))
         column = QVBoxLayout(self)
         for text, role in ((f"{number}  {tr(tour.title)}", "tourTitle"), (tr(tour.about), "muted")):
-            label = QLabel(text, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+            label = PlainLabel(text, wordWrap=True)
             label.setProperty("role", role)
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             column.addWidget(label)
@@ -77,13 +77,13 @@ class TourChooser(QDialog):
         for number, card in enumerate(self.cards):
             grid.addWidget(card, number // COLUMNS, number % COLUMNS)
         for problem in problems:
-            label = QLabel(f"{problem.cause} {problem.remedy}", wordWrap=True)
+            label = PlainLabel(f"{problem.cause} {problem.remedy}", wordWrap=True)
             label.setProperty("role", "warning")
             grid.addWidget(label, grid.rowCount(), 0, 1, COLUMNS)
         scroll = QScrollArea(widgetResizable=True)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setWidget(page)
-        intro = QLabel(tr("Each scene plays in this window, with a real model, in about a minute."), wordWrap=True)
+        intro = PlainLabel(tr("Each scene plays in this window, with a real model, in about a minute."), wordWrap=True)
         intro.setProperty("role", "muted")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)

@@ -7,6 +7,7 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import tooltip
 from resources.language import tr
 
 DOT, LONG, GAP = 7, 20, 6
@@ -26,7 +27,7 @@ class Dots(QWidget):
         """Step `place` (0 the first) of `count`."""
         self._place, self._count = place, count
         self.setAccessibleName(tr("Step {number} of {count}").format(number=place + 1, count=count))
-        self.setToolTip(self.accessibleName())
+        self.setToolTip(tooltip(self.accessibleName()))
         self.updateGeometry()
         self.update()
 

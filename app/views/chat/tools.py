@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWid
 
 from app.state.conversation import ANEW, DROP, Conversation
 from app.theme.theme import Theme
+from app.widgets.plain_text import caption, tooltip
 from app.widgets.spoken import Role, Spoken, Value
 from resources.language import mark, tr
 
@@ -55,10 +56,10 @@ class ChatTools(QWidget):
             button.setFont(theme.font(12))
 
     def _button(self, title: str, name: str, help_text: str) -> QPushButton:
-        button = QPushButton(title, self)
+        button = QPushButton(caption(title), self)
         button.setObjectName(name)
         button.setProperty("role", "quiet")
-        button.setToolTip(help_text)
+        button.setToolTip(tooltip(help_text))
         button.setAccessibleDescription(help_text)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setEnabled(False)

@@ -78,7 +78,7 @@ class ChatView(View):
         turns = [turn.message for turn in self.conversation.turns]
         if not turns:
             return None
-        told = "".join(f"<p><b>{turn['role']}</b>: {escape(turn['content'])}</p>" for turn in turns)
+        told = "".join(f"<p><b>{escape(turn['role'])}</b>: {escape(turn['content'])}</p>" for turn in turns)
         return Excerpt(format_turns(turns), told.replace("\n", "<br>"))
 
     def set_conversation(self, conversation: Conversation) -> None:

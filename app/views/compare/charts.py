@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import Figure, PlotPanel, Titled
 
 _BESIDE_FROM = 560
@@ -54,7 +55,7 @@ class Charts(QWidget):
 
     def _add(self, title: str) -> None:
         cell = QWidget(self)
-        heading, plot = QLabel(cell), PlotPanel(title, cell, least=(160, 60))
+        heading, plot = PlainLabel(cell), PlotPanel(title, cell, least=(160, 60))
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         column = QVBoxLayout(cell)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.state.comparison.candidates import Candidate
 from app.widgets.flow_layout import FlowRow, clear
+from app.widgets.plain_text import caption, tooltip
 from resources.language import tr
 
 
@@ -30,16 +31,18 @@ class Choices(FlowRow):
         clear(self.flow)
         self._chips = {}
         for number, candidate in enumerate(candidates):
-            chip = QPushButton(candidate.title, self)
+            chip = QPushButton(caption(candidate.title), self)
             chip.setCheckable(True)
             chip.setObjectName(f"compare.{candidate.key}")
             chip.setProperty("role", "chip")
             chip.setChecked(not candidate.reason and self._wanted.get(candidate.key, candidate.chosen))
             chip.setEnabled(not candidate.reason and not (leads and number == 0))
-            chip.setToolTip(candidate.reason or candidate.summary)
+            chip.setToolTip(tooltip(candidate.reason or candidate.summary))
             if leads and number == 0 and not candidate.reason:
                 chip.setChecked(True)
-                chip.setToolTip(tr("{summary}\nThe others are compared with it.").format(summary=candidate.summary))
+                chip.setToolTip(
+                    tooltip(tr("{summary}\nThe others are compared with it.").format(summary=candidate.summary))
+                )
             chip.clicked.connect(self._on_clicked)
             self._chips[candidate.key] = chip
             self.flow.addWidget(chip)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, Slot
-from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
 from app.state.run import Run
 from app.views.compare.comparing import Comparing
 from app.views.compare.kinds import KINDS, RUNS, SWEEP, words
 from app.views.compare.setup import CompareSetup
 from app.views.compare.wording import plan_words
+from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.segmented import Segmented
 from resources.language import sentences, tr
 
@@ -27,7 +28,7 @@ class CompareHead(QObject):
         self.button.setObjectName("compareButton")
         self.button.setProperty("role", "primary")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.words = QLabel(page, wordWrap=True)
+        self.words = PlainLabel(page, wordWrap=True)
         self.words.setProperty("role", "muted")
         self.setup = CompareSetup(page)
         self.top = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -55,7 +56,7 @@ class CompareHead(QObject):
         )
         each = run.finished.metrics.seconds if run is not None and run.finished is not None else None
         to_run = 0 if self.kind.value == RUNS else count
-        self.button.setToolTip("" if is_own or not to_run else plan_words(to_run, each))
+        self.button.setToolTip(tooltip("" if is_own or not to_run else plan_words(to_run, each)))
         if self.kind.value == SWEEP or to_run:
             plan = _sentence(plan_words(to_run, each)) if to_run > 1 else ""
             self.words.setText(sentences(words(self.kind.value, run), plan))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QLabel, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
 from app.session.measuring import Progress
 from app.theme.theme import Theme
 from app.views.compare.wording import progress_words
+from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 
@@ -15,7 +16,7 @@ class ProgressRow(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.bar, self.words = QProgressBar(self, textVisible=False), QLabel(self)
+        self.bar, self.words = QProgressBar(self, textVisible=False), PlainLabel(self)
         self.bar.setObjectName("compareProgress")
         self.bar.setAccessibleName(tr("Runs that are done"))
         self.words.setProperty("role", "muted")

@@ -11,6 +11,7 @@ from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import theme_for
 from app.views.compare.columns import COLUMNS, Column
 from app.views.compare.wording import REFERENCE_MARK, said
+from app.widgets.plain_text import tooltip
 from resources.language import tr
 
 NAME, SAID = 0, 1
@@ -107,7 +108,7 @@ class ResultsModel(QAbstractTableModel):
             arrow = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
             return f"{title} {arrow}" if section == self._order[0] else title
         if role == Qt.ItemDataRole.ToolTipRole and column is not None:
-            return tr(column.help)
+            return tooltip(tr(column.help))
         return _side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -121,7 +122,7 @@ class ResultsModel(QAbstractTableModel):
                     else self.words(entry, column)
                 )
             case Qt.ItemDataRole.ToolTipRole:
-                return self.summary(entry)
+                return tooltip(self.summary(entry))
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self.words(entry, column)}"
             case Qt.ItemDataRole.TextAlignmentRole:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
 
 from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
@@ -17,6 +17,7 @@ from app.theme.theme import Theme
 from app.views.compare.choices import Choices
 from app.views.compare.kinds import LED, SEEDS, SWEEP, chips, refusal
 from app.views.compare.sweep_form import SweepForm
+from app.widgets.plain_text import PlainLabel
 from core import ModelEntry
 from resources.language import tr
 
@@ -44,7 +45,7 @@ class CompareSetup(QWidget):
         self.choices, self.sweep = Choices(self), SweepForm(self)
         self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
         self.chorus = QPushButton(tr("As one tree"), self._seed_row)
-        self._reasons = QLabel(self, wordWrap=True)
+        self._reasons = PlainLabel(self, wordWrap=True)
         self._lay_out()
         self.choices.changed.connect(self.changed)
         self.sweep.changed.connect(self.changed)
@@ -61,7 +62,7 @@ class CompareSetup(QWidget):
         self.chorus.setProperty("role", "quiet")
         self.chorus.setToolTip(tr("What is set now, so many times at once, merged into one tree in the tree view"))
         self.chorus.setCursor(Qt.CursorShape.PointingHandCursor)
-        label = QLabel(tr("How many"), self._seed_row)
+        label = PlainLabel(tr("How many"), self._seed_row)
         label.setBuddy(self.seeds)
         row = QHBoxLayout(self._seed_row)
         row.setContentsMargins(0, 0, 0, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSpinBox, QVBoxLayout, QWidget
 
 from app.state import values
 from app.state.comparison import sweep as sweeps
@@ -14,6 +14,7 @@ from app.state.requests import RunRequest
 from app.state.values import ValueProblem
 from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowRow
+from app.widgets.plain_text import PlainLabel
 from core.strategies import Parameter
 from resources.language import tr, trc
 
@@ -37,7 +38,7 @@ class SweepForm(QWidget):
         self.parameter = QComboBox(self)
         self.low, self.high, self.list = QLineEdit(self), QLineEdit(self), QLineEdit(self)
         self.steps, self.seeds = QSpinBox(self), QSpinBox(self)
-        self.problem = QLabel(self, wordWrap=True)
+        self.problem = PlainLabel(self, wordWrap=True)
         self.problem.setProperty("role", "danger")
         self._name()
         self._lay_out()
@@ -185,7 +186,7 @@ def _labelled(words: str, part: QWidget, parent: QWidget) -> QWidget:
     row = QHBoxLayout(pair)
     row.setContentsMargins(0, 0, 0, 0)
     row.setSpacing(6)
-    label = QLabel(words, pair)
+    label = PlainLabel(words, pair)
     label.setBuddy(part)
     row.addWidget(label)
     row.addWidget(part)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.state.comparison.difference import Span
 from app.state.comparison.results import Comparison, Entry
 from app.theme.theme import Theme, theme_for
 from app.views.compare.wording import REFERENCE_MARK, said
 from app.widgets.flow_layout import FlowRow, clear
+from app.widgets.plain_text import PlainLabel, RichLabel, caption, tooltip
 from resources.language import tr
 
 MOST = 12
@@ -81,7 +82,8 @@ class TextCard(QFrame):
         self._column.setSpacing(theme.px(4))
         self._label(f"{REFERENCE_MARK} {title}" if is_reference else title, "heading")
         self._label(said(comparison, entry), "muted")
-        self.text = QLabel(marked_text(comparison.word_diff(entry), is_reference, theme), self, wordWrap=True)
+        self.text = RichLabel(marked_text(comparison.word_diff(entry), is_reference, theme), self)
+        self.text.setWordWrap(True)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.text.setAccessibleName(tr("Text of {title}").format(title=title))
@@ -96,16 +98,15 @@ class TextCard(QFrame):
         self._column.addWidget(row)
 
     def _label(self, text: str, role: str) -> None:
-        label = QLabel(text, self, wordWrap=True)
-        label.setTextFormat(Qt.TextFormat.PlainText)
+        label = PlainLabel(text, self, wordWrap=True)
         label.setProperty("role", role)
         self._column.addWidget(label)
 
     def _button(self, text: str, help_text: str, is_wanted: bool) -> QPushButton:
-        button = QPushButton(text, self)
+        button = QPushButton(caption(text), self)
         button.setProperty("role", "quiet")
         button.setAccessibleName(help_text)
-        button.setToolTip(help_text)
+        button.setToolTip(tooltip(help_text))
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         button.setVisible(is_wanted)
         return button

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
 from app.state.comparison.results import Entry
 from app.state.run import Run
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel, caption
 from core import strategies
 from resources.language import tr, trc
 
@@ -19,7 +20,7 @@ class WayBack(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words = QLabel(self, wordWrap=True)
+        self._words = PlainLabel(self, wordWrap=True)
         self._words.setProperty("role", "muted")
         self.button = QPushButton(trc("to the other run", "Back"), self)
         self.button.setObjectName("compareBack")
@@ -42,4 +43,4 @@ class WayBack(QWidget):
             self._words.setText(tr("The other views show “{title}”.").format(title=shown.candidate.title))
             strategy = strategies.registry.get(base.request.strategy)  # a recorded run's may not be here
             title = tr(strategy.title) if strategy is not None else base.request.strategy
-            self.button.setText(tr("Back to {title}, seed {seed}").format(title=title, seed=base.request.seed))
+            self.button.setText(caption(tr("Back to {title}, seed {seed}").format(title=title, seed=base.request.seed)))

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.state.branching import why_forbidden
 from app.theme.theme import Theme
+from app.widgets.plain_text import tooltip
 from core import words
 from resources.language import tr
 
@@ -60,7 +61,7 @@ class BranchBar(QWidget):
         self._place = next((place for place, item in enumerate(self._others) if item.id not in forbidden), 0)
         self.field.clear()
         self.setEnabled(not reason)
-        self.setToolTip(reason)
+        self.setToolTip(tooltip(reason))
         self._tell()
 
     @property
@@ -107,7 +108,7 @@ class BranchBar(QWidget):
         self.button.setText(self._title())
         self.button.setAccessibleName(self._spoken())
         told = tr("A new run: the text up to here, this, and then what is set now")
-        self.button.setToolTip(told if is_possible or marked is None else self._spoken())
+        self.button.setToolTip(tooltip(told if is_possible or marked is None else self._spoken()))
         self.picked.emit(marked.id if marked is not None else -1)
 
     def _spoken(self) -> str:

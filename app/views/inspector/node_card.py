@@ -11,6 +11,7 @@ from app.views.inspector.report_table import ReportTable
 from app.views.inspector.rows import emphasized
 from app.views.reports import NodeReport
 from app.views.shared.terms import explain
+from app.widgets.plain_text import PlainLabel
 from app.widgets.text_block import TextBlock
 from resources.language import sentences, tr
 
@@ -42,7 +43,7 @@ class NodeCard(QFrame):
         self.set_theme(theme_for("light"))
 
     def _title(self, text: str) -> QLabel:
-        label = QLabel(text.upper(), self)
+        label = PlainLabel(text.upper(), self)
         label.setProperty("role", "heading")
         return label
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.reports import ReportRow
+from app.widgets.plain_text import PlainLabel
 
 
 class ReportTable(QWidget):
@@ -37,7 +38,7 @@ class ReportTable(QWidget):
             colour = "muted" if row.faint else "text"
             texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
         while len(self._cells) < len(texts):
-            self._cells.append(QLabel(self))
+            self._cells.append(PlainLabel(self))
         for place, label in enumerate(self._cells):
             label.setVisible(place < len(texts))
             if place < len(texts):
@@ -85,7 +86,6 @@ class ReportTable(QWidget):
 
     def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
         theme = self._theme
-        label.setTextFormat(Qt.TextFormat.PlainText)
         label.setWordWrap(column == 0)  # words make way for figures
         label.setText(text)
         side = Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft

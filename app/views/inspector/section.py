@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.run import Run
 from app.theme.theme import Theme
@@ -12,6 +12,7 @@ from app.views.inspector import rows
 from app.views.shared.terms import explain
 from app.views.text.wording import is_elsewhere
 from app.widgets.bars import Bars
+from app.widgets.plain_text import PlainLabel
 from core import words
 from resources.language import tr
 
@@ -25,7 +26,7 @@ class Section(QWidget):
     def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
         """`term`: what of the glossary explains it."""
         super().__init__(parent)
-        self._title, self._remark = QLabel(_capitals(title), self), QLabel("", self)
+        self._title, self._remark = PlainLabel(_capitals(title), self), PlainLabel("", self)
         self._title.setProperty("role", "heading")
         self._remark.setProperty("role", "muted")
         self._remark.setWordWrap(True)

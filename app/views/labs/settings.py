@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel
 
 
 class SettingsColumn(QScrollArea):
@@ -31,7 +32,7 @@ class SettingsColumn(QScrollArea):
 
     def heading(self, text: str) -> QLabel:
         """Names what follows."""
-        label = QLabel(text.upper(), self.page)
+        label = PlainLabel(text.upper(), self.page)
         label.setProperty("role", "heading")
         return label
 
@@ -44,7 +45,7 @@ class SettingsColumn(QScrollArea):
 
     def words(self, text: str, editor: QComboBox | QSpinBox, name: str) -> QLabel:
         """What stands above an editor, which is called `name` by the program."""
-        label = QLabel(text, self.page)
+        label = PlainLabel(text, self.page)
         label.setWordWrap(True)
         label.setProperty("role", "muted")
         label.setBuddy(editor)

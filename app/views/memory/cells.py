@@ -7,10 +7,11 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.memory.tokens import EVICTED, EXACT, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
+from app.widgets.plain_text import show_tooltip
 from app.widgets.spoken import Part, Role, Spoken
 from resources.language import tr
 
@@ -160,7 +161,7 @@ class TokenCells(QWidget, Spoken):
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             found = self.token_at(event.pos().x(), event.pos().y())
             tip = self.describe(*found) if found is not None and self.describe is not None else ""
-            QToolTip.showText(event.globalPos(), tip, self)
+            show_tooltip(event.globalPos(), tip, self)
             return True
         return super().event(event)
 

@@ -13,6 +13,7 @@ from app.views.memory.cells import COLOURS, HOLLOW, TokenCells
 from app.views.memory.legend import Key, MemoryLegend
 from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
 from app.views.memory.report import formula_line, part_name, reuse_line, tip
+from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import PlotPanel
 from core import sizes
 from resources.language import tr
@@ -29,8 +30,8 @@ class MemoryCharts(QWidget):
         self.chart = PlotPanel(tr("Bytes held, by tokens written"), self)
         self.legend, self.cells = MemoryLegend(self), TokenCells(self)
         self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), least=(80, 56))
-        self._axis, self._layers_title = QLabel(self), QLabel(tr("Per layer"), self)
-        self._formula, self.notice, self.reuse = (QLabel(self) for _ in range(3))
+        self._axis, self._layers_title = PlainLabel(self), PlainLabel(tr("Per layer"), self)
+        self._formula, self.notice, self.reuse = (PlainLabel(self) for _ in range(3))
         self.chart.setObjectName("memoryChart")
         self.cells.setObjectName("memoryCells")
         self._column = QVBoxLayout(self)
@@ -39,7 +40,6 @@ class MemoryCharts(QWidget):
 
     def _lay_out(self) -> None:
         for label in (self._axis, self._layers_title, self._formula, self.notice, self.reuse):
-            label.setTextFormat(Qt.TextFormat.PlainText)
             label.setWordWrap(True)
         self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.notice.setProperty("role", "warning")
@@ -73,7 +73,7 @@ class MemoryCharts(QWidget):
         self._draw_tokens(run)
         self.layers.show_figure(by_layer(history, point))
         self._layers_title.setText(layers_title(point))
-        self._formula.setToolTip(sizes.in_names(history.plan.size) if history.plan is not None else "")
+        self._formula.setToolTip(tooltip(sizes.in_names(history.plan.size) if history.plan is not None else ""))
         _say(self._formula, "" if self._is_presenting else formula_line(history, history.length_at(place)))
         _say(self.notice, "\n".join(history.notices))
         _say(self.reuse, "" if self._is_presenting else reuse_line(run))

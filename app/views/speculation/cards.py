@@ -10,6 +10,7 @@ from app.state.rounds import Rounds
 from app.theme.theme import Theme, theme_for
 from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
 from app.views.speculation.report import worth
+from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotPanel
 from core.events import Finished
 from resources.language import mark, tr, trc
@@ -61,7 +62,7 @@ class SpecCards(QWidget):
         self._show_worth()
 
     def _add(self, title: str, part: QWidget) -> QWidget:
-        heading = QLabel(title.upper(), self)
+        heading = PlainLabel(title.upper(), self)
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         card = QWidget(self)
@@ -111,7 +112,7 @@ class SpecCards(QWidget):
         outer.setContentsMargins(0, 0, 0, 0)
         self._grid.setColumnStretch(0, 1)
         for row, texts in enumerate([("", trc("speed", "plain"), trc("speed", "drafted")), *worth(None, None)]):
-            cells = [QLabel(text, table) for text in texts]
+            cells: list[QLabel] = [PlainLabel(text, table) for text in texts]
             for column, label in enumerate(cells):
                 label.setAlignment(Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft)
                 label.setProperty("role", "muted" if row == 0 or column == 0 else "")

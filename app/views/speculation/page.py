@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.speculation.cards import SpecCards
 from app.views.speculation.legend import SpecLegend
 from app.views.speculation.place import RoundPlace
 from app.views.speculation.report import EXTRA, describe, tree_of
+from app.widgets.plain_text import PlainLabel
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import DraftRound
 from resources.language import tr
@@ -28,7 +29,7 @@ class RoundPage(QScrollArea):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.canvas, self.legend, self.cards = TreeCanvas(self), SpecLegend(self), SpecCards(self)
-        self._words = QLabel("", self)
+        self._words = PlainLabel("", self)
         self._drawn: tuple[int, int] | None = None
         """Run and number of the round whose tree is on the canvas."""
         self._least, self._theme = LEAST, theme_for("light")

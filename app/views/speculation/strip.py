@@ -7,10 +7,11 @@ from functools import partial
 
 from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.speculation.report import describe
+from app.widgets.plain_text import show_tooltip
 from app.widgets.spoken import Part, Role, Spoken
 from core.events import DraftRound
 from resources.language import tr
@@ -159,7 +160,7 @@ class RoundStrip(QWidget, Spoken):
         """A round in words under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             index = self._index_at(QPointF(event.pos()))
-            QToolTip.showText(event.globalPos(), describe(self._rounds[index]) if index is not None else "", self)
+            show_tooltip(event.globalPos(), describe(self._rounds[index]) if index is not None else "", self)
             return True
         return super().event(event)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
 
@@ -16,7 +17,7 @@ class SpecTools(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.label = QLabel("", self)
+        self.label = PlainLabel("", self)
         self.label.setProperty("role", "muted")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -26,7 +27,7 @@ class SpecTools(QWidget):
             button = QToolButton(self)
             button.setText(text)
             button.setAccessibleName(name)
-            button.setToolTip(name)
+            button.setToolTip(tooltip(name))
             button.clicked.connect(slot)
             row.addWidget(button)
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu
 from app.state.branching import Instead, forbidden_in, why_forbidden
 from app.state.run import Run
 from app.views.base import ViewSignals
+from app.widgets.plain_text import caption
 from core import words
 from resources.language import tr
 
@@ -22,16 +23,16 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
     chosen = run.tokens[token]
     forbidden = forbidden_in(run, chosen, grammar)
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
-    menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special)))
+    menu.addSection(caption(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special))))
     for item in others:
         if item.id in forbidden:
             title = "\t".join((why_forbidden(item.text, item.special), words.brief_percent(item.raw_probability)))
-            menu.addAction(_plain(title)).setEnabled(False)
+            menu.addAction(caption(title)).setEnabled(False)
             continue
         title = tr("Continue with {text} instead\t{share}").format(
             text=words.quote(item.text, item.special), share=words.brief_percent(item.raw_probability)
         )
-        menu.addAction(_plain(title), partial(signals.branchWanted.emit, Instead(token, item.id)))
+        menu.addAction(caption(title), partial(signals.branchWanted.emit, Instead(token, item.id)))
 
     def type_words() -> None:
         signals.tokenActivated.emit(token)
@@ -40,8 +41,3 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
 
     menu.addAction(tr("Continue with other words…"), type_words)
     menu.addSeparator()
-
-
-def _plain(title: str) -> str:
-    """A menu takes & for the mark of a key."""
-    return title.replace("&", "&&")

@@ -11,6 +11,7 @@ from app.views.base import ViewSignals
 from app.views.text.column import Column
 from app.views.text.walk import BACKWARDS, KEYS, extend, step
 from app.views.tokens.area import TokenArea
+from app.widgets.plain_text import caption
 from resources.language import tr
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -125,7 +126,7 @@ class Keys(QObject):
             (tr("Select all"), self.select_all, has_text),
         )
         for title, slot, is_possible in entries:
-            menu.addAction(title, slot).setEnabled(is_possible)
+            menu.addAction(caption(title), slot).setEnabled(is_possible)
         return menu
 
 

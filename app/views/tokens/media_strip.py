@@ -17,6 +17,7 @@ from app.views.tokens.strip import Strip
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.media.drawing import image_of
 from app.widgets.media.positions import Cells, PositionsFace
+from app.widgets.plain_text import tooltip
 from app.widgets.wrapped_label import WrappedLabel
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class MediumCard(QWidget):
         self.name.setText(f"{Path(read.path).name} · {core.medium_label(read)}")
         self.told.setText(core.medium_sentence(read))
         self.told.setProperty("role", "muted")
-        self.name.setToolTip(self.told.text())
+        self.name.setToolTip(tooltip(self.told.text()))
         self.setAccessibleName(f"{self.name.text()}: {self.told.text()}")
         self._column = QVBoxLayout()
         for label in (self.name, self.told, self.part):

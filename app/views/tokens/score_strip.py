@@ -13,6 +13,7 @@ from app.theme.theme import Theme
 from app.views.text.wording import token_text
 from app.views.tokens.strip import Strip
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.plain_text import caption, tooltip
 from core import words
 from resources.language import tr
 
@@ -98,21 +99,18 @@ class ScoreStrip(Strip):
     def _say(self, label: ElidedLabel, text: str) -> None:
         """In one line; the whole of it over it."""
         label.setText(text)
-        label.setToolTip(text)
+        label.setToolTip(tooltip(text))
 
     def _fill(self, chip: QPushButton, place: TokenCompared, run: Run) -> None:
         token = run.tokens[place.step]
-        chip.setText(
-            f"{token_text(token.piece, token.is_special).strip('␣')} {words.decimal(place.divergence, 1)}".replace(
-                "&", "&&"
-            )
-        )
+        shown = token_text(token.piece, token.is_special).strip("␣")
+        chip.setText(caption(f"{shown} {words.decimal(place.divergence, 1)}"))
         chip.setProperty("token", place.step)
         first, second = words.percent(token.raw_probability), words.percent(place.probability)
         said = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
             divergence=place.divergence, first=first, second=second
         )
-        chip.setToolTip(said)
+        chip.setToolTip(tooltip(said))
         chip.setAccessibleName(
             tr("Token {step}, {piece}: {said}").format(
                 step=place.step + 1, piece=token_text(token.piece, token.is_special), said=said

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QWidget
 
 from app.state.chorus import MOST, USUAL
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 
@@ -27,7 +28,7 @@ class ChorusBar(QWidget):
         self.button.setObjectName("chorusButton")
         self.button.setToolTip(tr("Sample the prompt so many times at once, each with the next seed, as one tree"))
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self._label = QLabel(tr("The same prompt"), self)
+        self._label = PlainLabel(tr("The same prompt"), self)
         self._label.setBuddy(self.count)
         self._row = QHBoxLayout(self)
         self._row.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)  # it can be narrower than its words

@@ -13,6 +13,7 @@ from app.state.beam_tree import Row
 from app.state.endings import TextState
 from app.theme.theme import Theme, theme_for
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
+from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas.style import STAR
 from core import words
 from resources.language import mark, tr
@@ -62,7 +63,7 @@ class HypothesesModel(SortedRows):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._words(row, column)
         if role == Qt.ItemDataRole.ToolTipRole and column == TEXT:
-            return row.text.strip()
+            return tooltip(row.text.strip())
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return self.side(column)
         if role == Qt.ItemDataRole.FontRole:

@@ -13,6 +13,7 @@ from app.state.branching import Onward, is_held_to
 from app.state.run import Run
 from app.views.base import ViewSignals
 from app.views.tree.content import TreeContent
+from app.widgets.plain_text import caption
 from app.widgets.tree_canvas import TreeCanvas
 from core import words
 from resources.language import tr
@@ -48,12 +49,14 @@ class NodeMenu(QObject):
             return None
         menu = QMenu(self._canvas)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        name = words.quote(content.last_word(node), False).replace("&", "&&")
+        name = words.quote(content.last_word(node), False)
         onwards = partial(self._signals.branchWanted.emit, onward)
         if _ends(run, node) and is_held_to(run, self._grammar()):
-            menu.addAction(tr("{name}: the grammar lets nothing follow it").format(name=name)).setEnabled(False)
+            menu.addAction(caption(tr("{name}: the grammar lets nothing follow it").format(name=name))).setEnabled(
+                False
+            )
         else:
-            menu.addAction(tr("Continue from {name}").format(name=name), onwards)
+            menu.addAction(caption(tr("Continue from {name}").format(name=name)), onwards)
         menu.addAction(tr("Copy the text up to here"), partial(QGuiApplication.clipboard().setText, content.text(node)))
         return menu
 

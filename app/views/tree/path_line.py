@@ -7,6 +7,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QTextChar
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import tooltip
 from app.widgets.spoken import Role, Spoken
 from resources.language import tr
 
@@ -34,7 +35,7 @@ class PathLine(QWidget, Spoken):
         self.setAccessibleName(
             tr("Text so far: {before}{last}").format(before=before, last=last) if before or last else hint
         )
-        self.setToolTip(before + last)
+        self.setToolTip(tooltip(before + last))
         self.update()
 
     def sizeHint(self) -> QSize:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 from app.state.chorus import Sample
 from app.theme.theme import Theme, theme_for
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
+from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas.style import STAR
 from core import words
 from resources.language import mark, tr
@@ -63,7 +64,7 @@ class SamplesModel(SortedRows):
             case Qt.ItemDataRole.DisplayRole:
                 return self._words(sample, column)
             case Qt.ItemDataRole.ToolTipRole if column == TEXT:
-                return sample.text.strip()
+                return tooltip(sample.text.strip())
             case Qt.ItemDataRole.TextAlignmentRole:
                 return self.side(column)
             case Qt.ItemDataRole.FontRole:

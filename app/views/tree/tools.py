@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel, as_written, caption, tooltip
 from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas import PRUNED
 from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
@@ -69,7 +70,7 @@ class TreeTools(QWidget):
         button.setObjectName(name)
         button.setText(text)
         button.setCheckable(checkable)
-        button.setToolTip(help_text)
+        button.setToolTip(tooltip(help_text))
         button.setAccessibleName(help_text)
         button.setCursor(Qt.CursorShape.PointingHandCursor)
         return button
@@ -90,7 +91,7 @@ class TreeTools(QWidget):
         self._faint_word = word or self._faint_word
         self.pruned.setText(tr("{which}: {how} ⌄").format(which=self._faint_word, how=tr(_HOW[how])))
         if help_text:
-            self.pruned.setToolTip(help_text)
+            self.pruned.setToolTip(tooltip(help_text))
             self.pruned.setAccessibleName(help_text)
         for action in self._group.actions():
             action.setChecked(action.data() == how)
@@ -141,7 +142,7 @@ class TreeTools(QWidget):
                 menu.addActions(self._group.actions())
                 menu.addSeparator()
                 continue
-            action = menu.addAction(button.toolTip(), button.click)
+            action = menu.addAction(caption(as_written(button.toolTip())), button.click)
             action.setCheckable(button.isCheckable())
             action.setChecked(button.isChecked())
 
@@ -164,7 +165,7 @@ class FindBar(QFrame):
         self.field = QLineEdit(self, placeholderText=tr("Find a token"))
         self.field.setObjectName("findField")
         self.field.setAccessibleName(tr("Find a token"))
-        self.count = QLabel("", self)
+        self.count = PlainLabel("", self)
         self.count.setProperty("role", "muted")
         self.back = IconButton("step-back", tr("Previous"), self)
         self.forward = IconButton("step-forward", trc("of what was found", "Next"), self)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRectF, Qt
 from PySide6.QtGui import QFocusEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 _AWAY = 14
@@ -14,12 +15,11 @@ _AWAY = 14
 _BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 
 
-class Tag(QLabel):
+class Tag(PlainLabel):
     """A small label beside the mouse, always within the plot."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.PlainText)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._ground = parent
         self.hide()

@@ -16,9 +16,10 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
+from app.widgets.plain_text import show_tooltip
 from app.widgets.tree_canvas.accessible import SpokenTree
 from app.widgets.tree_canvas.input import Input
 from app.widgets.tree_canvas.minimap import Minimap
@@ -155,4 +156,4 @@ class TreeCanvas(SpokenTree):
         node = self.stage.places.node_at(event.pos())
         text = self.describe(node) if node is not None else ""
         place = self.stage.places.node_rect(node) if node is not None else QRect()
-        QToolTip.showText(event.globalPos(), text, self, place)
+        show_tooltip(event.globalPos(), text, self, place)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT_BUDGET = 512 * 1024**2
 """Bytes."""
+MOST_PREFIXES = 256
+"""Caches that are kept at once, however small: each also holds objects, and files mapped into memory if on disk."""
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +52,8 @@ class Found:
 
 @dataclass(eq=False)
 class PrefixStore:
-    """Keeps caches within `budget` bytes; those not used for longest go first. One thread at a time may use it.
+    """Keeps at most `MOST_PREFIXES` caches within `budget` bytes; those not used for longest go first. One thread at a
+    time may use it.
 
     Give the same store to several requests: each run takes the longest beginning its prompt shares with an earlier
     text, reads only the rest, and leaves its own cache behind.
@@ -103,8 +106,9 @@ class PrefixStore:
 
         Shorter ones it can stand in for are dropped.
         """
-        from core.caches.tensors.editing import least_length  # torch is loaded only when something runs
+        from core.caches.tensors.editing import least_length, rest  # torch is loaded only when something runs
 
+        rest(cache)
         size, kept = backend.measure(cache).bytes, tuple(ids)
         if size > self.budget or not kept:
             return False
@@ -181,7 +185,7 @@ class PrefixStore:
 
     def _make_room(self, size: int) -> None:
         self._forget_dead()
-        while self.prefixes and self.bytes + size > self.budget:
+        while self.prefixes and (self.bytes + size > self.budget or (size and len(self.prefixes) >= MOST_PREFIXES)):
             self.prefixes.pop(0)
 
     def _forget_dead(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from transformers.cache_utils import CacheLayerMixin, DynamicCache
 from core.caches.tensors.disk_files import DiskFiles
 from core.caches.tensors.layer import Layer, Move, Piece, piece
 from core.caches.tensors.layouts import full_width
+from core.caches.tensors.prefetching import Prefetcher, Submitter
 from core.models.model import LoadedModel
 
 
@@ -27,7 +27,7 @@ class DiskLayer(CacheLayerMixin, Layer):
     is_croppable = True
     is_lean = True
 
-    def __init__(self, folder: Path, pool: ThreadPoolExecutor, room: int | None) -> None:
+    def __init__(self, folder: Path, pool: Submitter, room: int | None) -> None:
         self.files = DiskFiles(folder, pool, room)
         self.is_initialized = False
 
@@ -105,7 +105,7 @@ class DiskLayer(CacheLayerMixin, Layer):
         """Keys and values as they stand."""
         return self.files.read(0), self.files.read(1)
 
-    def copied(self, pool: ThreadPoolExecutor | None = None) -> DiskLayer:
+    def copied(self, pool: Submitter | None = None) -> DiskLayer:
         """An independent layer with the same content, in files of its own."""
         files = self.files
         twin = DiskLayer(files.folder, pool or files.pool, files.room)
@@ -132,13 +132,12 @@ class DiskCache(DynamicCache):
 
     layers: list[Any]
 
-    def __init__(self, layers: list[DiskLayer], pool: ThreadPoolExecutor, ahead: bool = True) -> None:
+    def __init__(self, layers: list[DiskLayer], prefetcher: Prefetcher, ahead: bool = True) -> None:
         super().__init__()
         self.layer_class_to_replicate = None
         self.layers, self.ahead = layers, ahead
-        # Garbage is looked for anywhere, also inside a thread that is just beginning: who waited there for the pool's
-        # thread to end would wait for a lock that it holds itself.
-        weakref.finalize(self, pool.shutdown, wait=False, cancel_futures=True)
+        self._prefetcher = prefetcher
+        weakref.finalize(self, prefetcher.end)
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: object, **kwargs: object
@@ -152,10 +151,16 @@ class DiskCache(DynamicCache):
             self.layers[0].prefetch()
         return seen[0], seen[1]
 
+    def rest(self) -> None:
+        """Hold nothing but the files: no thread, no copies in memory. Computing with it brings them back."""
+        for layer in self.layers:
+            layer.offload()
+        self._prefetcher.rest()
+
     def copied(self) -> DiskCache:
         """An independent cache with the same content."""
-        pool = _pool()
-        twin = DiskCache([layer.copied(pool) for layer in self.layers], pool, self.ahead)
+        prefetcher = Prefetcher()
+        twin = DiskCache([layer.copied(prefetcher) for layer in self.layers], prefetcher, self.ahead)
         if self.ahead:
             twin.layers[0].prefetch()
         return twin
@@ -163,10 +168,6 @@ class DiskCache(DynamicCache):
 
 def build_disk(model: LoadedModel, folder: Path, room: int | None, ahead: bool = True) -> DiskCache:
     """An empty cache on disk; windowed layers keep everything too."""
-    pool = _pool()
-    layers = [DiskLayer(folder, pool, room) for _ in full_width(model).layers]
-    return DiskCache(layers, pool, ahead)
-
-
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="cache-prefetch")
+    prefetcher = Prefetcher()
+    layers = [DiskLayer(folder, prefetcher, room) for _ in full_width(model).layers]
+    return DiskCache(layers, prefetcher, ahead)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 from core.caches.tensors.mapped import MappedTensor
+from core.caches.tensors.prefetching import Submitter
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 """Keys and values [B, H, T, D]."""
@@ -25,7 +26,7 @@ class DiskFiles:
     has no room.
     """
 
-    def __init__(self, folder: Path, pool: ThreadPoolExecutor, room: int | None) -> None:
+    def __init__(self, folder: Path, pool: Submitter, room: int | None) -> None:
         self.folder, self.pool, self.room = folder, pool, room
         self.length = 0
         self._mapped: tuple[MappedTensor, MappedTensor] | None = None
@@ -84,7 +85,7 @@ class DiskFiles:
                 tensor[:, :, base:stop] = tensor[:, :, list(places)]
             self.length = stop
 
-    def copied(self, pool: ThreadPoolExecutor) -> DiskFiles:
+    def copied(self, pool: Submitter) -> DiskFiles:
         """Other files with the same content, brought in by `pool`."""
         twin = DiskFiles(self.folder, pool, self.room)
         if self._mapped is not None:

@@ -90,6 +90,15 @@ def copy(cache: Cache) -> Cache:
     return twin
 
 
+def rest(cache: Cache | None) -> None:
+    """Let a cache that is kept for later hold nothing but its content: no thread, no copies on the way."""
+    if isinstance(cache, EncoderDecoderCache):
+        rest(cache.self_attention_cache)
+        rest(cache.cross_attention_cache)
+    elif isinstance(cache, DiskCache):
+        cache.rest()
+
+
 def record_past(cache: Cache, on: bool) -> None:
     """Let layers hold what a cut may need again, or no longer."""
     for layer in faces(cache):

@@ -7,6 +7,7 @@ from functools import partial
 
 from app.control.palette.entry import Entry, Reach, Source
 from app.views.base import View
+from app.widgets.plain_text import as_written
 from resources.language import tr
 
 
@@ -17,7 +18,7 @@ def entries(reach: Reach) -> Iterator[Entry]:
     if menu is None:
         return
     for action in menu.actions():
-        title = action.text().partition("\t")[0].replace("&&", "&")
+        title = as_written(action.text().partition("\t")[0].replace("&&", "&"))
         if title and not action.isSeparator():
             reason = "" if action.isEnabled() else tr("There is nothing for it to do now.")
             yield Entry(f"picked.{title}", title, tr("Picked"), partial(_do, view, action.text()), reason=reason)

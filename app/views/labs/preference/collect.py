@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
@@ -25,6 +24,7 @@ from app.state.labs import CompletionsDrawn, LabWish
 from app.views.labs.preference.ordering import OrderList
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.pages import EXAMPLE
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -68,13 +68,13 @@ class CollectPage(LabPage):
         self.keep.clicked.connect(self._on_keep)
         self.export.clicked.connect(self.exportWanted)
         self.duel.answered.connect(self._on_answered)
-        self.kept = QLabel("", self)
+        self.kept = PlainLabel("", self)
         self.kept.setProperty("role", "muted")
         self._fill()
         self._show_way(False)
 
     def _fill(self) -> None:
-        self.controls.addWidget(QLabel(tr("Endings"), self))
+        self.controls.addWidget(PlainLabel(tr("Endings"), self))
         self.controls.addWidget(self.count)
         self.controls.addWidget(self.by_pairs)
         self.column.insertWidget(1, self.prompt)
@@ -163,7 +163,7 @@ class Duel(QFrame):
             shortcut = QShortcut(QKeySequence(key), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(lambda key=key: self.answer(key))
-        self.left = QLabel("", self)
+        self.left = PlainLabel("", self)
         self.left.setProperty("role", "muted")
         self._lay_out()
         self.show_texts(())

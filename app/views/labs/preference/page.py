@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
-    QLabel,
     QPushButton,
     QVBoxLayout,
     QWidget,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.state.labs import LabWish, Task
 from app.state.requests import ErrorReport
 from app.theme.theme import Theme
+from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import Figure, PlotPanel
 from app.widgets.wrapped_label import WrappedLabel
 from core import labs
@@ -48,7 +48,7 @@ class LabPage(QFrame):
         self.start.setProperty("role", "primary")
         self.start.clicked.connect(self._on_start)
         self.plots = [PlotPanel(name, self, least=(200, 110)) for name in plots]
-        self.headings = [QLabel(name, self) for name in plots]
+        self.headings = [PlainLabel(name, self) for name in plots]
         self.grid = QGridLayout()
         self.grid.setSpacing(8)
         self._is_busy = False
@@ -89,7 +89,7 @@ class LabPage(QFrame):
         self._is_busy = mine
         self.start.setText(tr("Stop") if mine else tr("Start"))
         self.start.setEnabled(mine or not other)
-        self.start.setToolTip(tr("First let {name} end.").format(name=other) if other and not mine else "")
+        self.start.setToolTip(tooltip(tr("First let {name} end.").format(name=other) if other and not mine else ""))
 
     def show_events(self, events: Sequence[object]) -> None:
         """What was told so far."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPushButton, QWidget
 
 from app.state.labs import BUNDLED, MINE, LabWish, TokensScored
 from app.theme.theme import Theme, theme_for
@@ -15,6 +15,7 @@ from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.scored import ScoredText
 from app.views.shared.terms import explain
 from app.widgets.ask_file import ask_what_to_open
+from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import Figure
 from core import labs
 from resources.language import tr
@@ -106,7 +107,7 @@ class RewardPage(LabPage):
         self.text.setAccessibleName(tr("An ending to be scored"))
         self.score, self.best = QPushButton(tr("Score it"), self), QPushButton(tr("Best of n"), self)
         explain(self.best, "best_of_n")
-        self.scored, self.gains = ScoredText(self), QLabel("", self)
+        self.scored, self.gains = ScoredText(self), PlainLabel("", self)
         self.gains.setProperty("role", "muted")
         self.score.clicked.connect(self._on_score)
         self.best.clicked.connect(self._on_best)

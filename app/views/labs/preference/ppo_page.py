@@ -24,6 +24,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.labs.preference.figures import ppo_figures
 from app.views.labs.preference.page import LabPage
 from app.views.shared.terms import explain
+from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from app.widgets.plots import Figure
 from core import labs
 from resources.language import tr
@@ -48,7 +49,7 @@ class PpoPage(LabPage):
         self.beta.setSingleStep(0.05)
         self.beta.setValue(0.1)
         self.beta.setAccessibleName(tr("β: weight of the KL penalty"))
-        label = QLabel("β", self)
+        label = PlainLabel("β", self)
         label.setBuddy(self.beta)
         explain(self.beta, "kl_penalty")
         self.tuned = QCheckBox(tr("Begin from the fine-tuned model"), self)
@@ -84,7 +85,7 @@ class PpoPage(LabPage):
         self.start.setEnabled(self.start.isEnabled() and reward)
         first = tr("Train a reward model first.")
         if not reward:
-            self.start.setToolTip(first)
+            self.start.setToolTip(tooltip(first))
         if not self.status.text() or self.status.text() == first:
             self.status.setText("" if reward else first)
 
@@ -155,8 +156,7 @@ class BeforeAfter(QScrollArea):
 
     def _label(self, text: str, heading: str) -> QLabel:
         muted = self._theme.color("muted").name()
-        label = QLabel(f'<span style="color: {muted}">{html.escape(heading)}</span><br>{text}', self._inside)
-        label.setTextFormat(Qt.TextFormat.RichText)
+        label = RichLabel(f'<span style="color: {muted}">{html.escape(heading)}</span><br>{text}', self._inside)
         label.setWordWrap(True)
         label.setAlignment(Qt.AlignmentFlag.AlignTop)
         return label

@@ -5,20 +5,20 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import RichLabel
 from resources.language import tr
 
 
-class ScoredText(QLabel):
+class ScoredText(RichLabel):
     """Blue where the reward has risen, orange where it has fallen; what it is in the end stands behind."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, wordWrap=True)
+        super().__init__("", parent)
         self.setObjectName("scoredText")
-        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
         self._theme, self._tokens = theme_for("light"), tuple[tuple[str, float], ...]()
 
     def set_theme(self, theme: Theme) -> None:

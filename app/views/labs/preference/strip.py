@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QW
 
 from app.state.labs import STAGES, Task
 from app.views.shared.terms import explain
+from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
 COLLECT: Task = "draw"
@@ -46,7 +47,7 @@ class Strip(QWidget):
         row.addStretch(1)
 
     def _arrow(self) -> QLabel:
-        label = QLabel("→", self)
+        label = PlainLabel("→", self)
         label.setProperty("role", "muted")
         return label
 
@@ -65,4 +66,4 @@ class Strip(QWidget):
             button.setAccessibleName(
                 tr("Step {number}: {name}, {state}").format(number=number + 1, name=name, state=said)
             )
-            button.setToolTip(button.accessibleName())
+            button.setToolTip(tooltip(button.accessibleName()))

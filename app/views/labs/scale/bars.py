@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.labs.scale.legend import COLORS
+from app.widgets.plain_text import show_tooltip
 from app.widgets.spoken import Part, Role, Spoken
 from core.labs import scale
 from resources.language import tr
@@ -86,7 +87,7 @@ class DeviceBars(QWidget, Spoken):
         """A tip says what a device holds."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             found = (row for number, row in enumerate(self._rows) if self._place(number).contains(event.pos()))
-            QToolTip.showText(event.globalPos(), next(map(_told, found), ""), self)
+            show_tooltip(event.globalPos(), next(map(_told, found), ""), self)
             return True
         return super().event(event)
 

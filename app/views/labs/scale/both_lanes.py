@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.lanes import Lanes
 from app.views.labs.scale.page import lying_wide
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from core.labs import scale
 from resources.language import tr
@@ -30,7 +31,7 @@ class BothLanes(QWidget):
         column = QVBoxLayout(lanes)
         column.setContentsMargins(0, 0, 0, 0)
         for words, shown in ((tr("Predicted"), self.expected), (tr("Measured"), self.found)):
-            heading = QLabel(words.upper(), lanes)
+            heading = PlainLabel(words.upper(), lanes)
             heading.setProperty("role", "heading")
             column.addWidget(heading)
             column.addWidget(shown)

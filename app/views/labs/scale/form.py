@@ -11,6 +11,7 @@ from app.state.terms import found
 from app.theme.theme import Theme
 from app.views.labs.settings import SettingsColumn
 from app.views.shared.terms import explain
+from app.widgets.plain_text import caption
 
 WIDTH = 264
 """Pixels at 100 %."""
@@ -60,7 +61,7 @@ class Form(SettingsColumn):
 
     def add_tick(self, name: str, label: str) -> QCheckBox:
         """Yes or no."""
-        box = QCheckBox(label, self.page)
+        box = QCheckBox(caption(label), self.page)
         box.setObjectName(f"scale.{name}")
         box.toggled.connect(self._on_changed)
         self._editors[name] = box

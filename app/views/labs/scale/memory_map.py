@@ -9,6 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.plain_text import tooltip
 from app.widgets.spoken import Part, Role, Spoken
 from core.labs import scale
 from resources.language import tr
@@ -48,7 +49,7 @@ class MemoryMap(QWidget, Spoken):
         """Draw these blocks; `top` bytes are the whole height."""
         self._arena, self._top = arena, max(1, top)
         self.setAccessibleDescription(self._told)
-        self.setToolTip(self._told)
+        self.setToolTip(tooltip(self._told))
         self.update()
 
     def spoken_parts(self) -> list[Part]:

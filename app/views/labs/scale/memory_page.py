@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
@@ -16,6 +16,7 @@ from app.views.labs.scale.legend import COLORS, ROOM
 from app.views.labs.scale.page import Page
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.flow_layout import FlowRow
+from app.widgets.plain_text import PlainLabel, caption
 from core import catalog
 from core.errors import DecodescopeError
 from core.labs import scale
@@ -42,7 +43,7 @@ class MemoryPage(Page):
         self.body.addWidget(self.legend)
         self.body.addWidget(self.bars)
         self.body.addWidget(self.remedies)
-        self._others = QLabel(tr("The same under each scheme").upper(), self)
+        self._others = PlainLabel(tr("The same under each scheme").upper(), self)
         self._others.setProperty("role", "heading")
         self.schemes = DeviceBars(self)
         self.schemes.setObjectName("scaleSchemes")
@@ -154,7 +155,7 @@ class MemoryPage(Page):
             old.deleteLater()
             old.hide()
         for number, remedy in enumerate(self._remedies):
-            button = QPushButton(scale.words.explain_remedy(remedy), self.remedies)
+            button = QPushButton(caption(scale.words.explain_remedy(remedy)), self.remedies)
             button.setObjectName(f"scaleRemedy{number}")
             button.setProperty("role", "chip")
             button.setAutoDefault(False)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSlider, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.icons import icon
+from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
 BEAT_MS = 600
@@ -26,7 +27,7 @@ class Scrubber(QWidget):
         self.slider.setObjectName("scaleSlider")
         self.slider.setAccessibleName(tr("Moment"))
         self.slider.setPageStep(1)
-        self.place = QLabel("", self)
+        self.place = PlainLabel("", self)
         self.place.setProperty("role", "muted")
         self.beat = QTimer(self, interval=BEAT_MS)
         self.beat.timeout.connect(self._on_beat)
@@ -75,7 +76,7 @@ class Scrubber(QWidget):
         button = QPushButton(sign, self)
         button.setObjectName(name)
         button.setAccessibleName(told)
-        button.setToolTip(told)
+        button.setToolTip(tooltip(told))
         button.setProperty("role", "quiet")
         button.setAutoDefault(False)
         return button
@@ -107,7 +108,7 @@ class Scrubber(QWidget):
         self.play.setIconSize(QSize(px, px))
         self.play.setIcon(icon("pause" if on else "play", self._theme.text, px))
         self.play.setAccessibleName(told)
-        self.play.setToolTip(told)
+        self.play.setToolTip(tooltip(told))
 
     def _show_place(self) -> None:
         self.place.setText(f"{self.step} / {self.slider.maximum()}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.state.speed import Speeds
 from app.theme.theme import Theme
 from app.views.compare.charts import Charts
 from app.views.labs.speed.figures import figures_of
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from core.labs import speed
 from resources.language import tr
@@ -27,7 +28,7 @@ class WayCard(QFrame):
         self.left = WrappedLabel("", self)
         self.left.setProperty("role", "muted")
         self.left.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        heading = QLabel(tr(speed.TITLES[way]).upper(), self)
+        heading = PlainLabel(tr(speed.TITLES[way]).upper(), self)
         heading.setProperty("role", "heading")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QWidget
 
 from app.state.speed import Speeds
 from app.theme.theme import Theme, theme_for
@@ -16,6 +16,7 @@ from app.views.labs.speed.card import WayCard
 from app.views.labs.speed.figures import limit_told
 from app.views.labs.speed.settings import SpeedSettings
 from app.widgets.menu_button import MenuButton
+from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from core import ModelEntry
 from core.labs import speed
@@ -63,7 +64,7 @@ class SpeedView(View):
     def _lay_out(self) -> None:
         column = shown_beside(self, self.settings, tr("What was measured"))
         above = QHBoxLayout()
-        title = QLabel(tr("What limits it").upper(), self)
+        title = PlainLabel(tr("What limits it").upper(), self)
         title.setProperty("role", "heading")
         above.addWidget(title)
         above.addStretch(1)

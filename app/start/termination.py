@@ -1,0 +1,122 @@
+"""Signals of the operating system end the program in order: everything is saved, runs are stopped, files are closed.
+
+Python calls its handlers only between two of its own instructions, and while Qt waits for events there are none. The
+interpreter therefore also writes the signal's number to a socket (`signal.set_wakeup_fd`), which Qt waits for.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from PySide6.QtCore import QObject, QSocketNotifier, Signal, Slot
+
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Those that a system has not are left out: Windows has no SIGHUP, others no SIGBREAK."""
+CONSOLE_PATIENCE = 4.5
+"""Seconds that Windows' console is kept waiting before it ends the program; it allows five."""
+
+
+class TerminationSignals(QObject):
+    """`received(number)` for the first signal; the next one ends the process at once, as if nothing had been set.
+
+    Handlers and socket are there from `start` to `stop`, on the main thread alone.
+    """
+
+    received = Signal(int)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.number = 0
+        """The signal that has come; 0 before one has."""
+        self._before: dict[int, object] = {}
+        self._wakeup = -1
+        self._sockets: tuple[socket.socket, socket.socket] | None = None
+        self._notifier: QSocketNotifier | None = None
+        self._console: _Console | None = None
+
+    def start(self) -> None:
+        """Take the signals over."""
+        reader, writer = socket.socketpair()
+        for end in (reader, writer):
+            end.setblocking(False)
+        self._sockets = reader, writer
+        self._notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read, self)
+        self._notifier.activated.connect(self._on_readable)
+        self._wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        for number in _numbers():
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                self._before[number] = signal.signal(number, self._on_signal)
+        if sys.platform == "win32":
+            self._console = _Console(writer)
+
+    def stop(self) -> None:
+        """Give the signals back. One that comes behind this ends the process."""
+        if self._sockets is None:
+            return
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if self.number else handler)  # type: ignore[arg-type]
+        self._before = {}
+        signal.set_wakeup_fd(self._wakeup)
+        if self._notifier is not None:
+            self._notifier.setEnabled(False)
+        for end in self._sockets:
+            end.close()
+        self._sockets = None
+        if self._console is not None:
+            self._console.release()
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Called by the interpreter; Qt hears of it by the socket."""
+        self.number = self.number or number
+        for each in self._before:
+            signal.signal(each, signal.SIG_DFL)
+
+    @Slot()
+    def _on_readable(self) -> None:
+        if self._sockets is None:
+            return
+        numbers = self._sockets[0].recv(64)
+        if self._notifier is not None:
+            self._notifier.setEnabled(False)  # one is enough
+        self.number = self.number or numbers[0]
+        self.received.emit(self.number)
+
+
+def exit_code(number: int) -> int:
+    """What a shell calls the end of a program by that signal."""
+    return 128 + number
+
+
+def _numbers() -> list[signal.Signals]:
+    return [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+
+
+class _Console:
+    """Holds up the closing of Windows' console until the program has saved: behind the handler the process ends."""
+
+    def __init__(self, writer: socket.socket) -> None:
+        import ctypes
+
+        self._done = threading.Event()
+
+        def ended(kind: int) -> bool:
+            if kind < 2:  # Ctrl+C and Ctrl+Break come as signals
+                return False
+            writer.send(bytes([signal.SIGTERM]))
+            self._done.wait(CONSOLE_PATIENCE)
+            return True
+
+        kind = ctypes.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint)  # type: ignore[attr-defined,unused-ignore]
+        self._handler: Callable[[int], int] = kind(ended)
+        self._set = ctypes.windll.kernel32.SetConsoleCtrlHandler  # type: ignore[attr-defined,unused-ignore]
+        self._set(self._handler, True)
+
+    def release(self) -> None:
+        """The program has saved everything."""
+        self._set(self._handler, False)
+        self._done.set()

@@ -1,0 +1,203 @@
+"""Text on widgets is shown as it is written; the code has no other way to put it there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QImage, Qt
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.widgets.plain_text import (
+    JOINER,
+    LONGEST_LINE,
+    PlainLabel,
+    RichLabel,
+    as_written,
+    caption,
+    plain,
+    show_tooltip,
+    tooltip,
+    window_title,
+)
+
+ROOT = Path(__file__).parents[2]
+HOME = ROOT / "app" / "widgets" / "plain_text.py"
+HOSTILE = (
+    '<img src="file:///dev/zero">',
+    "<b>bold</b>",
+    "text, then <i>italics</i>",
+    "<!doctype html><p>page",
+    "  <!DOCTYPE html>",
+    '<?xml version="1.0"?><p>page</p>',
+    "&lt;b&gt;",
+    "&lt;&lt;&lt;<br>",
+    "\n\n<table><tr><td>cell",
+    "< b >spaces",
+    "<qt>text</qt>",
+    "<br/>",
+)
+PIECES = st.sampled_from(
+    ["<", ">", "&lt;", "&amp;", "b", "img src=x", "/", "!", "doctype", "?xml", "?>", " ", "\n", "é"]
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_looks_like_html_stays_text(text: str) -> None:
+    assert Qt.mightBeRichText(text), "the case shows nothing"
+    assert not Qt.mightBeRichText(plain(text))
+    assert as_written(plain(text)) == text
+    assert plain(text).replace(JOINER, "") == text
+
+
+@given(st.lists(PIECES).map("".join) | st.text())
+@example("<" * 9)
+def test_no_text_is_taken_for_html(text: str) -> None:
+    assert not Qt.mightBeRichText(plain(text))
+    assert not Qt.mightBeRichText(tooltip(text))
+    assert plain(text).replace(JOINER, "") == text.replace(JOINER, "")
+
+
+@pytest.mark.parametrize("text", ["", "a < b", "x <3 y", "R&D & more", "plain\nlines", "1 > 0", "&amp;"])
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert plain(text) == text or as_written(plain(text)) == text
+    assert tooltip(text).replace(JOINER, "") == text
+
+
+def test_a_long_tooltip_is_wrapped_and_cut() -> None:
+    lines = tooltip("word " * 400).split("\n")
+    assert len(lines) > 10
+    assert max(map(len, lines)) <= LONGEST_LINE
+    assert max(map(len, tooltip("x" * 1000).split("\n"))) <= LONGEST_LINE
+    assert len(tooltip("x\n" * 100_000)) < 5_000
+
+
+def test_captions_and_titles_keep_their_marks() -> None:
+    assert caption("R&D") == "R&&D"
+    assert window_title("a[*]b") == "a[*][*]b"
+
+
+def test_a_shown_tooltip_opens_no_picture(qtbot: QtBot, tmp_path: Path) -> None:
+    picture = QImage(400, 400, QImage.Format.Format_RGB32)
+    picture.fill(0)
+    assert picture.save(str(tmp_path / "x.png"))
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    widget.show()
+    text = f'<img src="{(tmp_path / "x.png").as_uri()}">'
+    show_tooltip(QPoint(5, 5), text, widget)
+    (tip,) = (part for part in QApplication.topLevelWidgets() if part.inherits("QTipLabel"))
+    assert isinstance(tip, QLabel)
+    assert as_written(tip.text()) == text
+    assert tip.height() < 100, "the picture is drawn"
+    show_tooltip(QPoint(5, 5), "", widget)
+
+
+def test_labels_take_what_qlabel_takes(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    text = HOSTILE[0]
+    for label, shown, owner in (
+        (PlainLabel(), "", None),
+        (PlainLabel(parent), "", parent),
+        (PlainLabel(text), text, None),
+        (PlainLabel(text, parent, wordWrap=True), text, parent),
+    ):
+        assert (label.text(), label.parentWidget(), label.textFormat()) == (shown, owner, Qt.TextFormat.PlainText)
+    assert RichLabel("<b>x</b>", parent).textFormat() == Qt.TextFormat.RichText
+
+
+# The code
+
+
+def _modules() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted((ROOT / "app").rglob("*.py")):
+        if path != HOME:
+            yield path.relative_to(ROOT), ast.parse(path.read_text("utf-8"))
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_own(node: ast.expr, helpers: set[str]) -> bool:
+    """Whether an expression is the program's own words, or has gone through one of the helpers."""
+    match node:
+        case ast.Constant():
+            return True
+        case ast.Call(func=func, keywords=keywords):
+            name = _name(func)
+            if name in helpers | {"tr", "trc", "trn"}:
+                return True
+            within = isinstance(func, ast.Attribute) and _is_own(func.value, helpers)
+            is_format = name == "format" and all(_is_own(one.value, {*helpers, "key_of"}) for one in keywords)
+            return within and (is_format or name in ("capitalize", "upper"))
+        case ast.IfExp(body=body, orelse=other):
+            return _is_own(body, helpers) and _is_own(other, helpers)
+        case ast.BoolOp(values=values):
+            return all(_is_own(value, helpers) for value in values)
+        case ast.JoinedStr(values=values):
+            parts = (part.value if isinstance(part, ast.FormattedValue) else part for part in values)
+            return all(_is_own(part, {*helpers, "key_of"}) for part in parts)
+    return False
+
+
+def test_tooltips_go_through_the_helper() -> None:
+    faults = [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for path, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and _name(node.func) in ("setToolTip", "setStatusTip", "setWhatsThis")
+        and not _is_own(node.args[0], {"tooltip", "rich_tooltip"})
+    ]
+    assert faults == [], "wrap the text in app.widgets.plain_text.tooltip"
+
+
+def test_labels_and_shown_tips_come_from_the_helper() -> None:
+    faults = [
+        f"{path}:{node.lineno}"
+        for path, tree in _modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Call) and (_name(node.func) in ("QLabel", "QTextBrowser", "setTextFormat", "setHtml")))
+        or (isinstance(node, ast.Call) and ast.unparse(node.func) == "QToolTip.showText")
+        or (isinstance(node, ast.ClassDef) and "QLabel" in map(_name, node.bases))
+    ]
+    allowed = {"app/widgets/clipboard.py", "app/control/kept_changes.py"}
+    assert [fault for fault in faults if fault.partition(":")[0] not in allowed] == [], (
+        "use PlainLabel, RichLabel or show_tooltip of app.widgets.plain_text"
+    )
+
+
+def test_captions_go_through_the_helper() -> None:
+    kinds = ("QPushButton", "QRadioButton", "QCheckBox", "addSection", "addMenu", "addTab", "QAction")
+    faults = [
+        f"{path}:{node.lineno}: {ast.unparse(node)}"
+        for path, tree in _modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and node.args
+        and (_name(node.func) in kinds or ast.unparse(node.func).endswith("menu.addAction"))
+        and not _is_own(node.args[0], {"caption", "tabText", "str"})
+        and not _is_widget(node.args[0])
+    ]
+    assert faults == [], "wrap the text in app.widgets.plain_text.caption"
+
+
+def _is_widget(node: ast.expr) -> bool:
+    """`QPushButton(self)`, `QPushButton(self.page)`, and the signs of the program's own buttons."""
+    return ast.unparse(node) in {
+        "self",
+        "parent",
+        "page",
+        "sign",
+        "self.page",
+        "self.places",
+        "self.tabText(index) + key",
+    }
