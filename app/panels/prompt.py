@@ -163,6 +163,12 @@ class PromptPanel(QWidget):
             cursor.insertText(text)
         self.edited.emit()
 
+    def clear_text(self) -> None:
+        """Empty the editor; undo brings the text back."""
+        cursor = self.editor.textCursor()
+        cursor.select(cursor.SelectionType.Document)
+        cursor.removeSelectedText()
+
     def show_above(self, part: QWidget) -> None:
         """Let a part stand above the editor."""
         self._column.insertWidget(self._column.indexOf(self.editor), part)

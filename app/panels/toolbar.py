@@ -1,4 +1,4 @@
-"""The bar at the top: which model, strategy and cache; the seed; how it looks; Run."""
+"""The toolbar: model, strategy, cache, tours, seed, export, Run."""
 
 from __future__ import annotations
 
@@ -43,12 +43,6 @@ class Toolbar(QFrame):
         self.tours.setObjectName("toursButton")
         self.tours.setText(tr("Tours"))
         self.tours.setToolTip(tr("Guided tours ({key})").format(key=key_of("choose_tour")))
-        self.text = QToolButton()
-        self.text.setText("Aa")
-        self.text.setObjectName("textButton")
-        self.text.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.text.setAccessibleName(tr("Appearance and window"))
-        self.text.setToolTip(tr("Appearance and window"))
         self.run = RunButton()
         self.run.setObjectName("runButton")
         self._lay_out()
@@ -61,13 +55,12 @@ class Toolbar(QFrame):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
         self._theme = theme
-        self.brand.setText(f'Token<span style="color:{theme.accent}">scope</span>')
+        self.brand.setText(f'Decode<span style="color:{theme.accent}">scope</span>')
         themed: tuple[Themed, ...] = (*self.pickers, self.seed, self.export, self.run)
         for part in themed:
             part.set_theme(theme)
         self.tours.setFixedHeight(theme.px(34))
-        for button in (self.export, self.text):
-            button.setFixedSize(theme.px(38), theme.px(34))
+        self.export.setFixedSize(theme.px(38), theme.px(34))
         self._row.setContentsMargins(theme.space(16), 0, theme.space(16), 0)
         self.setFixedHeight(theme.px(38) + theme.space(14))
         self._fit()
@@ -97,5 +90,5 @@ class Toolbar(QFrame):
         for part in (self.brand, self.seed):
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row.addStretch(1)
-        for pressed in (self.tours, self.seed, self.export, self.text, self.run):
+        for pressed in (self.tours, self.seed, self.export, self.run):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)

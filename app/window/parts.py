@@ -9,6 +9,7 @@ from app.control.chat import ChatController
 from app.control.code import CodeController
 from app.control.copying import CopyController
 from app.control.cues import CueController
+from app.control.diagnostics import Diagnostics
 from app.control.dialogs import Dialogs
 from app.control.export import ExportController
 from app.control.family import FamilyController
@@ -44,6 +45,7 @@ from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
 from app.control.welcome import Welcome
 from app.panels.centre import Centre
+from app.panels.menu_bar import MenuBar
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
@@ -131,6 +133,7 @@ class Controllers(Keeping, Taking, Fetching):
     labs: Labs
     messages: Messages
     dialogs: Dialogs
+    diagnostics: Diagnostics
     terms: Terms
     changes: ChangeWatch
     cues: CueController
@@ -149,6 +152,7 @@ class Parts(Panels, Controllers):
     session: Session
     settings: Settings
     store: SettingsStore
+    menu_bar: MenuBar
     appearance: Appearance
     layout: PanelLayout
     run_feed: RunFeed

@@ -176,7 +176,7 @@ def told(window: MainWindow) -> tuple[object, ...]:
         shown, tops, id(QApplication.focusWidget()), id(QApplication.activePopupWidget()), window.session.state,
         run and (run.id, run.cursor, run.selected), clipboard.text(), clipboard.image().isNull(),
         tokens(window).area.choice.text, tree(window).canvas.travel.zoom,
-        str(window.parts.settings.appearance), window.isVisible(),
+        str(window.parts.settings.appearance), window.isVisible(), window.isFullScreen(),
     )  # fmt: skip
 
 
