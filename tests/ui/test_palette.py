@@ -241,6 +241,8 @@ def kind_of(entry: Entry) -> str:
 
 OTHERS = {"action.quit", *(f"action.speak_{name}" for name in ("as_system", "english", "chinese"))}
 """What closes the window or makes it anew: tried by itself."""
+OTHERS |= {f"action.{name}" for name in ("new_text", "cut", "copy", "paste", "select_all")}
+"""What depends on the text field that has the cursor, or leaves nothing to run: tried in `test_menu_bar`."""
 
 
 MANY = ("setting", "strategy", "cache", "model", "example", "tour", "size", "term")
