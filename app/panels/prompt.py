@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor, QWheelEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -27,6 +27,7 @@ from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.inputs import changes_text_size
 from app.widgets.segmented import Segmented
 from resources.language import mark, tr
 
@@ -65,6 +66,13 @@ class PromptEdit(QPlainTextEdit):
                 event.ignore()
                 return False
         return super().event(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll; with Ctrl the window changes the text size."""
+        if changes_text_size(event):
+            event.ignore()
+        else:
+            super().wheelEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Text, and what goes with a prompt."""

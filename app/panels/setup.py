@@ -14,6 +14,7 @@ from app.panels.prompt import PromptPanel
 from app.state import values
 from app.storage.examples import Example
 from app.theme.theme import Theme
+from app.widgets.inputs import ScrollArea
 from resources.language import sentences, tr
 
 
@@ -120,7 +121,7 @@ class SetupPanel(QFrame):
         for part in (self.prompt, self.presets, self.parameters, self.cache_parameters):
             inner.addWidget(part)
         inner.addStretch(1)
-        scroll = self._scroll = QScrollArea(widgetResizable=True)
+        scroll = self._scroll = ScrollArea(widgetResizable=True)
         scroll.setObjectName("setupScroll")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -16,7 +16,6 @@ from PySide6.QtGui import (
     QPen,
     QStandardItem,
     QStandardItemModel,
-    QWheelEvent,
 )
 from PySide6.QtWidgets import QWidget
 
@@ -201,9 +200,6 @@ class PickerCombo(LateCombo, Spoken):
 
     def minimumSizeHint(self) -> QSize:
         return self._scaled(64)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._hovered = True

@@ -97,6 +97,11 @@ class Appearance(QObject):
         """Ten per cent less."""
         self.set_font_scale(self._kept.font_scale - STEP)
 
+    @Slot(int)
+    def step_text(self, direction: int) -> None:
+        """Ten per cent more for 1, less for -1."""
+        self.set_font_scale(self._kept.font_scale + direction * STEP)
+
     @Slot()
     def reset_text(self) -> None:
         """Back to 100 %."""

@@ -194,6 +194,7 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     appearance.wordsChanged.connect(parts.terms.refresh)
     appearance.wordsChanged.connect(parts.labs.words_changed)
     _connect_language(parts)
+    window.textSizeWanted.connect(appearance.step_text)
     body = window.body
     _connect_menu_bar(window, parts)
     bind_view_keys(body, parts.centre)

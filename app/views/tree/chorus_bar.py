@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.chorus import MOST, USUAL
 from app.theme.theme import Theme
+from app.widgets.inputs import SpinBox
 from resources.language import tr
 
 
@@ -17,7 +18,7 @@ class ChorusBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.count, self.button = QSpinBox(self), QPushButton(tr("Chorus"), self)
+        self.count, self.button = SpinBox(self), QPushButton(tr("Chorus"), self)
         self.count.setObjectName("chorusCount")
         self.count.setAccessibleName(tr("How many texts"))
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight)
