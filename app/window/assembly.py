@@ -16,6 +16,7 @@ from app.control.cues import CueController
 from app.control.diagnostics import Diagnostics
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
+from app.control.dropping import DropController
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
@@ -222,10 +223,13 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs)
+    taking = _taking(panels, session, setup, messages, look)
+    fetching = _fetching(panels, lasting, chosen.model, setup, messages)
+    labs = _labs(panels, lasting, chosen.model, loading, taking.export)
     return Controllers(
         **vars(_keeping(panels, lasting, messages)),
-        **vars(taking := _taking(panels, session, setup, messages, look)),
-        **vars(_fetching(panels, lasting, chosen.model, setup, messages)),
+        **vars(taking),
+        **vars(fetching),
         chosen=chosen,
         loading=loading,
         requests=requests,
@@ -240,9 +244,20 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
-        labs=_labs(panels, lasting, chosen.model, loading, taking.export),
+        labs=labs,
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
+        dropping=DropController(
+            panels.centre,
+            taking.recorded,
+            fetching.folders,
+            fetching.library,
+            media,
+            fetching.getting,
+            labs,
+            setup,
+            messages,
+        ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         terms=Terms(panels.toolbar, panels.setup, panels.centre),
         changes=changes,

@@ -11,6 +11,7 @@ from app.control.copying import CopyController
 from app.control.cues import CueController
 from app.control.diagnostics import Diagnostics
 from app.control.dialogs import Dialogs
+from app.control.dropping import DropController
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
@@ -133,6 +134,7 @@ class Controllers(Keeping, Taking, Fetching):
     labs: Labs
     messages: Messages
     dialogs: Dialogs
+    dropping: DropController
     diagnostics: Diagnostics
     terms: Terms
     changes: ChangeWatch
