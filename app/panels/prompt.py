@@ -260,23 +260,26 @@ class PromptPanel(QWidget):
         return chip
 
     def _lay_out(self) -> None:
+        """The editor; what is below it, `examples_row`, gets its place from the panel around."""
         heading = QLabel(tr("PROMPT"))
         heading.setProperty("role", "heading")
         heading.setBuddy(self.editor)
         top = QHBoxLayout()
         top.addWidget(heading, 1)
         top.addWidget(self.mode)
+        self.examples_row = QWidget()
         chips = FlowLayout()
         for chip in (self.score, *self._chips, self.more):
             chips.addWidget(chip)
+        row = QVBoxLayout(self.examples_row)
+        row.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        row.addLayout(chips)
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, 0)
         column.setSpacing(6)
         column.addLayout(top)
         column.addWidget(self.editor)
         column.addWidget(self.reuse)
-        column.addSpacing(2)
-        column.addLayout(chips)
 
     def _set_mode(self, is_chat: bool) -> None:
         self.mode.set_value("chat" if is_chat else "text")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QWidget
 
@@ -15,9 +17,9 @@ from app.widgets.picker_combo import PickerCombo
 from app.widgets.run_button import RunButton
 from resources.language import tr
 
-NAME_FROM, TOURS_FROM, KEYS_FROM, EXPORT_FROM = 1000, 1100, 760, 500
+NAME_FROM, TOURS_FROM, KEYS_FROM, EXPORT_FROM = 1000, 860, 960, 660
 """Widths (at 100 %) from which there is room for the program's name, for the tours' button, for the word “Seed” and
-the key of Run, and for what the menu has too."""
+the key of Run, and for the export button; the menus have tours and export too."""
 
 
 class Toolbar(QFrame):
@@ -77,6 +79,25 @@ class Toolbar(QFrame):
         self.tours.setVisible(width >= TOURS_FROM)
         self.export.setVisible(width >= EXPORT_FROM)
         self.run.set_brief(width < KEYS_FROM)
+        self._share_out()
+
+    def event(self, event: QEvent) -> bool:
+        """Share the room out again when a part wants more or less of it."""
+        if event.type() == QEvent.Type.LayoutRequest and self._theme is not None:
+            self._share_out()
+        return super().event(event)
+
+    def _share_out(self) -> None:
+        """Give the pickers what room the other parts leave: what their names need first, then what else they want."""
+        pickers = [picker for picker in self.pickers if not picker.isHidden()]
+        others = [part for part in (self.brand, self.tours, self.seed, self.export, self.run) if not part.isHidden()]
+        margins = self._row.contentsMargins()
+        gaps = self._row.spacing() * (len(pickers) + len(others) + 2)
+        room = self.width() - margins.left() - margins.right() - gaps - sum(part.sizeHint().width() for part in others)
+        for picker, width in zip(
+            pickers, _shares([(p.title_width, p.wanted_width) for p in pickers], room), strict=True
+        ):
+            picker.set_room(width)
 
     def _lay_out(self) -> None:
         row = self._row = QHBoxLayout(self)
@@ -92,3 +113,15 @@ class Toolbar(QFrame):
         row.addStretch(1)
         for pressed in (self.tours, self.seed, self.export, self.run):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)
+
+
+def _shares(wishes: Sequence[tuple[int, int]], room: int) -> list[int | None]:
+    """Pixels for each of (least, wanted) in `room`; None for each where all get what they want."""
+    if sum(wanted for _least, wanted in wishes) <= room:
+        return [None] * len(wishes)
+    least = [min(wish) for wish in wishes]
+    spare = room - sum(least)
+    if spare < 0:
+        return [max(0, width * room // max(1, sum(least))) for width in least]
+    missing = [max(0, wanted - width) for (_least, wanted), width in zip(wishes, least, strict=True)]
+    return [width + spare * more // max(1, sum(missing)) for width, more in zip(least, missing, strict=True)]

@@ -22,7 +22,8 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
     chosen = run.tokens[token]
     forbidden = forbidden_in(run, chosen, grammar)
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
-    menu.addSection(tr("In place of {piece}").format(piece=words.quote(chosen.piece)))
+    heading = menu.addAction(_plain(tr("In place of {piece}").format(piece=words.quote(chosen.piece))))
+    heading.setEnabled(False)  # a section of a menu is a bare line in most styles
     for item in others:
         if item.id in forbidden:
             title = "\t".join((why_forbidden(item.text), words.brief_percent(item.raw_probability)))
