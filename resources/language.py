@@ -37,6 +37,11 @@ def tr(text: str) -> str:
     return text if _catalogue is None or not text else _catalogue.gettext(text)
 
 
+def translated(text: str, code: str) -> str:
+    """The text in that language, whatever the language of now is; the text itself where it has no translation."""
+    return text if code == ENGLISH or not text else _catalogue_of(code).gettext(text)
+
+
 def trn(one: str, many: str, count: float) -> str:
     """The form for so many, in the language of now."""
     if _catalogue is None:

@@ -26,6 +26,8 @@ class Dialogs(QObject):
     languageChosen = Signal(str)
     changed = Signal()
     stepsTold = Signal(object)
+    commandWanted = Signal(str)
+    """A button of the help window was pressed: the name of a command."""
 
     def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
         super().__init__(over)
@@ -66,6 +68,23 @@ class Dialogs(QObject):
         from app.panels.dialogs import shortcuts_dialog
 
         shortcuts_dialog(self._over.window()).open()
+
+    @Slot()
+    def open_help(self) -> None:
+        """First steps, views and keys."""
+        from app.panels.help_dialog import HelpDialog
+
+        dialog = HelpDialog(self._over.window())
+        dialog.commandWanted.connect(self.commandWanted)
+        dialog.open()
+
+    @Slot()
+    def open_about(self) -> None:
+        """Name, version and licence."""
+        from app.control.diagnostics import version_of
+        from app.panels.dialogs import about_dialog
+
+        about_dialog(version_of("decodescope"), self._over.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
@@ -24,7 +24,10 @@ TITLE = mark("This is a recorded run")
 
 
 class RecordedRuns(QObject):
-    """Opens and saves them; `over` is the part that their dialogs lie over."""
+    """Opens and saves them; `over` is the part that their dialogs lie over. `fileUsed` with the path of a file that was
+    opened or saved."""
+
+    fileUsed = Signal(str)
 
     def __init__(self, over: QWidget, session: Session, setup: SetupController, messages: Messages) -> None:
         super().__init__(over)
@@ -52,9 +55,12 @@ class RecordedRuns(QObject):
     def open(self, path: str) -> None:
         """Show the run in that file; what is set stays, until the reader asks for the run's own settings."""
         try:
-            self.show(Path(path))
+            shown = self.show(Path(path))
         except DecodescopeError as error:
             self._messages.show_error(report(error))
+            return
+        if shown is not None:
+            self.fileUsed.emit(path)
 
     def show(self, path: Path, is_still: bool = False, offers: bool = True) -> Run | None:
         """The same; `is_still`: without times; `offers`: its settings. None while a run is under way, and said.
@@ -91,6 +97,8 @@ class RecordedRuns(QObject):
                 save_run(self._session.run, Path(path))
             except DecodescopeError as error:
                 self._messages.show_error(report(error))
+                return
+            self.fileUsed.emit(path)
 
     @Slot(str)
     def _on_action(self, name: str) -> None:

@@ -111,3 +111,14 @@ def _elsewhere(run: Run, started: RunStarted) -> list[tuple[str, str]]:
         (tr("seed"), str(started.seed)),
     ]
     return [*rows, (tr("prompt"), tr("{count:,} tokens").format(count=read))] if read else rows
+
+
+def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
+    """Name, purpose, version and licence of the program."""
+    rows = [
+        (tr("Purpose"), tr("A playground for text generation: watch every token being chosen.")),
+        (tr("Version"), version),
+        (tr("Licence"), tr("MIT. The libraries it uses have licences of their own.")),
+        (tr("Privacy"), tr("Models run on this computer. Nothing is sent anywhere unless you connect to an engine.")),
+    ]
+    return TableDialog(tr("About Decodescope"), [("Decodescope", rows)], "aboutDialog", parent)

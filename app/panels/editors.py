@@ -7,20 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFont, QFontMetrics, QWheelEvent
+from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
-    QComboBox,
-    QDoubleSpinBox,
     QLineEdit,
     QPlainTextEdit,
-    QSpinBox,
     QWidget,
 )
 
 from app.state import values
 from app.state.values import LARGEST_INT
+from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from core.strategies import Parameter
 from resources.language import tr
 
@@ -96,14 +94,6 @@ class _Number(_Box):
         """Why the value cannot be used; a spin box holds none that cannot."""
         return ""
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll the panel, unless this editor is being used."""
-        box: Any = self
-        if box.hasFocus():
-            super().wheelEvent(event)
-        else:
-            event.ignore()
-
     def sizeHint(self) -> QSize:
         """Narrow: figures are short."""
         box: Any = self
@@ -113,7 +103,7 @@ class _Number(_Box):
     minimumSizeHint = sizeHint
 
 
-class IntEditor(_Number, QSpinBox):
+class IntEditor(_Number, SpinBox):
     """A whole number."""
 
     edited = Signal()
@@ -128,7 +118,7 @@ class IntEditor(_Number, QSpinBox):
         self.valueChanged.connect(self.edited)
 
 
-class FloatEditor(_Number, QDoubleSpinBox):
+class FloatEditor(_Number, DoubleSpinBox):
     """A decimal number; shows the decimals worth showing and keeps six."""
 
     edited = Signal()
@@ -177,7 +167,7 @@ class BoolEditor(QCheckBox):
     set_plain_value = setValue
 
 
-class ChoiceEditor(QComboBox):
+class ChoiceEditor(ComboBox):
     """One of several; a value from outside the list (a file's) is added to it."""
 
     edited = Signal()
@@ -214,9 +204,6 @@ class ChoiceEditor(QComboBox):
         """Width of the longest choice in pixels."""
         metrics = QFontMetrics(font)
         return max((metrics.horizontalAdvance(self.itemText(index)) for index in range(self.count())), default=0)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 class TextEditor(QLineEdit):

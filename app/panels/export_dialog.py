@@ -8,7 +8,6 @@ from typing import NamedTuple
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialogButtonBox,
     QDoubleSpinBox,
     QFormLayout,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.storage.tables import CSV, JSON
 from app.views.shared.portrait import Pose
 from app.widgets.dialog import ReadDialog
+from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from app.widgets.plain_text import PlainLabel
 from resources.language import mark, tr
 
@@ -86,7 +86,7 @@ class ExportDialog(ReadDialog):
         self.setWindowTitle(tr("Save or copy what is shown"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.offers = tuple(offers)
-        self.what, self.kind, self.theme = (QComboBox(self) for _ in range(3))
+        self.what, self.kind, self.theme = (ComboBox(self) for _ in range(3))
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
         self.whole = QCheckBox(tr("as high as all of it"), self)
@@ -215,14 +215,14 @@ class ExportDialog(ReadDialog):
 
 
 def _pixels(parent: QWidget, name: str) -> QSpinBox:
-    box = QSpinBox(parent)
+    box = SpinBox(parent)
     box.setRange(_SMALLEST, _LARGEST)
     box.setAccessibleName(name)
     return box
 
 
 def _scale(parent: QWidget) -> QDoubleSpinBox:
-    box = QDoubleSpinBox(parent)
+    box = DoubleSpinBox(parent)
     box.setRange(_SMALLEST_SCALE, _LARGEST_SCALE)
     box.setSingleStep(0.5)
     box.setDecimals(2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 import core
 from app.state.grammar_text import of_text, to_text
 from app.state.simple_schema import from_schema
+from app.widgets.inputs import ComboBox
 from core.strategies import Parameter
 from resources.language import mark, tr
 
@@ -148,14 +148,11 @@ LEAST_LETTERS = 6
 """Of a kind's name that are always shown; the list has it whole."""
 
 
-class _Kinds(QComboBox):
-    """Lets the wheel scroll the panel."""
+class _Kinds(ComboBox):
+    """The kinds of grammars."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(LEAST_LETTERS)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor
+from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor, QWheelEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
@@ -26,6 +26,7 @@ from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.inputs import changes_text_size
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.segmented import Segmented
 from resources.language import mark, tr
@@ -65,6 +66,13 @@ class PromptEdit(QPlainTextEdit):
                 event.ignore()
                 return False
         return super().event(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll; with Ctrl the window changes the text size."""
+        if changes_text_size(event):
+            event.ignore()
+        else:
+            super().wheelEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Text, and what goes with a prompt."""
@@ -163,6 +171,12 @@ class PromptPanel(QWidget):
             cursor.insertText(text)
         self.edited.emit()
 
+    def clear_text(self) -> None:
+        """Empty the editor; undo brings the text back."""
+        cursor = self.editor.textCursor()
+        cursor.select(cursor.SelectionType.Document)
+        cursor.removeSelectedText()
+
     def show_above(self, part: QWidget) -> None:
         """Let a part stand above the editor."""
         self._column.insertWidget(self._column.indexOf(self.editor), part)
@@ -246,23 +260,26 @@ class PromptPanel(QWidget):
         return chip
 
     def _lay_out(self) -> None:
+        """The editor; what is below it, `examples_row`, gets its place from the panel around."""
         heading = PlainLabel(tr("PROMPT"))
         heading.setProperty("role", "heading")
         heading.setBuddy(self.editor)
         top = QHBoxLayout()
         top.addWidget(heading, 1)
         top.addWidget(self.mode)
+        self.examples_row = QWidget()
         chips = FlowLayout()
         for chip in (self.score, *self._chips, self.more):
             chips.addWidget(chip)
+        row = QVBoxLayout(self.examples_row)
+        row.setContentsMargins(MARGIN, 0, MARGIN, 0)
+        row.addLayout(chips)
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 0, MARGIN, 0)
         column.setSpacing(6)
         column.addLayout(top)
         column.addWidget(self.editor)
         column.addWidget(self.reuse)
-        column.addSpacing(2)
-        column.addLayout(chips)
 
     def _set_mode(self, is_chat: bool) -> None:
         self.mode.set_value("chat" if is_chat else "text")

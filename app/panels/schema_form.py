@@ -9,19 +9,18 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialogButtonBox,
     QGridLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from app.state.simple_schema import Field, problem, to_schema
 from app.widgets.dialog import ReadDialog
+from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr
@@ -148,7 +147,7 @@ class FieldRow(QWidget):
     def __init__(self, field: Field, parent: QWidget) -> None:
         super().__init__(parent)
         self.hide()
-        self.name, self.kind = QLineEdit(field.name, parent), QComboBox(parent)
+        self.name, self.kind = QLineEdit(field.name, parent), ComboBox(parent)
         for kind, title in _KINDS.items():
             self.kind.addItem(tr(title), kind)
         self.kind.setCurrentIndex(self.kind.findData(field.kind))
@@ -195,7 +194,7 @@ class _Limit(QWidget):
 
     def __init__(self, field: Field, parent: QWidget) -> None:
         super().__init__(parent)
-        self.longest, self.words = QSpinBox(self), QLineEdit(", ".join(field.words), self)
+        self.longest, self.words = SpinBox(self), QLineEdit(", ".join(field.words), self)
         self.longest.setRange(0, _LONGEST)
         self.longest.setSpecialValueText(tr("any length"))
         self.longest.setValue(field.longest)

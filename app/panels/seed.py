@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSpinBox, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from app.storage.settings import LARGEST_SEED
 from app.theme.theme import Theme
 from app.widgets.icons import IconButton
+from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
@@ -26,7 +27,7 @@ class SeedBox(QFrame):
         super().__init__(parent)
         self.setObjectName("seedBox")
         self.label = PlainLabel(tr("Seed"), self)
-        self.spin = QSpinBox(self)
+        self.spin = SpinBox(self)
         self.spin.setObjectName("seedSpin")
         self.spin.setRange(0, LARGEST_SEED)
         self.spin.setProperty("plain", True)

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN, ParameterRow
@@ -14,9 +15,13 @@ from app.panels.preset_bar import PresetBar
 from app.panels.prompt import PromptPanel
 from app.state import values
 from app.storage.examples import Example
-from app.theme.theme import Theme
+from app.theme.theme import Theme, theme_for
+from app.widgets.inputs import ScrollArea
 from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from resources.language import sentences, tr
+
+LEAST_SETTINGS = 120
+"""Pixels at 100 % that the settings get below examples and presets; where there is less, they stand above them."""
 
 
 class SetupPanel(QFrame):
@@ -42,6 +47,8 @@ class SetupPanel(QFrame):
         self.fit.setAccessibleName(tr("Memory that the run needs"))
         self.fit.hide()
         self._resting_help = ""
+        self._theme = theme_for("light")
+        self._is_low = False
         for panel in (self.parameters, self.cache_parameters):
             panel.helpWanted.connect(self.show_help)
         self._lay_out()
@@ -114,21 +121,51 @@ class SetupPanel(QFrame):
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in the panel."""
+        self._theme = theme
         for part in (self.prompt, self.parameters, self.cache_parameters):
             part.set_theme(theme)
         self._foot.setFixedHeight(theme.px(64) + theme.space(16))
         self._inner.setSpacing(theme.space(16))
         self.fit.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))
         self.fit.setFont(theme.font(12))
+        self._arrange()
+
+    @property
+    def _order(self) -> tuple[QWidget, ...]:
+        """What stands in the panel, from the top: in little room the settings come before examples and presets."""
+        examples = (self.prompt.examples_row, self.presets)
+        settings = (self.parameters, self.cache_parameters)
+        return (self.prompt, *settings, *examples) if self._is_low else (self.prompt, *examples, *settings)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Order the parts by the room there is. The page is as wide in either order, so that nothing flickers."""
+        width = max(self.width(), 1)
+        above = sum(
+            part.heightForWidth(width) if part.hasHeightForWidth() else part.sizeHint().height()
+            for part in (self.prompt, self.prompt.examples_row, self.presets)
+        )
+        room = self.height() - self._foot.height()
+        is_low = room - above < self._theme.px(LEAST_SETTINGS)
+        if is_low == self._is_low:
+            return
+        self._is_low = is_low
+        for part in self._order:
+            self._inner.removeWidget(part)
+        for place, part in enumerate(self._order):
+            self._inner.insertWidget(place, part)
 
     def _lay_out(self) -> None:
         self._content = QWidget()
         inner = self._inner = QVBoxLayout(self._content)
         inner.setContentsMargins(0, 14, 0, 16)
-        for part in (self.prompt, self.presets, self.parameters, self.cache_parameters):
+        for part in self._order:
             inner.addWidget(part)
         inner.addStretch(1)
-        scroll = self._scroll = QScrollArea(widgetResizable=True)
+        scroll = self._scroll = ScrollArea(widgetResizable=True)
         scroll.setObjectName("setupScroll")
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)

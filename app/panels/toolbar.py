@@ -1,8 +1,10 @@
-"""The bar at the top: which model, strategy and cache; the seed; how it looks; Run."""
+"""The toolbar: model, strategy, cache, tours, seed, export, Run."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
@@ -16,9 +18,9 @@ from app.widgets.plain_text import RichLabel
 from app.widgets.run_button import RunButton
 from resources.language import tr
 
-NAME_FROM, TOURS_FROM, KEYS_FROM, EXPORT_FROM = 1000, 1100, 760, 500
+NAME_FROM, TOURS_FROM, KEYS_FROM, EXPORT_FROM = 1000, 860, 960, 660
 """Widths (at 100 %) from which there is room for the program's name, for the tours' button, for the word “Seed” and
-the key of Run, and for what the menu has too."""
+the key of Run, and for the export button; the menus have tours and export too."""
 
 
 class Toolbar(QFrame):
@@ -44,12 +46,6 @@ class Toolbar(QFrame):
         self.tours.setObjectName("toursButton")
         self.tours.setText(tr("Tours"))
         self.tours.setToolTip(tr("Guided tours ({key})").format(key=key_of("choose_tour")))
-        self.text = QToolButton()
-        self.text.setText("Aa")
-        self.text.setObjectName("textButton")
-        self.text.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.text.setAccessibleName(tr("Appearance and window"))
-        self.text.setToolTip(tr("Appearance and window"))
         self.run = RunButton()
         self.run.setObjectName("runButton")
         self._lay_out()
@@ -67,8 +63,7 @@ class Toolbar(QFrame):
         for part in themed:
             part.set_theme(theme)
         self.tours.setFixedHeight(theme.px(34))
-        for button in (self.export, self.text):
-            button.setFixedSize(theme.px(38), theme.px(34))
+        self.export.setFixedSize(theme.px(38), theme.px(34))
         self._row.setContentsMargins(theme.space(16), 0, theme.space(16), 0)
         self.setFixedHeight(theme.px(38) + theme.space(14))
         self._fit()
@@ -85,6 +80,25 @@ class Toolbar(QFrame):
         self.tours.setVisible(width >= TOURS_FROM)
         self.export.setVisible(width >= EXPORT_FROM)
         self.run.set_brief(width < KEYS_FROM)
+        self._share_out()
+
+    def event(self, event: QEvent) -> bool:
+        """Share the room out again when a part wants more or less of it."""
+        if event.type() == QEvent.Type.LayoutRequest and self._theme is not None:
+            self._share_out()
+        return super().event(event)
+
+    def _share_out(self) -> None:
+        """Give the pickers what room the other parts leave: what their names need first, then what else they want."""
+        pickers = [picker for picker in self.pickers if not picker.isHidden()]
+        others = [part for part in (self.brand, self.tours, self.seed, self.export, self.run) if not part.isHidden()]
+        margins = self._row.contentsMargins()
+        gaps = self._row.spacing() * (len(pickers) + len(others) + 2)
+        room = self.width() - margins.left() - margins.right() - gaps - sum(part.sizeHint().width() for part in others)
+        for picker, width in zip(
+            pickers, _shares([(p.title_width, p.wanted_width) for p in pickers], room), strict=True
+        ):
+            picker.set_room(width)
 
     def _lay_out(self) -> None:
         row = self._row = QHBoxLayout(self)
@@ -98,5 +112,17 @@ class Toolbar(QFrame):
         for part in (self.brand, self.seed):
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row.addStretch(1)
-        for pressed in (self.tours, self.seed, self.export, self.text, self.run):
+        for pressed in (self.tours, self.seed, self.export, self.run):
             row.addWidget(pressed, 0, Qt.AlignmentFlag.AlignVCenter)
+
+
+def _shares(wishes: Sequence[tuple[int, int]], room: int) -> list[int | None]:
+    """Pixels for each of (least, wanted) in `room`; None for each where all get what they want."""
+    if sum(wanted for _least, wanted in wishes) <= room:
+        return [None] * len(wishes)
+    least = [min(wish) for wish in wishes]
+    spare = room - sum(least)
+    if spare < 0:
+        return [max(0, width * room // max(1, sum(least))) for width in least]
+    missing = [max(0, wanted - width) for (_least, wanted), width in zip(wishes, least, strict=True)]
+    return [width + spare * more // max(1, sum(missing)) for width, more in zip(least, missing, strict=True)]

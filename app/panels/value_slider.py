@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt, Slot
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QSlider, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.panels.editors import FloatEditor, IntEditor
 from app.panels.slider_scale import SliderScale, scale_of
+from app.widgets.inputs import Slider
 from app.widgets.spoken import Role, Spoken, Value
 from core.strategies import Parameter
 from resources.language import tr
@@ -15,7 +15,7 @@ from resources.language import tr
 SLIDER_STEPS = 1000
 
 
-class ValueSlider(QSlider, Spoken):
+class ValueSlider(Slider, Spoken):
     """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
 
     spoken_role = Role.Slider
@@ -50,9 +50,6 @@ class ValueSlider(QSlider, Spoken):
             self._editor.setValue(round(value))
         else:
             self._editor.setValue(round(value, 6))
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
 
 def slider_for(parameter: Parameter, editor: QWidget) -> ValueSlider | None:

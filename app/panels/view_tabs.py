@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QSizePolicy, QTabBar, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
 from app.panels.shortcuts import MOST_VIEW_KEYS
 from app.theme.theme import Theme
+from app.widgets.inputs import TabBar
 from app.widgets.plain_text import caption
 from resources.language import tr
 
@@ -17,7 +18,7 @@ MARGIN, TIGHT_MARGIN = 9, 5
 """Pixels at either side of a tab at 100 %, as in the theme's sheet and where there is little room."""
 
 
-class ViewTabs(QTabBar):
+class ViewTabs(TabBar):
     """The tab in front is always to be seen; `more` is the button of the menu, which stands beside the tabs."""
 
     def __init__(self, titles: Iterable[str], parent: QWidget | None = None) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QButtonGroup, QDoubleSpinBox, QHBoxLayout, QRadioButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QRadioButton, QVBoxLayout, QWidget
 
 from app.panels.settings.fields import muted
 from app.state.requests import ALL_IN_MEMORY, AS_FITS
+from app.widgets.inputs import DoubleSpinBox
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
@@ -24,7 +25,7 @@ class WeightsMemory(QWidget):
         super().__init__()
         self.all, self.fit = QRadioButton(tr("All of them")), QRadioButton(tr("As much as fits"))
         self.most = QRadioButton(tr("At most"))
-        self.amount = QDoubleSpinBox(decimals=2, minimum=0.01, maximum=_GIB, singleStep=0.5, suffix=" GiB")
+        self.amount = DoubleSpinBox(decimals=2, minimum=0.01, maximum=_GIB, singleStep=0.5, suffix=" GiB")
         self.amount.setObjectName("weightsMemoryAmount")
         self.amount.setAccessibleName(tr("Memory for the weights, in GiB"))
         self.amount.setKeyboardTracking(False)

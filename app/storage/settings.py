@@ -237,6 +237,8 @@ class Habits(Section):
     """The first page has been shown."""
     recent: list[str] = field(default_factory=list, metadata=_NAMES)
     """Keys of what was chosen in the command palette, the latest first."""
+    recent_files: list[str] = field(default_factory=list, metadata=_NAMES)
+    """Paths of the recordings that were opened or saved, the latest first."""
 
 
 @plain()

@@ -35,9 +35,9 @@ def _buttons(theme: Theme) -> str:
     px = theme.px
     return f"""
 QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
-#textButton, #exportButton, #toursButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
-#textButton:hover, #exportButton:hover, #toursButton:hover {{ background: {theme.hover}; }}
-#textButton:focus, #exportButton:focus, #toursButton:focus {{ border: 1px solid {theme.accent}; }}
+#exportButton, #toursButton {{ border: 1px solid {theme.line}; border-radius: {px(8)}px; }}
+#exportButton:hover, #toursButton:hover {{ background: {theme.hover}; }}
+#exportButton:focus, #toursButton:focus {{ border: 1px solid {theme.accent}; }}
 #scoreButton {{
     border: 1px solid {theme.line}; border-radius: {theme.space(12)}px;
     padding: {px(2)}px {px(22)}px {px(2)}px {px(8)}px; color: {theme.accent};

@@ -1,15 +1,34 @@
-"""File dialogs that do not block: a slot is called with what was chosen."""
+"""File dialogs that do not block: a slot is called with what was chosen.
+
+They begin in the folder that was used last, and first in the user's documents.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QFileInfo, QStandardPaths, Qt
 from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QFileDialog
+
+_last_folder = ""
+
+
+def first_folder() -> str:
+    """The folder in which the next dialog begins: the one used last, the user's documents, or their home."""
+    places = QStandardPaths.StandardLocation
+    candidates = (_last_folder, *map(QStandardPaths.writableLocation, (places.DocumentsLocation, places.HomeLocation)))
+    return next((folder for folder in candidates if folder and QFileInfo(folder).isDir()), "/")
+
+
+def remember_folder(path: str) -> None:
+    """Begin the next dialog in the folder of that file, or in that folder."""
+    global _last_folder
+    info = QFileInfo(path)
+    _last_folder = info.absoluteFilePath() if info.isDir() else info.absolutePath()
 
 
 def ask_where_to_save(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
@@ -38,7 +57,8 @@ def ask_for_folder(parent: QWidget, title: str, slot: Callable[[str], None]) -> 
 def _dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
     from PySide6.QtWidgets import QFileDialog  # takes longer to import than the window can wait
 
-    dialog = QFileDialog(parent.window(), title, "", kinds)
+    dialog = QFileDialog(parent.window(), title, first_folder(), kinds)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(remember_folder)
     dialog.fileSelected.connect(slot)
     return dialog

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Signal
-from PySide6.QtGui import QHideEvent
+from PySide6.QtGui import QHideEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractScrollArea
+
+from app.widgets.inputs import changes_text_size
 
 
 class HoverArea(QAbstractScrollArea):
@@ -12,6 +14,13 @@ class HoverArea(QAbstractScrollArea):
 
     left = Signal()
     """The pointer went elsewhere, or the page moved away below it."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll; with Ctrl the window changes the text size."""
+        if changes_text_size(event):
+            event.ignore()
+        else:
+            super().wheelEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer went elsewhere."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtWidgets import QWidget
+
+from app.widgets.inputs import ComboBox
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractItemView
 
 
-class LateCombo(QComboBox):
+class LateCombo(ComboBox):
     """A list is eleven widgets of which nothing is seen at first. Qt makes them with the first style that the box gets,
     or with its first choice; here they hear of no style, and get nothing of their own, before somebody wants them."""
 

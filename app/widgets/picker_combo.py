@@ -16,7 +16,6 @@ from PySide6.QtGui import (
     QPen,
     QStandardItem,
     QStandardItemModel,
-    QWheelEvent,
 )
 from PySide6.QtWidgets import QWidget
 
@@ -120,7 +119,7 @@ def _row(item: PickerItem) -> QStandardItem:
 
 
 class PickerCombo(LateCombo, Spoken):
-    """Title and subtitle in the box and in its list; the wheel changes nothing."""
+    """Title and subtitle in the box and in its list."""
 
     delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
     """What draws the list."""
@@ -130,6 +129,7 @@ class PickerCombo(LateCombo, Spoken):
         self.setObjectName(name)
         self.setAccessibleName(label)
         self._width = width
+        self._room: int | None = None
         self._subtitle: str | None = None
         self._theme: Theme | None = None
         self._hovered = False
@@ -197,14 +197,31 @@ class PickerCombo(LateCombo, Spoken):
         self.view().setMinimumWidth(min(max(widest, theme.px(LEAST_LIST)), theme.px(MOST_LIST), screen))
         self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
 
+    @property
+    def wanted_width(self) -> int:
+        """Pixels that it takes where there is room for everything."""
+        return self._scaled(self._width).width()
+
+    @property
+    def title_width(self) -> int:
+        """Pixels at which the first line of the box can be read whole."""
+        if self._theme is None:
+            return self._width
+        around = self._theme.px(10) + self._theme.px(14) + self._theme.px(12)
+        return QFontMetrics(self._theme.font(13, 500)).horizontalAdvance(self._title()) + around + 2
+
+    def set_room(self, width: int | None) -> None:
+        """Take so many pixels, shared out by the bar that it stands in; None: as many as it wants."""
+        if width != self._room:
+            self._room = width
+            self.updateGeometry()
+
     def sizeHint(self) -> QSize:
-        return self._scaled(self._width)
+        whole = self._scaled(self._width)
+        return whole if self._room is None else QSize(self._room, whole.height())
 
     def minimumSizeHint(self) -> QSize:
         return self._scaled(64)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        event.ignore()
 
     def enterEvent(self, event: QEnterEvent) -> None:
         self._hovered = True

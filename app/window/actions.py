@@ -9,11 +9,11 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
 from app.panels.centre import Centre
-from app.panels.shortcuts import MOST_VIEW_KEYS, SHORTCUTS
+from app.panels.shortcuts import MOST_VIEW_KEYS
 
 
 class Actions(QObject):
-    """The table of actions by name; titles, groups and keys of most stand in `app.panels.shortcuts`."""
+    """The table of actions by name; their titles, menus and keys are in `app.panels.commands`."""
 
     def __init__(self, table: Mapping[str, Callable[[], object]]) -> None:
         super().__init__()
@@ -23,14 +23,6 @@ class Actions(QObject):
     def do(self, name: str) -> None:
         """Do what that action does. Raises KeyError when there is none of that name."""
         self.table[name]()
-
-    def bind_keys(self, window: QWidget) -> None:
-        """Let the keys of every action work all over `window`."""
-        for shortcut in SHORTCUTS:
-            for key in shortcut.keys if shortcut.action else ():
-                bound = QShortcut(QKeySequence(key), window)
-                bound.setObjectName(shortcut.action)
-                bound.activated.connect(self.table[shortcut.action])
 
 
 def bind_view_keys(window: QWidget, centre: Centre) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 
-from app.panels.appearance_menu import AppearanceMenu
 from app.storage import settings
 from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE
 from app.theme.theme import Theme, theme_for
@@ -22,24 +21,21 @@ class Appearance(QObject):
     changed = Signal(object)
     wordsChanged = Signal()
 
-    def __init__(self, kept: settings.Appearance, menu: AppearanceMenu) -> None:
-        super().__init__(menu)
-        self._kept, self.menu = kept, menu
+    def __init__(self, kept: settings.Appearance, parent: QObject) -> None:
+        super().__init__(parent)
+        self._kept = kept
         self.theme: Theme = self.usual
         self._staged: Callable[[Theme], Theme] | None = None
-        menu.themeChosen.connect(self.set_theme)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_scheme)
 
     @Slot()
     def apply(self) -> None:
         """Draw everything in the theme and text size of the settings, and speak as they say."""
         self.theme = self.usual if self._staged is None else self._staged(self.usual)
-        self.menu.show_theme(self._kept.theme)
         self._speak()
         self.changed.emit(self.theme)
 
     def _speak(self) -> None:
-        self.menu.show_depth(self._kept.depth)
         if depth.current() != self._kept.depth:
             depth.use(self._kept.depth)
             self.wordsChanged.emit()
@@ -100,6 +96,11 @@ class Appearance(QObject):
     def reduce_text(self) -> None:
         """Ten per cent less."""
         self.set_font_scale(self._kept.font_scale - STEP)
+
+    @Slot(int)
+    def step_text(self, direction: int) -> None:
+        """Ten per cent more for 1, less for -1."""
+        self.set_font_scale(self._kept.font_scale + direction * STEP)
 
     @Slot()
     def reset_text(self) -> None:

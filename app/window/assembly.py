@@ -15,8 +15,10 @@ from app.control.choice import CacheChoice, StrategyChoice
 from app.control.code import CodeController
 from app.control.copying import CopyController
 from app.control.cues import CueController
+from app.control.diagnostics import Diagnostics
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
+from app.control.dropping import DropController
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
@@ -49,9 +51,9 @@ from app.control.terms import Terms
 from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
 from app.control.welcome import Welcome
-from app.panels.appearance_menu import AppearanceMenu
 from app.panels.body import Body
 from app.panels.centre import Centre
+from app.panels.menu_bar import MenuBar
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
@@ -141,12 +143,14 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     panels = _panels()
     body = Body(panels.toolbar, panels.splitter, panels.timeline, panels.status)
     window.setCentralWidget(body)
-    appearance = Appearance(store.settings.appearance, AppearanceMenu(panels.toolbar))
+    menu_bar = MenuBar(window)
+    window.setMenuBar(menu_bar)
+    appearance = Appearance(store.settings.appearance, body)
     controllers = _controllers(panels, body, lasting, appearance)
     layout = _panel_layout(panels)
     window.tab_order = order = TabOrder(window, lambda: _tab_panels(panels, controllers.welcome))
     rooms = Rooms(panels, order.stops)
-    cleared = ClearedWindow(window, (panels.toolbar, panels.status), layout)
+    cleared = ClearedWindow(window, (menu_bar, panels.toolbar, panels.status), layout)
     stage = Stage(panels.centre, session, appearance, cleared)
     parts = Parts(
         **vars(panels),
@@ -155,6 +159,7 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
         session=session,
         settings=store.settings,
         store=store,
+        menu_bar=menu_bar,
         appearance=appearance,
         layout=layout,
         run_feed=RunFeed(session, panels.centre, panels.status, controllers.messages),
@@ -229,10 +234,13 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs)
+    taking = _taking(panels, session, setup, messages, look)
+    fetching = _fetching(panels, lasting, chosen.model, setup, messages)
+    labs = _labs(panels, lasting, chosen.model, loading, taking.export)
     return Controllers(
         **vars(_keeping(panels, lasting, messages)),
-        **vars(taking := _taking(panels, session, setup, messages, look)),
-        **vars(_fetching(panels, lasting, chosen.model, setup, messages)),
+        **vars(taking),
+        **vars(fetching),
         chosen=chosen,
         loading=loading,
         requests=requests,
@@ -247,9 +255,21 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         chat=chat,
         fit=FitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
-        labs=_labs(panels, lasting, chosen.model, loading, taking.export),
+        labs=labs,
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
+        dropping=DropController(
+            panels.centre,
+            taking.recorded,
+            fetching.folders,
+            fetching.library,
+            media,
+            fetching.getting,
+            labs,
+            setup,
+            messages,
+        ),
+        diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
         terms=Terms(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
         cues=CueController(session, settings.appearance, panels.centre),

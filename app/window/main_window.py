@@ -10,7 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QCoreApplication, QEvent, QSize, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QMoveEvent, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtGui import (
+    QCloseEvent,
+    QColor,
+    QGuiApplication,
+    QMoveEvent,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.storage.settings_file import SettingsStore
@@ -29,6 +38,8 @@ FIRST_SIZE = (1440, 900)
 LEAST_SIZE = (900, 600)
 FRAME = QSize(16, 48)
 """What a title bar and borders take around the first window; how much it really is, is known only once it is shown."""
+NOTCH = 120
+"""What Qt counts for a notch of the wheel."""
 Step = Callable[[], object]
 _open: set[MainWindow] = set()
 """None is collected as garbage before it was closed: its worker would still be running, and Qt aborts then."""
@@ -44,6 +55,8 @@ class MainWindow(QMainWindow):
     `app.window.assembly`; `parts` is for the command line and for tests."""
 
     closed = Signal()
+    textSizeWanted = Signal(int)
+    """1 for larger text, -1 for smaller: the wheel was turned with Ctrl."""
     painted = Signal()
     """Everything has been drawn once."""
     placed = Signal()
@@ -58,6 +71,7 @@ class MainWindow(QMainWindow):
         self._assemble: Callable[[MainWindow], Parts] | None = assemble
         self.is_assembled = self.is_closed = False
         self._is_painted = False
+        self._turned = 0
         self.tab_order: TabOrder | None = None
         """The way that Tab takes, once there is anything to go to."""
         self._renewed: Callable[[Parts], Parts] | None = None
@@ -120,6 +134,20 @@ class MainWindow(QMainWindow):
         from app.theme.panel_rules import rules
 
         self.setStyleSheet(theme.stylesheet() + rules(theme))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Change the text size by a step for each notch that is turned with Ctrl, wherever nothing zooms by itself."""
+        from app.widgets.inputs import changes_text_size
+
+        if not changes_text_size(event):
+            super().wheelEvent(event)
+            return
+        self._turned += event.angleDelta().y()
+        steps = int(self._turned / NOTCH)
+        self._turned -= steps * NOTCH
+        for _ in range(abs(steps)):
+            self.textSizeWanted.emit(1 if steps > 0 else -1)
+        event.accept()
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         """Tab and Shift+Tab."""

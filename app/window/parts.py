@@ -9,7 +9,9 @@ from app.control.chat import ChatController
 from app.control.code import CodeController
 from app.control.copying import CopyController
 from app.control.cues import CueController
+from app.control.diagnostics import Diagnostics
 from app.control.dialogs import Dialogs
+from app.control.dropping import DropController
 from app.control.export import ExportController
 from app.control.family import FamilyController
 from app.control.filling import Filling
@@ -44,6 +46,7 @@ from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
 from app.control.welcome import Welcome
 from app.panels.centre import Centre
+from app.panels.menu_bar import MenuBar
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
@@ -131,6 +134,8 @@ class Controllers(Keeping, Taking, Fetching):
     labs: Labs
     messages: Messages
     dialogs: Dialogs
+    dropping: DropController
+    diagnostics: Diagnostics
     terms: Terms
     changes: ChangeWatch
     cues: CueController
@@ -149,6 +154,7 @@ class Parts(Panels, Controllers):
     session: Session
     settings: Settings
     store: SettingsStore
+    menu_bar: MenuBar
     appearance: Appearance
     layout: PanelLayout
     run_feed: RunFeed

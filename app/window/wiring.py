@@ -7,14 +7,17 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from app.storage.settings import Habits
 from app.window.actions import bind_view_keys
 from app.window.drops import Drops
+from app.window.menu_state import WindowState
 from app.window.parts import Parts
 
 if TYPE_CHECKING:
     from app.control.palette.entry import Reach
     from app.views.inspector.inside import InsidePart
     from app.window.main_window import MainWindow
+MAX_RECENT_FILES = 10
 
 
 def connect(window: MainWindow, parts: Parts) -> None:
@@ -50,6 +53,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
         (parts.stage.changed, parts.cues.set_staged),
         (parts.stage.happened, parts.cues.play),
         (parts.dialogs.changed, parts.cues.follow_settings),
+        (parts.dialogs.commandWanted, parts.actions.do),
     ):
         signal.connect(slot)
     parts.inspector.insideMade.connect(partial(_look_inside, parts))
@@ -154,7 +158,6 @@ def _connect_history(parts: Parts) -> None:
         (panel.runWanted, parts.runs.run),
         (panel.changed, parts.keeper.keep_settings),
         (parts.controller.panelWanted, parts.setup.uncover),
-        (parts.steps.changed, parts.appearance.menu.show_steps),
         (parts.dialogs.historyChanged, history.trim),
         (parts.dialogs.historyChanged, panel.refresh),
         (parts.dialogs.forgetAllWanted, parts.kept_changes.ask_to_forget_all),
@@ -180,15 +183,12 @@ def _connect_tours(parts: Parts) -> None:
 
 def _connect_language(parts: Parts) -> None:
     """Who asks for another, and what tells which it is."""
-    switch, menu = parts.lasting.switch, parts.appearance.menu
+    switch = parts.lasting.switch
     for signal, slot in (
-        (menu.languageChosen, switch.choose),
         (parts.dialogs.languageChosen, switch.choose),
-        (switch.chosen, menu.show_language),
         (switch.waits, parts.run_feed.on_language_waits),
     ):
         signal.connect(slot)
-    menu.show_language(switch.choice)
 
 
 def _connect_frame(window: MainWindow, parts: Parts) -> None:
@@ -211,21 +211,37 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     appearance.wordsChanged.connect(parts.view_feed.on_words_changed)
     appearance.wordsChanged.connect(parts.terms.refresh)
     appearance.wordsChanged.connect(parts.labs.words_changed)
-    parts.toolbar.text.setMenu(appearance.menu)
     _connect_language(parts)
-    appearance.menu.actionChosen.connect(parts.actions.do)
-    parts.layout.changed.connect(appearance.menu.show_panels)
+    window.textSizeWanted.connect(appearance.step_text)
     body = window.body
-    parts.actions.bind_keys(body)
+    _connect_menu_bar(window, parts)
     bind_view_keys(body, parts.centre)
-    drops = Drops(window, body)
-    drops.fileDropped.connect(parts.recorded.open)
-    drops.settingsDropped.connect(parts.library.use_preset_file)
-    drops.mediaDropped.connect(parts.media.add)
+    drops = Drops(window, body, parts.dropping.media_reason)
+    drops.taken.connect(parts.dropping.take)
+    drops.refused.connect(parts.dropping.refuse)
+    drops.pictureTaken.connect(parts.media_bar.add_picture)
+    appearance.changed.connect(drops.set_theme)
     window.painted.connect(parts.loading.warm_up)
     window.painted.connect(parts.centre.make_the_rest)
     window.painted.connect(parts.setup.make_all)
     window.painted.connect(parts.inspector.area.make)
+
+
+def _connect_menu_bar(window: MainWindow, parts: Parts) -> None:
+    """Its commands, its keys, and the files that it offers again."""
+    bar = parts.menu_bar
+    bar.build(WindowState(window, parts, lambda: _reach(window, parts)))
+    bar.bind_keys(window.body)
+    bar.chosen.connect(parts.actions.do)
+    bar.recentChosen.connect(parts.recorded.open)
+    bar.recentCleared.connect(parts.settings.habits.recent_files.clear)
+    parts.recorded.fileUsed.connect(partial(_remember_file, parts.settings.habits))
+
+
+def _remember_file(habits: Habits, path: str) -> None:
+    """Put a file that was opened or saved first in the list of recent files."""
+    others = [used for used in habits.recent_files if used != path]
+    habits.recent_files[:] = [path, *others][:MAX_RECENT_FILES]
 
 
 def _reach(window: MainWindow, parts: Parts) -> Reach:
@@ -249,4 +265,5 @@ def _reach(window: MainWindow, parts: Parts) -> Reach:
         is_presenting=lambda: parts.stage.is_on,
         start_tour=parts.tours.start,
         open_term=parts.terms.open_at,
+        branch_reason=parts.inspector.branch_reason,
     )

@@ -1,4 +1,4 @@
-"""Finding by a few letters: what fits, which letters are marked, and what comes first."""
+"""Finding by the beginnings of words: what fits, which letters are marked, and what comes first."""
 
 from __future__ import annotations
 
@@ -45,15 +45,55 @@ def test_what_is_marked_are_the_letters_that_were_typed() -> None:
 
 @given(st.text(max_size=12), st.text(max_size=30))
 def test_marked_letters_spell_what_was_typed(query: str, text: str) -> None:
-    """The alignment never loses or moves a letter, whatever the script; what it finds is in order."""
+    """No letter is lost or moved, whatever the script; what is found is in order."""
     best = match(query, text)
     if best is None:
         return
     assert all(0 <= place < len(text) for place in best.places)
-    if len(query.split()) == 1:
-        word = query.split()[0]
-        fold = [letter.lower()[:1] or letter for letter in word]
-        assert [text[place].lower()[:1] or text[place] for place in best.places] == fold
+    assert list(best.places) == sorted(set(best.places))
+    words = query.split()
+    if len(words) == 1 and any(letter.isalnum() for letter in query):
+        typed = [letter.lower()[:1] or letter for letter in words[0] if letter.isalnum()]
+        assert [text[place].lower()[:1] or text[place] for place in best.places] == typed
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("save", ["Save", "Save the run", "Keep", "Auto save", "Unsaved"]),
+        ("SAVE", ["Save", "Save the run", "Keep", "Auto save", "Unsaved"]),
+    ],
+)
+def test_exact_then_prefix_then_synonym_then_word_then_part(query: str, order: list[str]) -> None:
+    listed = (entry("Unsaved"), entry("Keep", "save"), entry("Auto save"), entry("Save the run"), entry("Save"))
+    assert titles(query, *listed) == order
+
+
+@pytest.mark.parametrize("query", ["topp", "top p", "top-p", "Top P"])
+def test_signs_between_letters_do_not_matter(query: str) -> None:
+    assert titles(query)[0] == "Top-p"
+
+
+def test_scattered_letters_are_no_match() -> None:
+    assert match("csv", "Contrastive search with variety") is None
+    assert match("hlp", "Help") is None
+
+
+def test_chinese_is_found_by_any_of_its_characters() -> None:
+    assert titles("温", entry("设定温度"), entry("温度")) == ["温度", "设定温度"]
+    assert titles("温度", entry("Temperature", "温度")) == ["Temperature"]
+
+
+def test_words_may_be_spread_over_title_and_synonyms() -> None:
+    assert titles("bigger text", entry("Larger text", "bigger", "font")) == ["Larger text"]
+
+
+def test_a_mistyped_word_is_found_only_where_nothing_else_is() -> None:
+    listed = (entry("Temperature"), entry("Tempo"))
+    assert titles("temprature", *listed) == ["Temperature"]
+    assert titles("tempearture", *listed) == ["Temperature"]
+    assert titles("tempo", *listed) == ["Tempo"]
+    assert titles("tmp", *listed) == []
 
 
 def test_another_name_is_found_too_but_after_a_title() -> None:
@@ -69,6 +109,8 @@ def test_what_was_used_last_comes_first_while_nothing_is_typed() -> None:
 
 
 def test_what_cannot_be_done_comes_after_what_can() -> None:
-    assert titles("beam", entry("Beam", reason="Not now."), entry("Beam sampling")) == ["Beam sampling", "Beam"]
+    listed = (entry("Beam search", reason="Not now."), entry("Beam sampling"))
+    assert titles("beam", *listed) == ["Beam sampling", "Beam search"]
+    assert titles("beam search", *listed)[0] == "Beam search", "who types the whole title wants to know why not"
     listed = (entry("Beam", reason="Not now."), entry("Top-p"), entry("Heat"))
     assert titles("", *listed, recent=("Beam", "Heat")) == ["Heat", "Top-p", "Beam"]

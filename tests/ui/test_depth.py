@@ -32,7 +32,8 @@ def test_the_switch_is_kept_and_ticked(qtbot: QtBot, tmp_path: Path) -> None:
         with qtbot.waitSignal(parts.appearance.wordsChanged):
             parts.actions.do(action)
         assert depth.current() == parts.settings.appearance.depth == wanted
-        ticked = [a.data() for a in parts.appearance.menu.actions() if a.isChecked() and "_words" in str(a.data())]
+        parts.menu_bar.refresh()
+        ticked = [name for name, line in parts.menu_bar.commands.items() if line.isChecked() and "_words" in name]
         assert ticked == [action]
     parts.actions.do("plain_words")
     window.close()

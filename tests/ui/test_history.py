@@ -245,14 +245,19 @@ def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> No
 
 def test_the_menu_says_what_can_be_done(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
-    menu = window.parts.appearance.menu
-    steps = {action.data(): action for action in menu.actions() if action.data() in ("previous_run", "next_run")}
+    bar = window.parts.menu_bar
+    steps = {name: bar.commands[name] for name in ("previous_run", "next_run")}
+    window.parts.timeline.setFocus()
+    bar.refresh()
     assert not any(action.isEnabled() for action in steps.values())
     for prompt in ("One", "Two"):
         keep(qtbot, window, prompt)
+    window.parts.timeline.setFocus()
+    bar.refresh()
     assert steps["previous_run"].isEnabled()
     steps["previous_run"].trigger()
     assert shown(window).request.prompt == "One"
+    bar.refresh()
     assert steps["next_run"].isEnabled()
     assert not steps["previous_run"].isEnabled()
 

@@ -38,7 +38,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 def switch(qtbot: QtBot, window: MainWindow, choice: str) -> None:
     """As the menu does it; comes back when the window speaks it."""
     with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
-        window.parts.appearance.menu.languageChosen.emit(choice)
+        window.parts.lasting.switch.choose(choice)
 
 
 def listeners(window: MainWindow) -> dict[str, int]:

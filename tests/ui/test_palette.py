@@ -176,7 +176,7 @@ def told(window: MainWindow) -> tuple[object, ...]:
         shown, tops, id(QApplication.focusWidget()), id(QApplication.activePopupWidget()), window.session.state,
         run and (run.id, run.cursor, run.selected), clipboard.text(), clipboard.image().isNull(),
         tokens(window).area.choice.text, tree(window).canvas.travel.zoom,
-        str(window.parts.settings.appearance), window.isVisible(),
+        str(window.parts.settings.appearance), window.isVisible(), window.isFullScreen(),
     )  # fmt: skip
 
 
@@ -241,6 +241,8 @@ def kind_of(entry: Entry) -> str:
 
 OTHERS = {"action.quit", *(f"action.speak_{name}" for name in ("as_system", "english", "chinese"))}
 """What closes the window or makes it anew: tried by itself."""
+OTHERS |= {f"action.{name}" for name in ("new_text", "cut", "copy", "paste", "select_all")}
+"""What depends on the text field that has the cursor, or leaves nothing to run: tried in `test_menu_bar`."""
 
 
 MANY = ("setting", "strategy", "cache", "model", "example", "tour", "size", "term")

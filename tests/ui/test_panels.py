@@ -179,21 +179,20 @@ def test_every_shortcut_has_something_to_do(window: MainWindow) -> None:
 
     table = window.parts.actions.table
     assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} <= set(table)
-    assert {action.data() for action in window.parts.appearance.menu.actions() if action.data()} - {
-        "system",
-        "light",
-        "dark",
-    } <= set(table)
+    assert set(window.parts.menu_bar.commands) == set(table)
     assert all(callable(do) for do in table.values())
 
 
 def test_the_menu_does_what_it_says(window: MainWindow) -> None:
-    actions = {action.data(): action for action in window.parts.appearance.menu.actions() if action.data()}
-    actions["dark"].trigger()
+    bar = window.parts.menu_bar
+    themes = {action.data(): action for action in bar.menus["Theme"].actions()}
+    themes["dark"].trigger()
     assert window.parts.settings.appearance.theme == "dark"
-    actions["toggle_timeline"].trigger()
+    bar.commands["toggle_timeline"].trigger()
     assert not window.parts.timeline.isVisible()
-    assert not actions["toggle_timeline"].isChecked()
+    bar.refresh()
+    assert themes["dark"].isChecked()
+    assert not bar.commands["toggle_timeline"].isChecked()
     assert not window.parts.status.timeline_toggle.isChecked()
 
 

@@ -69,10 +69,9 @@ def opened(qtbot: QtBot, work: ScaleWork) -> Callable[[], ScaleView]:
 
 def test_it_opens_from_the_menu_once_and_follows_the_window(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
-    (menu,) = (a.menu() for a in window.parts.appearance.menu.actions() if a.menu() and a.text() == "Labs")
     assert not window.findChildren(ScaleView)
     for _ in range(2):
-        menu.actions()[0].trigger()
+        window.parts.menu_bar.commands["open_scale"].trigger()
     (found,) = window.findChildren(ScaleView)
     assert found.objectName() == "scaleView"
     usual = found.memory.sentence.text()
@@ -260,7 +259,7 @@ def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, m
     with qtbot.waitSignal(work.arrived, timeout=WAIT_MS):
         before.run.button.click()
     with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
-        window.parts.appearance.menu.languageChosen.emit("zh_CN")
+        window.parts.actions.do("speak_chinese")
     (after,) = window.findChildren(ScaleView)
     assert after.run.is_running
     assert after.run.button.text() == "停止"

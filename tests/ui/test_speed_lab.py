@@ -198,7 +198,7 @@ def test_another_language_keeps_what_was_measured(
     monkeypatch.setattr(speed, "measuring", to_the_end)
     measure(qtbot, window, opened(window))
     with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
-        window.parts.appearance.menu.languageChosen.emit("zh_CN")
+        window.parts.actions.do("speak_chinese")
     view = opened(window)
     assert view.progress.text() != "Measured in 42 s."
     assert view.cards["batch"].sentence.text() == str(speed.explain_way("batch", view.speeds.of("batch")))

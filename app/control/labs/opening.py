@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
@@ -83,9 +83,9 @@ class Labs(QObject):
         self._show(SCALE)
 
     @Slot()
-    def open_preference(self) -> None:
+    def open_preference(self) -> PreferenceLab:
         """The Preference lab."""
-        self._show(PREFERENCE)
+        return cast("PreferenceLab", self._show(PREFERENCE))
 
     @Slot()
     def open_speed(self) -> None:
@@ -115,7 +115,7 @@ class Labs(QObject):
         for room in self._rooms.values():
             room.words_changed()
 
-    def _show(self, name: str) -> None:
+    def _show(self, name: str) -> Room:
         if name not in self._rooms:
             room = self._rooms[name] = self._makers[name](self._over.window())
             room.destroyed.connect(partial(self._rooms.pop, name, None))
@@ -124,3 +124,4 @@ class Labs(QObject):
         self._rooms[name].show()
         self._rooms[name].raise_()
         self._rooms[name].activateWindow()
+        return self._rooms[name]

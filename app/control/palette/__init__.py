@@ -1,4 +1,4 @@
-"""The command palette: everything that can be done or gone to, found by a few letters.
+"""The command palette: everything that can be done or gone to, found by the beginnings of words.
 
 `sources/` holds a file for each kind of thing; a new file is a new kind, and nothing else has to be touched.
 """

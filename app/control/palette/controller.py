@@ -58,11 +58,14 @@ class Palette(QObject):
     def gather(self) -> list[Entry]:
         """Every entry there is now, from all sources."""
         from app.control.palette.sources import sources
+        from app.control.palette.synonyms import with_synonyms
 
         if self._reach is None and self._make_reach is not None:
             self._reach = self._make_reach()
         reach = self._reach
-        return [entry for source in sources() for entry in source.entries(reach)] if reach is not None else []
+        if reach is None:
+            return []
+        return [with_synonyms(entry) for source in sources() for entry in source.entries(reach)]
 
     @Slot()
     def close(self) -> None:

@@ -36,7 +36,7 @@ class Entry:
     about: str = ""
     """A sentence on it."""
     behind: float = 0.0
-    """By how much (of the scores in `finding`) it comes behind what is found equally well."""
+    """By how much (in the scores of `finding`) it comes behind what is found equally well."""
     reason: str = ""
     """Why it cannot be done now; empty where it can."""
 
@@ -71,6 +71,8 @@ class Reach:
     is_presenting: Callable[[], bool]
     start_tour: Callable[[str], object]
     open_term: Callable[[str], object]
+    branch_reason: Callable[[], str]
+    """Why the picked token cannot be replaced; empty where it can."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Finding by a few letters: in their order, anywhere in a title; beginnings of words count most.
+"""Matching what is typed with the name of an entry, by the beginnings of words.
 
-Each letter that is found scores; more where a word begins there or where it follows the letter found before it. The
-best way to lay the letters into a title is found as an alignment is, place by place (Smith and Waterman, 1981,
-https://doi.org/10.1016/0022-2836(81)90087-5, without mismatches).
+Each word of the query must be the whole name, the beginning of the name, the beginning of one of its words, its
+initials, or a part of it; the quality decides on the score. Letters that are only scattered over a name are no match.
+Signs between letters do not matter: "top p", "topp" and "top-p" find "Top-p". Each Chinese character begins a word.
 """
 
 from __future__ import annotations
@@ -10,94 +10,128 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-FOUND, BEGINS_WORD, BEGINS_ALL, FOLLOWS = 1.0, 8.0, 10.0, 6.0
-SKIPPED, LENGTH = 0.1, 0.02
-"""What each letter between two that are found costs, and each letter of the whole title."""
-_NEVER = float("-inf")
+EXACT, PREFIX, WORD, INITIALS, PART = 1000.0, 800.0, 600.0, 450.0, 300.0
+LENGTH = 0.5
+"""Subtracted for each letter of the name, 100 at most: of two that fit equally well, the shorter one comes first."""
+MISTYPED = 100.0
+"""The score where a word is only close to one of the name."""
+_MAX_LENGTH = 100
 
 
 class Match(NamedTuple):
-    """How well a title fits, and which of its letters were found."""
+    """How well a name fits, and which of its letters were found."""
 
     score: float
     places: tuple[int, ...]
 
 
+class _Name(NamedTuple):
+    """A name prepared for matching: letters and digits only, in lower case."""
+
+    letters: str
+    places: tuple[int, ...]
+    """The place of each of `letters` in the name."""
+    starts: tuple[int, ...]
+    """Indexes into `letters` at which a word begins."""
+    initials: str
+
+
 def match(query: str, text: str) -> Match | None:
-    """How `text` holds every word of `query`, each word's letters in their order; None where it does not."""
-    score, places = -LENGTH * len(text), list[int]()
-    for word in query.split():
-        found = _match_word(_folded(word), text)
+    """How `text` fits every word of `query`; None where one of them does not fit."""
+    words = query.split()
+    name = _prepared(text)
+    typed = _letters(query)
+    if not words or not typed:
+        place = text.find(query.strip())
+        return Match(PART, tuple(range(place, place + len(query.strip())))) if place >= 0 and query.strip() else None
+    penalty = LENGTH * min(len(text), _MAX_LENGTH)
+    if name.letters == typed:
+        return Match(EXACT - penalty, name.places)
+    if name.letters.startswith(typed):
+        return Match(PREFIX - penalty, name.places[: len(typed)])
+    total, places = 0.0, set[int]()
+    typed_words = [letters for word in words if (letters := _letters(word))]
+    for word in typed_words:
+        found = _match_word(word, name)
         if found is None:
             return None
-        score += found.score
-        places += found.places
-    return Match(score, tuple(sorted(set(places))))
+        total += found.score
+        places.update(found.places)
+    return Match(total / len(typed_words) - penalty, tuple(sorted(places)))
 
 
-@lru_cache(maxsize=4096)
-def _folded(text: str) -> str:
-    """In small letters, each still in its place."""
-    return "".join(letter.lower()[:1] or letter for letter in text)
+def nearly(query: str, text: str) -> Match | None:
+    """The same for words that may be mistyped: one letter wrong, missing, too many or swapped with the next one.
 
-
-@lru_cache(maxsize=4096)
-def _worth(text: str) -> tuple[float, ...]:
-    """What finding each letter is worth by itself."""
-    befores = " " + text
-    begins = [
-        letter.isalnum() and (not before.isalnum() or not letter.isascii())  # each sign of Chinese begins a word
-        for before, letter in zip(befores, text, strict=False)
-    ]
-    worth = [FOUND + BEGINS_WORD * is_begin for is_begin in begins]
-    if worth:
-        worth[0] = FOUND + BEGINS_ALL
-    return tuple(worth)
-
-
-def _holds(word: str, text: str) -> bool:
-    place = -1
-    for letter in word:
-        place = text.find(letter, place + 1)
-        if place < 0:
-            return False
-    return True
-
-
-def _match_word(word: str, whole: str) -> Match | None:
-    """The best places for the letters of one word."""
-    text = _folded(whole)
-    if not _holds(word, text):
+    For a search that finds nothing otherwise.
+    """
+    words = [letters for word in query.split() if (letters := _letters(word))]
+    name = _prepared(text)
+    ends = (*name.starts[1:], len(name.letters))
+    parts = [name.letters[start:end] for start, end in zip(name.starts, ends, strict=True)]
+    if not words or not parts:
         return None
-    worth = _worth(whole)
-    scores: list[float] = []
-    came_from: list[list[int]] = []
-    for number, letter in enumerate(word):
-        scores, back = _next_row(letter, text, worth, scores if number else None)
-        came_from.append(back)
-    end = max(range(len(text)), key=scores.__getitem__)
-    places = [end]
-    for back in reversed(came_from[1:]):
-        places.append(back[places[-1]])
-    return Match(scores[end], tuple(reversed(places)))
+    for word in words:
+        if _match_word(word, name) is None and not any(_is_close(word, part) for part in parts):
+            return None
+    return Match(MISTYPED - LENGTH * min(len(text), _MAX_LENGTH), ())
 
 
-def _next_row(
-    letter: str, text: str, worth: tuple[float, ...], before: list[float] | None
-) -> tuple[list[float], list[int]]:
-    """Best scores with `letter` found at each place, and where the letter before it is then."""
-    scores, back = [_NEVER] * len(text), [-1] * len(text)
-    best, best_at = _NEVER, -1  # of the letters before, what skips cost by now taken off
-    for place, here in enumerate(text):
-        if here == letter:
-            if before is None:
-                scores[place] = worth[place]
-            else:
-                follows = before[place - 1] + FOLLOWS if place else _NEVER
-                scores[place] = max(best, follows) + worth[place]
-                back[place] = place - 1 if follows >= best else best_at
-        if before is not None:
-            best -= SKIPPED
-            if place and before[place - 1] > best:
-                best, best_at = before[place - 1], place - 1
-    return scores, back
+def _match_word(word: str, name: _Name) -> Match | None:
+    for start in name.starts:
+        if name.letters.startswith(word, start):
+            score = PREFIX if start == 0 else WORD
+            return Match(score, name.places[start : start + len(word)])
+    place = name.initials.find(word) if len(word) > 1 else -1
+    if place >= 0:
+        return Match(INITIALS, tuple(name.places[start] for start in name.starts[place : place + len(word)]))
+    place = name.letters.find(word) if len(word) > 1 else -1
+    if place >= 0:
+        return Match(PART, name.places[place : place + len(word)])
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _letters(text: str) -> str:
+    return _prepared(text).letters
+
+
+@lru_cache(maxsize=16384)
+def _prepared(text: str) -> _Name:
+    letters, places, starts = list[str](), list[int](), list[int]()
+    before = " "
+    for place, letter in enumerate(text):
+        if letter.isalnum():
+            if not before.isalnum() or not _is_joined(before, letter):
+                starts.append(len(letters))
+            letters.append(letter.lower()[:1] or letter)
+            places.append(place)
+        before = letter
+    whole = "".join(letters)
+    return _Name(whole, tuple(places), tuple(starts), "".join(whole[start] for start in starts))
+
+
+def _is_joined(before: str, letter: str) -> bool:
+    """Whether a letter continues the word of the letter before it; a Chinese character begins a word."""
+    return not (_is_ideograph(letter) or _is_ideograph(before))
+
+
+def _is_ideograph(letter: str) -> bool:
+    return "\u3400" <= letter <= "\u9fff" or "\U00020000" <= letter <= "\U0003134f"
+
+
+def _is_close(word: str, part: str) -> bool:
+    """Whether one edit makes `part`, or its beginning, of a word of at least four letters."""
+    if len(word) < 4:
+        return False
+    return any(_one_edit(word, part[:length]) for length in (len(word) - 1, len(word), len(word) + 1))
+
+
+def _one_edit(one: str, other: str) -> bool:
+    """Whether the two differ by one letter wrong, missing, too many, or by two neighbours swapped."""
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    rest, other_rest = one[start:], other[start:]
+    is_swapped = rest[:2] == other_rest[1::-1] and rest[2:] == other_rest[2:]
+    return rest[1:] == other_rest[1:] or rest[1:] == other_rest or rest == other_rest[1:] or is_swapped

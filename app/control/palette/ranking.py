@@ -3,20 +3,22 @@ and what can be done now before what cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from app.control.palette.entry import Entry
-from app.control.palette.finding import Match, match
+from app.control.palette.finding import EXACT, PART, PREFIX, WORD, Match, match, nearly
 
-ELSEWHERE = 0.9
-"""What a word counts that is not in the title but in another name."""
-USED_LATELY, CANNOT = 4.0, 12.0
+SYNONYM, EXACT_SYNONYM = 500.0, 700.0
+"""The score of an entry that is found by another name than its title: by the beginning of one of its words, or by the
+whole of it."""
+USED_LATELY, CANNOT = 40.0, 150.0
 """Scores for what was used lately, and against what cannot be done now."""
-FAR = 0.4
-"""What has less than this part of the best one's score only happens to have those letters."""
 MOST = 200
 """Rows that are worth showing."""
+
+
+Way = Callable[[str, str], Match | None]
 
 
 class Found(NamedTuple):
@@ -33,10 +35,11 @@ def found(entries: Sequence[Entry], query: str, recent: Sequence[str]) -> list[F
         return [
             Found(entry) for entry in sorted(entries, key=lambda one: (bool(one.reason), lately.get(one.key, MOST)))
         ]
-    fitting = [(entry, best) for entry in entries if (best := _best(query, entry)) is not None]
-    least = FAR * max((best.score for _entry, best in fitting), default=0.0)
-    near = [(entry, best) for entry, best in fitting if best.score >= least]
-    ranked = sorted(near, key=lambda pair: -_score(pair[0], pair[1], recent))
+    for way in (match, nearly):
+        fitting = [(entry, best) for entry in entries if (best := _best(query, entry, way)) is not None]
+        if fitting:
+            break
+    ranked = sorted(fitting, key=lambda pair: -_score(pair[0], pair[1], recent))
     return [Found(entry, best.places) for entry, best in ranked[:MOST]]
 
 
@@ -44,8 +47,35 @@ def _score(entry: Entry, best: Match, recent: Sequence[str]) -> float:
     return best.score + USED_LATELY * (entry.key in recent) - entry.behind - CANNOT * bool(entry.reason)
 
 
-def _best(query: str, entry: Entry) -> Match | None:
-    """By the title, or by another name, whose letters are not to be seen."""
-    own = match(query, entry.title)
-    others = [Match(ELSEWHERE * found.score, ()) for name in entry.also if (found := match(query, name)) is not None]
-    return max((item for item in (own, *others) if item is not None), key=lambda item: item.score, default=None)
+def _best(query: str, entry: Entry, way: Way) -> Match | None:
+    """The better of the matches by the title and by the other names, whose letters are not to be seen."""
+    own = way(query, entry.title)
+    if own is not None and own.score > EXACT_SYNONYM:
+        return own
+    others = [_by_synonym(found) for name in entry.also if (found := way(query, name)) is not None]
+    if own is None and not others:
+        return _spread(query, entry, way)
+    return max((item for item in (own, *others) if item is not None), key=lambda item: item.score)
+
+
+def _by_synonym(found: Match) -> Match:
+    """The match by another name: it counts less than one by the title."""
+    if found.score > PREFIX:
+        return Match(EXACT_SYNONYM - (EXACT - found.score), ())
+    if found.score > PART:
+        return Match(SYNONYM - (PREFIX - found.score) / 4, ())
+    return Match(found.score / 2, ())
+
+
+def _spread(query: str, entry: Entry, way: Way) -> Match | None:
+    """A query of several words of which each is found in the title or in one of the other names."""
+    words = query.split()
+    if len(words) < 2:
+        return None
+    scores = []
+    for word in words:
+        best = _best(word, entry, way)
+        if best is None:
+            return None
+        scores.append(best.score)
+    return Match(min(*scores, SYNONYM) - WORD / 4, ())

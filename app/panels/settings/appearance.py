@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Signal, Slot
 
-from app.panels.appearance_menu import language_titles, scheme_titles
+from app.panels.choice_titles import language_titles, scheme_titles
 from app.panels.settings.fields import Form, chosen, combo, spin
 from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE, Appearance
 from resources.depth import DEPTHS

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QSpinBox, QWidget
 
+from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -39,7 +40,7 @@ def check(name: str, title: str, on: bool) -> QCheckBox:
 
 def combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
     """One of (value, marked title); a value that is none of them is listed as itself."""
-    combo = QComboBox()
+    combo = ComboBox()
     combo.setObjectName(name)
     combo.setAccessibleName(label)
     for value, title in choices:
@@ -57,7 +58,7 @@ def chosen(combo: QComboBox) -> str:
 
 def spin(name: str, label: str, value: int, least: int = 0, most: int = 1024) -> QSpinBox:
     """A whole number between two."""
-    spin = QSpinBox()
+    spin = SpinBox()
     spin.setObjectName(name)
     spin.setAccessibleName(label)
     spin.setRange(least, most)

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QDialogButtonBox,
-    QDoubleSpinBox,
     QFormLayout,
     QVBoxLayout,
     QWidget,
@@ -17,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.storage.film.kinds import KINDS, PNGS, WEBM
 from app.storage.film.webm import why_no_webm
+from app.widgets.inputs import ComboBox, DoubleSpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr, trn
@@ -50,8 +49,8 @@ class DemoDialog(QDialog):
         self.setWindowTitle(tr("Record a demo"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._steps = steps
-        self.kind, self.size_box, self.theme = QComboBox(self), QComboBox(self), QComboBox(self)
-        self.pace = QDoubleSpinBox(self)
+        self.kind, self.size_box, self.theme = ComboBox(self), ComboBox(self), ComboBox(self)
+        self.pace = DoubleSpinBox(self)
         self.told = WrappedLabel("", self)
         self.told.setProperty("role", "muted")
         self._fill()

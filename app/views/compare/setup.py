@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
@@ -17,6 +17,7 @@ from app.theme.theme import Theme
 from app.views.compare.choices import Choices
 from app.views.compare.kinds import LED, SEEDS, SWEEP, chips, refusal
 from app.views.compare.sweep_form import SweepForm
+from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import ModelEntry
 from resources.language import tr
@@ -43,7 +44,7 @@ class CompareSetup(QWidget):
         """Why the shown run cannot be compared so; empty where it can."""
         """Why the shown run cannot be compared so."""
         self.choices, self.sweep = Choices(self), SweepForm(self)
-        self.seeds, self._seed_row = QSpinBox(self), QWidget(self)
+        self.seeds, self._seed_row = SpinBox(self), QWidget(self)
         self.chorus = QPushButton(tr("As one tree"), self._seed_row)
         self._reasons = PlainLabel(self, wordWrap=True)
         self._lay_out()

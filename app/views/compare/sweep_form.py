@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.state import values
 from app.state.comparison import sweep as sweeps
@@ -14,6 +14,7 @@ from app.state.requests import RunRequest
 from app.state.values import ValueProblem
 from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowRow
+from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.plain_text import PlainLabel
 from core.strategies import Parameter
 from resources.language import tr, trc
@@ -35,9 +36,9 @@ class SweepForm(QWidget):
         self._base: RunRequest | None = None
         self._parameters: Sequence[Parameter] = ()
         self._sweep: Sweep | None = None
-        self.parameter = QComboBox(self)
+        self.parameter = ComboBox(self)
         self.low, self.high, self.list = QLineEdit(self), QLineEdit(self), QLineEdit(self)
-        self.steps, self.seeds = QSpinBox(self), QSpinBox(self)
+        self.steps, self.seeds = SpinBox(self), SpinBox(self)
         self.problem = PlainLabel(self, wordWrap=True)
         self.problem.setProperty("role", "danger")
         self._name()

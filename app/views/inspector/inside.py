@@ -17,6 +17,7 @@ from app.views.shared.terms import explain
 from app.views.text.wording import token_text
 from app.widgets.bars import Bars
 from app.widgets.flow_layout import FlowRow
+from app.widgets.inputs import ComboBox
 from app.widgets.segmented import Segmented
 from app.widgets.wrapped_label import WrappedLabel
 from core import words
@@ -88,7 +89,7 @@ class InsidePart(QWidget):
         self._show(())
 
     def _choice(self, name: str, label: str) -> QComboBox:
-        combo = QComboBox(self)
+        combo = ComboBox(self)
         combo.setObjectName(name)
         combo.setAccessibleName(label)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.inspector.margins import page_margins
 from app.views.reports import NodeReport
 from app.widgets.empty_offer import EmptyOffer
+from app.widgets.inputs import ScrollArea
 from app.widgets.text_block import TextBlock
 from resources.language import tr
 
@@ -58,7 +59,7 @@ class EmptyPage(QFrame):
         self._column.activate()
 
 
-class Pages(QScrollArea):
+class Pages(ScrollArea):
     """`made(TokenPage)`: there is one now."""
 
     made = Signal(object)

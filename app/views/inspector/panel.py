@@ -95,6 +95,13 @@ class Inspector(View):
         """Have words typed in place of the token."""
         self.page.branch.field.setFocus()
 
+    def branch_reason(self) -> str:
+        """Why no other words can stand in the place of the token that is shown; empty where they can."""
+        if self._told is None or self.area.speaks_of_node:
+            return tr("Pick a token of a run first.")
+        branch = self.page.branch
+        return "" if branch.isEnabled() else branch.toolTip()
+
     def figures(self) -> Table:
         """The alternatives of the token it speaks of; those of a node are figures of the view that it was picked in."""
         told = self._told if not self.area.speaks_of_node else None

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QFrame, QHBoxLayout, QLabel, QScrollArea, QSpinBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.inputs import ComboBox
 from app.widgets.plain_text import PlainLabel
 
 
@@ -38,7 +39,7 @@ class SettingsColumn(QScrollArea):
 
     def combo(self) -> QComboBox:
         """One that is no wider than the column, whatever can be chosen."""
-        combo = QComboBox(self.page)
+        combo = ComboBox(self.page)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(8)
         return combo

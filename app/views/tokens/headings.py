@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 
 from app.state.run import Run
 from app.theme.painting import fill
@@ -13,6 +13,7 @@ from app.views.shared.empty_page import Words, laid_out, paint_empty_page, waiti
 from app.views.text.column import Column
 from app.views.text.wording import tokens_told
 from app.views.tokens.page import drawn_count
+from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import words
 from resources.language import mark, tr
@@ -96,7 +97,7 @@ class SequenceChips(QWidget):
         self._row.setSpacing(6)
         self._words = PlainLabel(self)
         self._words.setProperty("role", "muted")
-        self.number = QSpinBox(self)
+        self.number = SpinBox(self)
         self.number.setObjectName("textNumber")
         self.number.setAccessibleName(tr("Text"))
         self.number.setPrefix(tr("Text "))

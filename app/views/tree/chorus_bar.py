@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSpinBox, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from app.state.chorus import MOST, USUAL
 from app.theme.theme import Theme
+from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
@@ -18,7 +19,7 @@ class ChorusBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.count, self.button = QSpinBox(self), QPushButton(tr("Chorus"), self)
+        self.count, self.button = SpinBox(self), QPushButton(tr("Chorus"), self)
         self.count.setObjectName("chorusCount")
         self.count.setAccessibleName(tr("How many texts"))
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 from app.state.beam_tree import Row
 from app.state.endings import TextState
 from app.theme.theme import Theme, theme_for
+from app.views.tree.differing import DIFFERS_AT
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas.style import STAR
@@ -62,6 +63,8 @@ class HypothesesModel(SortedRows):
         row, column = self.rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
             return self._words(row, column)
+        if role == DIFFERS_AT:
+            return self.differs_at(index.row(), TEXT) if column == TEXT else None
         if role == Qt.ItemDataRole.ToolTipRole and column == TEXT:
             return tooltip(row.text.strip())
         if role == Qt.ItemDataRole.TextAlignmentRole:
@@ -108,7 +111,6 @@ class HypothesesTable(RowsTable):
         super().__init__("hypotheses", self.rows_model, TEXT, _WIDTHS, parent)
         self.rows_model.setParent(self)
         self.setAccessibleName(tr("Hypotheses"))
-        self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.sortByColumn(SCORE, Qt.SortOrder.DescendingOrder)
         self.selectionModel().currentRowChanged.connect(self._on_current)
         self.clicked.connect(self._on_clicked)

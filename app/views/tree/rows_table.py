@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.theme.theme import Theme
+from app.views.tree.differing import DifferingDelegate, bare_start, differing_places
 from resources.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
@@ -26,6 +27,7 @@ class SortedRows(QAbstractTableModel):
         super().__init__(parent)
         self.rows: list[Any] = []
         self._titles, self._numbers, self._order = titles, numbers, order
+        self._places: list[int] = []
 
     def key(self, row: Any, column: int) -> Any:
         """What that column sorts by."""
@@ -51,8 +53,18 @@ class SortedRows(QAbstractTableModel):
             self.endResetModel()
         self.tell()
 
+    def differs_at(self, row: int, text: int) -> int:
+        """The first letter of a row's text, in column `text`, at which it differs from every other row's."""
+        if len(self._places) != len(self.rows):
+            texts = [str(self.index(place, text).data()) for place in range(len(self.rows))]
+            starts = [bare_start(one) for one in texts]
+            bare = [one[start:] for one, start in zip(texts, starts, strict=True)]
+            self._places = [place + start for place, start in zip(differing_places(bare), starts, strict=True)]
+        return self._places[row]
+
     def tell(self) -> None:
         """Every cell may be another."""
+        self._places = []
         if self.rows:
             self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self._titles) - 1))
 
@@ -60,7 +72,7 @@ class SortedRows(QAbstractTableModel):
         """Sort by a column, now and from now on."""
         self._order = (max(column, 0), order)
         self.layoutAboutToBeChanged.emit()
-        self.rows = self._sorted(self.rows)
+        self.rows, self._places = self._sorted(self.rows), []
         self.layoutChanged.emit()
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._titles) - 1)
 
@@ -94,8 +106,10 @@ class RowsTable(QTableView):
         """`text`: the column of text; `widths`: pixels of the others at 100 %."""
         super().__init__(parent)
         self._widths = widths
+        self._delegate = DifferingDelegate(self)
         self.setObjectName(name)
         self.setModel(model)
+        self.setItemDelegateForColumn(text, self._delegate)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setShowGrid(False)
@@ -111,6 +125,7 @@ class RowsTable(QTableView):
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
         self.verticalHeader().setDefaultSectionSize(theme.px(27))
+        self._delegate.padding = theme.px(6)
         for column, width in self._widths.items():
             self.setColumnWidth(column, theme.px(width))
         self.setStyleSheet(

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.state.chorus import Sample
 from app.theme.theme import Theme, theme_for
+from app.views.tree.differing import DIFFERS_AT
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas.style import STAR
@@ -63,6 +64,8 @@ class SamplesModel(SortedRows):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self._words(sample, column)
+            case _ if role == DIFFERS_AT:
+                return self.differs_at(index.row(), TEXT) if column == TEXT else None
             case Qt.ItemDataRole.ToolTipRole if column == TEXT:
                 return tooltip(sample.text.strip())
             case Qt.ItemDataRole.TextAlignmentRole:

@@ -138,9 +138,10 @@ class TreeTools(QWidget):
         for button in self._buttons:
             if not button.isHidden():
                 continue
+            if menu.actions() and menu.actions()[-1] in self._group.actions():
+                menu.addSeparator()
             if button is self.pruned:
                 menu.addActions(self._group.actions())
-                menu.addSeparator()
                 continue
             action = menu.addAction(caption(as_written(button.toolTip())), button.click)
             action.setCheckable(button.isCheckable())

@@ -1,14 +1,12 @@
-"""Actions: everything that the program does by name."""
+"""Actions: every command of the program."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 
+from app.control.palette.availability import unavailable_reason
 from app.control.palette.entry import Entry, Reach, Source
-from app.panels.shortcuts import SHORTCUTS, Shortcut
-from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE
-from resources.depth import DEPTHS
+from app.panels.commands import COMMANDS, Command
 from resources.language import tr
 
 LEFT_OUT = ("open_palette", "open_menu")
@@ -17,78 +15,23 @@ LEFT_OUT = ("open_palette", "open_menu")
 
 def entries(reach: Reach) -> Iterator[Entry]:
     """Every action that is not left out."""
-    for shortcut in SHORTCUTS:
-        if shortcut.action and shortcut.action not in LEFT_OUT:
-            yield _entry(shortcut, reach)
+    for command in COMMANDS:
+        if command.name not in LEFT_OUT:
+            yield _entry(command, reach)
 
 
-def _entry(shortcut: Shortcut, reach: Reach) -> Entry:
-    name = shortcut.action
-    why_not = _WHY_NOT.get(name)
+def _entry(command: Command, reach: Reach) -> Entry:
+    key = command.keys[0] if command.keys else command.shown_key
     return Entry(
-        f"action.{name}",
-        tr(shortcut.title),
+        f"action.{command.name}",
+        tr(command.title),
         tr("Action"),
-        reach.actions[name],
-        also=(shortcut.title, name.replace("_", " ")),
-        shortcut=shortcut.keys[0].replace("Return", "Enter") if shortcut.keys else "",
-        reason=why_not(reach) if why_not is not None else "",
+        reach.actions[command.name],
+        also=(command.title, command.short_title, tr(command.short_title), command.name.replace("_", " ")),
+        shortcut=key.replace("Return", "Enter"),
+        about=tr(command.about),
+        reason=unavailable_reason(command.name, reach),
     )
 
 
-def _escape(reach: Reach) -> str:
-    centre = reach.centre
-    is_open = not (centre.error_banner.isHidden() and centre.notice_banner.isHidden())
-    return (
-        ""
-        if reach.session.busy or is_open or reach.is_presenting()
-        else tr("No run is under way, and no message is open.")
-    )
-
-
-def _back(reach: Reach) -> str:
-    return "" if reach.steps.can_go_back else tr("There is no earlier run, or one is under way.")
-
-
-def _forward(reach: Reach) -> str:
-    return "" if reach.steps.can_go_forward else tr("There is no later run, or one is under way.")
-
-
-def _used(reach: Reach) -> str:
-    return "" if reach.session.run is not None else tr("Nothing has been run yet.")
-
-
-def _larger(reach: Reach) -> str:
-    return "" if reach.appearance.font_scale < LARGEST_SCALE else tr("The text is as large as it gets.")
-
-
-def _smaller(reach: Reach) -> str:
-    return "" if reach.appearance.font_scale > SMALLEST_SCALE else tr("The text is as small as it gets.")
-
-
-def _normal(reach: Reach) -> str:
-    return "" if reach.appearance.font_scale != 1.0 else tr("The text has that size now.")
-
-
-def _spoken(depth: str, reach: Reach) -> str:
-    return tr("These are the words now.") if reach.appearance.depth == depth else ""
-
-
-def _said(language: str, reach: Reach) -> str:
-    return tr("This is the language now.") if reach.appearance.language == language else ""
-
-
-_WHY_NOT: Mapping[str, Callable[[Reach], str]] = {
-    "escape": _escape,
-    "previous_run": _back,
-    "next_run": _forward,
-    "open_used_settings": _used,
-    "enlarge_text": _larger,
-    "reduce_text": _smaller,
-    "reset_text": _normal,
-    "speak_as_system": partial(_said, "system"),
-    "speak_english": partial(_said, "en"),
-    "speak_chinese": partial(_said, "zh_CN"),
-    **{f"{depth}_words": partial(_spoken, depth) for depth in DEPTHS},
-}
 SOURCE = Source(10, entries)

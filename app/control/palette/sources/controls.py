@@ -17,7 +17,7 @@ from resources.language import tr
 
 def entries(reach: Reach) -> Iterator[Entry]:
     """Buttons and lists to choose from, each name once; what has an entry of its own elsewhere is left out."""
-    listed = {reach.toolbar.text, *reach.panel.prompt.chips}
+    listed = set(reach.panel.prompt.chips)
     seen: set[str] = set()
     for widget in reach.window.findChildren(QWidget):
         if widget.window() is not reach.window:

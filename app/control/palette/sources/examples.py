@@ -8,6 +8,9 @@ from functools import partial
 from app.control.palette.entry import Entry, Reach, Source
 from resources.language import tr
 
+BEHIND = 120.0
+"""Examples have long titles with many words: a command that a typed word is a synonym of comes first."""
+
 
 def entries(reach: Reach) -> Iterator[Entry]:
     """The example prompts, then the presets, shipped and saved."""
@@ -19,6 +22,7 @@ def entries(reach: Reach) -> Iterator[Entry]:
             partial(reach.panel.prompt.exampleChosen.emit, example),
             also=(example.title,),
             about=tr(example.about),
+            behind=BEHIND,
         )
     for name, path in reach.library.preset_files().items():
         yield Entry(f"preset.{name}", name, tr("Preset"), partial(reach.library.use_preset, path))

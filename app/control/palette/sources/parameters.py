@@ -9,7 +9,9 @@ from PySide6.QtCore import Qt
 
 from app.control.palette.entry import Entry, Reach, Source
 from app.panels.parameter_row import ParameterRow
-from core import strategies
+from core import caches, strategies
+from core.caches import CacheBackend
+from core.strategies import Strategy
 from resources.language import tr
 
 
@@ -50,11 +52,16 @@ def _seed(reach: Reach) -> Entry:
 
 
 def _elsewhere(reach: Reach, own: set[str]) -> Iterator[Entry]:
-    """A setting by the first strategy that has it, which is to be chosen before."""
-    title = tr(reach.chosen.strategy.strategy.title)
+    """A setting by the first strategy or cache that has it, which is to be chosen before."""
+    strategy_title = tr(reach.chosen.strategy.strategy.title)
+    cache_title = tr(caches.registry[reach.chosen.cache.name].title)
+    owners: list[tuple[str, Strategy | CacheBackend]] = [
+        *((strategy_title, strategy) for strategy in strategies.registry.values()),
+        *((cache_title, cache) for cache in caches.registry.values()),
+    ]
     seen = set(own)
-    for strategy in strategies.registry.values():
-        for parameter in strategy.parameters:
+    for title, owner in owners:
+        for parameter in owner.parameters:
             if parameter.name not in seen:
                 seen.add(parameter.name)
                 reason = tr("{strategy} has no such setting; {other} has.")
@@ -64,7 +71,7 @@ def _elsewhere(reach: Reach, own: set[str]) -> Iterator[Entry]:
                     tr("Setting"),
                     _nothing,
                     also=(parameter.title, parameter.name.replace("_", " ")),
-                    reason=reason.format(strategy=title, other=tr(strategy.title)),
+                    reason=reason.format(strategy=title, other=tr(owner.title)),
                 )
 
 

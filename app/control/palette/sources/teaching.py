@@ -8,8 +8,10 @@ from functools import partial
 from app.control.palette.entry import Entry, Reach, Source
 from resources.language import tr
 
-BEHIND = 6.0
-"""Whoever types the name of a thing rather wants the thing than the word."""
+TOUR_BEHIND = 120.0
+"""As for the examples: a command that a typed word is a synonym of comes first."""
+BEHIND = 250.0
+"""Who types the name of a command or setting wants that, rather than the glossary's entry on the word."""
 
 
 def entries(reach: Reach) -> Iterator[Entry]:
@@ -17,10 +19,11 @@ def entries(reach: Reach) -> Iterator[Entry]:
     from app.state.tours.reading import load
     from core import glossary
 
+    busy = tr("A run is under way.") if reach.session.busy else ""
     for tour in load()[0]:
         yield Entry(
             f"tour.{tour.name}", tr(tour.title), tr("Tour"), partial(reach.start_tour, tour.name),
-            also=(tour.title, f"tour {tour.name}"), reason=tr("A run is under way.") if reach.session.busy else "",
+            also=(tour.title, f"tour {tour.name}"), behind=TOUR_BEHIND, reason=busy,
         )  # fmt: skip
     for term in glossary.terms().values():
         yield Entry(

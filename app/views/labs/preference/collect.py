@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
-    QSpinBox,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -24,6 +23,7 @@ from app.state.labs import CompletionsDrawn, LabWish
 from app.views.labs.preference.ordering import OrderList
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.pages import EXAMPLE
+from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -51,7 +51,7 @@ class CollectPage(LabPage):
         self.prompt.setAccessibleName(tr("The beginning of the story"))
         self.prompt.setTabChangesFocus(True)
         self.prompt.setMaximumHeight(self.fontMetrics().height() * 5)
-        self.count = QSpinBox(self)
+        self.count = SpinBox(self)
         self.count.setRange(LEAST, MOST)
         self.count.setValue(USUAL)
         self.count.setAccessibleName(tr("Endings to be written"))

@@ -73,6 +73,9 @@ class LabPage(QFrame):
         """What Start begins."""
         return LabWish(self.task)
 
+    def use_file(self, path: str) -> None:
+        """Learn from that file; for a step that learns from files."""
+
     def figures(self, events: Sequence[object]) -> Sequence[Figure]:
         """The curves of what was told."""
         return ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QWidget
 
 from app.state.labs import BUNDLED, MINE, LabWish, TokensScored
 from app.theme.theme import Theme, theme_for
@@ -15,6 +15,7 @@ from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.scored import ScoredText
 from app.views.shared.terms import explain
 from app.widgets.ask_file import ask_what_to_open
+from app.widgets.inputs import ComboBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import Figure
 from core import labs
@@ -29,7 +30,7 @@ EXAMPLE = (
 ENDING = "They played tag until the sun went down. Fern felt happy. After that, Fern and Max played together every day."
 
 
-class DataPicker(QComboBox):
+class DataPicker(ComboBox):
     """What a training learns from; its last line asks for a file."""
 
     def __init__(self, choices: Sequence[tuple[str, str]], parent: QWidget) -> None:
@@ -52,10 +53,11 @@ class DataPicker(QComboBox):
             self._last = place
             return
         self.setCurrentIndex(self._last)
-        ask_what_to_open(self, tr("Learn from a JSONL file"), tr("JSON lines (*.jsonl)"), self._on_file)
+        ask_what_to_open(self, tr("Learn from a JSONL file"), tr("JSON lines (*.jsonl)"), self.use_file)
 
     @Slot(str)
-    def _on_file(self, path: str) -> None:
+    def use_file(self, path: str) -> None:
+        """Offer a file and choose it."""
         self._last = self.count() - 1
         self.insertItem(self._last, Path(path).name, path)
         self.setCurrentIndex(self._last)
@@ -75,6 +77,10 @@ class SftPage(LabPage):
         super().__init__(about, (tr("Loss, nats a token (○ held out)"),), parent)
         self.data = DataPicker(((BUNDLED, tr("The bundled chats")),), self)
         self.controls.addWidget(self.data)
+
+    def use_file(self, path: str) -> None:
+        """Learn from that file."""
+        self.data.use_file(path)
 
     def wish(self) -> LabWish:
         """From what is chosen."""
@@ -118,6 +124,10 @@ class RewardPage(LabPage):
         self.column.insertLayout(above, row)
         for place, label in enumerate((self.scored, self.gains), above + 1):
             self.column.insertWidget(place, label)
+
+    def use_file(self, path: str) -> None:
+        """Learn from that file."""
+        self.data.use_file(path)
 
     def wish(self) -> LabWish:
         """From what is chosen."""

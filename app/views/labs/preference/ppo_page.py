@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -24,6 +23,7 @@ from app.theme.theme import Theme, theme_for
 from app.views.labs.preference.figures import ppo_figures
 from app.views.labs.preference.page import LabPage
 from app.views.shared.terms import explain
+from app.widgets.inputs import DoubleSpinBox
 from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from app.widgets.plots import Figure
 from core import labs
@@ -44,7 +44,7 @@ class PpoPage(LabPage):
         plots = (tr("Reward, standard deviations above the start"), tr("KL from the start, nats a text"),
                  tr("Entropy, nats a token"), tr("Loss of the values"))  # fmt: skip
         super().__init__(about, plots, parent)
-        self.beta = QDoubleSpinBox(self)
+        self.beta = DoubleSpinBox(self)
         self.beta.setRange(0.0, 5.0)
         self.beta.setSingleStep(0.05)
         self.beta.setValue(0.1)

@@ -11,6 +11,7 @@ from app.state.terms import found
 from app.theme.theme import Theme
 from app.views.labs.settings import SettingsColumn
 from app.views.shared.terms import explain
+from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import caption
 
 WIDTH = 264
@@ -50,7 +51,7 @@ class Form(SettingsColumn):
 
     def add_number(self, name: str, label: str, value: int, least: int, most: int, suffix: str = "") -> QSpinBox:
         """A whole number from `least` to `most`."""
-        spin = QSpinBox(self.page)
+        spin = SpinBox(self.page)
         spin.setRange(least, most)
         spin.setValue(value)
         spin.setSuffix(suffix)

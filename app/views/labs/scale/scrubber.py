@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.icons import icon
+from app.widgets.inputs import Slider
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
@@ -23,7 +24,7 @@ class Scrubber(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
-        self.slider = QSlider(Qt.Orientation.Horizontal, self)
+        self.slider = Slider(Qt.Orientation.Horizontal, self)
         self.slider.setObjectName("scaleSlider")
         self.slider.setAccessibleName(tr("Moment"))
         self.slider.setPageStep(1)

@@ -1,0 +1,95 @@
+"""Carries out what was dropped on the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.control.folders import ModelFolders
+from app.control.getting import GetModels
+from app.control.labs.opening import Labs
+from app.control.library import Library
+from app.control.media import MediaController
+from app.control.messages import Messages
+from app.control.recorded_runs import RecordedRuns
+from app.control.setup import SetupController
+from app.state.media import kind_by_name
+from app.storage import dropped
+from app.storage.dropped import DropOffer
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from app.state.labs import Task
+
+
+class DropController(QObject):
+    """`take` carries out an offer, `refuse` says why something could not be used."""
+
+    def __init__(
+        self,
+        over: QWidget,
+        recorded: RecordedRuns,
+        folders: ModelFolders,
+        library: Library,
+        media: MediaController,
+        getting: GetModels,
+        labs: Labs,
+        setup: SetupController,
+        messages: Messages,
+    ) -> None:
+        super().__init__(over)
+        self._media, self._getting, self._labs = media, getting, labs
+        self._setup, self._messages = setup, messages
+        self._actions: Mapping[str, Callable[..., object]] = {
+            dropped.RECORDING: recorded.open,
+            dropped.MODEL: folders.use,
+            dropped.SETTINGS: library.use_preset_file,
+            dropped.MEDIA: lambda *paths: media.add(paths),
+            dropped.TEXT: self._use_text,
+            dropped.HUB: self._find_on_hub,
+            dropped.ENGINE: self._connect,
+            dropped.LEARN: self._learn,
+        }
+
+    @Slot(object)
+    def take(self, offer: DropOffer) -> None:
+        """Do what the overlay has announced."""
+        self._actions[offer.action](*offer.values)
+
+    @Slot(str, str)
+    def refuse(self, title: str, reason: str) -> None:
+        """Say why nothing happens."""
+        self._messages.show_notice(reason, title)
+
+    def media_reason(self, path: str) -> str:
+        """Why the chosen model does not use a sound or picture of that name; empty where it does."""
+        kind = kind_by_name(path)
+        if kind in self._media.kinds:
+            return ""
+        return tr("It will wait above the prompt: the chosen model does not read files of this kind.")
+
+    def _use_text(self, text: str, source: str = "") -> None:
+        if source:
+            try:
+                text = Path(text).read_bytes().decode("utf-8-sig")
+            except (OSError, ValueError):
+                self.refuse(tr("The file cannot be read as text"), tr("Save it as UTF-8 and drop it again."))
+                return
+        self._setup.write_prompt(text)
+
+    def _find_on_hub(self, name: str) -> None:
+        dialog = self._getting.open().dialog
+        dialog.field.setText(name)
+        dialog.searchWanted.emit(name)
+
+    def _connect(self, address: str) -> None:
+        self._getting.connect_engine().dialog.address.setText(address)
+
+    def _learn(self, path: str, task: Task) -> None:
+        view = self._labs.open_preference().view
+        view.show_page(task)
+        view.page_of[task].use_file(path)

@@ -1,0 +1,118 @@
+"""Every command of the program in one table, used by the menu bar, the command palette and the list of keys."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resources.language import mark
+
+FILE, EDIT, VIEW = mark("&File"), mark("&Edit"), mark("&View")
+RUN, TOOLS, HELP = mark("&Run"), mark("&Tools"), mark("&Help")
+MENUS = (FILE, EDIT, VIEW, RUN, TOOLS, HELP)
+TEXT_SIZE, EXPLANATIONS, LANGUAGE, GO_TO = mark("Text size"), mark("Explanations"), mark("Language"), mark("Go to")
+
+
+class Command(NamedTuple):
+    """One command. Its action is the entry of the same name in `app.window.action_table`."""
+
+    name: str
+    title: str
+    menu: str
+    section: int
+    """Commands of one menu that have the same number stand together; separators stand between the sections."""
+    keys: tuple[str, ...] = ()
+    menu_title: str = ""
+    """A shorter title for the menu; empty where it is the same."""
+    submenu: str = ""
+    shown_key: str = ""
+    """A key that the focused widget handles itself. It is shown in the menu and not bound."""
+    about: str = ""
+    """A sentence for the palette."""
+
+    @property
+    def short_title(self) -> str:
+        """The title in the menu."""
+        return self.menu_title or self.title
+
+
+COMMANDS = (
+    Command("new_text", mark("New text"), FILE, 0, ("Ctrl+N",),
+            about=mark("Empties the prompt, or starts a new chat. Undo brings the prompt back.")),
+    Command("open_run", mark("Open recording…"), FILE, 1, ("Ctrl+Shift+O",)),
+    Command("open_folder", mark("Open model folder…"), FILE, 1, ("Ctrl+O",)),
+    Command("open_preset", mark("Open settings file…"), FILE, 1),
+    Command("save_run", mark("Save recording…"), FILE, 2, ("Ctrl+Shift+R",)),
+    Command("save_preset", mark("Save settings as a preset…"), FILE, 2, ("Ctrl+S",)),
+    Command("save_picture", mark("Export…"), FILE, 2, ("Ctrl+Shift+S",),
+            about=mark("Saves or copies the shown view as a picture, a table, a web page or text.")),
+    Command("open_settings", mark("Settings…"), FILE, 3, ("Ctrl+,",)),
+    Command("quit", mark("Quit"), FILE, 4, ("Ctrl+Q",)),
+    Command("previous_run", mark("Undo"), EDIT, 0, ("Ctrl+Z",), about=mark("Goes back to the previous run.")),
+    Command("next_run", mark("Redo"), EDIT, 0, ("Ctrl+Y", "Ctrl+Shift+Z"), about=mark("Goes on to the next run.")),
+    Command("cut", mark("Cut"), EDIT, 1, shown_key="Ctrl+X"),
+    Command("copy", mark("Copy"), EDIT, 1, shown_key="Ctrl+C"),
+    Command("paste", mark("Paste"), EDIT, 1, shown_key="Ctrl+V"),
+    Command("select_all", mark("Select all"), EDIT, 1, shown_key="Ctrl+A"),
+    Command("copy_text", mark("Copy the text"), EDIT, 2, ("Ctrl+Alt+C",)),
+    Command("copy_coloured", mark("Copy the text with its colours"), EDIT, 2, ("Ctrl+Alt+Shift+C",)),
+    Command("copy_picture", mark("Copy a picture of the view"), EDIT, 2, ("Ctrl+Alt+P",)),
+    Command("copy_code", mark("Copy as code…"), EDIT, 2, ("Ctrl+Shift+C",)),
+    Command("open_palette", mark("Find a command…"), EDIT, 3, ("Ctrl+K",)),
+    Command("find_run", mark("Find a past run…"), EDIT, 3, ("Ctrl+F",)),
+    Command("split_views", mark("Show two views side by side"), VIEW, 1, menu_title=mark("Two views side by side")),
+    Command("toggle_setup", mark("Show or hide prompt and parameters"), VIEW, 2, ("Ctrl+B",),
+            mark("Prompt and parameters")),
+    Command("toggle_inspector", mark("Show or hide the inspector"), VIEW, 2, ("Ctrl+I",), mark("Inspector")),
+    Command("toggle_timeline", mark("Show or hide the timeline"), VIEW, 2, ("Ctrl+T",), mark("Timeline")),
+    Command("enlarge_text", mark("Larger text"), VIEW, 3, ("Ctrl++", "Ctrl+="), submenu=TEXT_SIZE),
+    Command("reduce_text", mark("Smaller text"), VIEW, 3, ("Ctrl+-",), submenu=TEXT_SIZE),
+    Command("reset_text", mark("Normal text size"), VIEW, 3, ("Ctrl+0",), submenu=TEXT_SIZE),
+    Command("plain_words", mark("Explain in plain words"), VIEW, 3, ("Ctrl+Alt+1",), mark("Plain words"), EXPLANATIONS),
+    Command("usual_words", mark("Explain in the usual words"), VIEW, 3, ("Ctrl+Alt+2",), mark("Usual words"),
+            EXPLANATIONS),
+    Command("exact_words", mark("Explain exactly, with every figure"), VIEW, 3, ("Ctrl+Alt+3",), mark("Exact words"),
+            EXPLANATIONS),
+    Command("speak_as_system", mark("The language of the system"), VIEW, 3, menu_title=mark("Follow the system"),
+            submenu=LANGUAGE),
+    Command("speak_english", mark("English"), VIEW, 3, submenu=LANGUAGE),
+    Command("speak_chinese", mark("Chinese: 简体中文"), VIEW, 3, menu_title="简体中文", submenu=LANGUAGE),
+    Command("next_room", mark("Next part of the window"), VIEW, 4, ("F6",), submenu=GO_TO),
+    Command("previous_room", mark("Previous part of the window"), VIEW, 4, ("Shift+F6",), submenu=GO_TO),
+    Command("open_menu", mark("Context menu of the picked token or node"), VIEW, 4, ("Shift+F10",), submenu=GO_TO),
+    Command("full_screen", mark("Full screen"), VIEW, 5, ("F11",)),
+    Command("present", mark("Present: one view, large, step by step"), VIEW, 5, ("F5",), mark("Presentation")),
+    Command("run", mark("Run"), RUN, 0, ("Ctrl+Return", "Ctrl+Enter")),
+    Command("escape", mark("Stop the run, or close what is open"), RUN, 0, ("Esc",), mark("Stop")),
+    Command("run_again", mark("Run the same again"), RUN, 0, ("Ctrl+R",), mark("Run again")),
+    Command("branch", mark("Branch at the picked token…"), RUN, 1,
+            about=mark("Continues the run with another word in the place of the picked token.")),
+    Command("score_text", mark("Score this text"), RUN, 1, ("Ctrl+Shift+E",),
+            about=mark("Shows how likely the model finds the text of the prompt, without writing.")),
+    Command("next_doubt", mark("Next uncertain step"), RUN, 1, ("Ctrl+J",)),
+    Command("open_used_settings", mark("Settings used by this run…"), RUN, 1),
+    Command("lock_seed", mark("Lock or unlock the seed"), RUN, 2, ("Ctrl+L",), mark("Lock seed")),
+    Command("focus_prompt", mark("Go to the prompt"), RUN, 2, ("Ctrl+E",)),
+    Command("choose_model", mark("Choose a model"), RUN, 2, ("Ctrl+M",)),
+    Command("choose_strategy", mark("Choose a strategy"), RUN, 2, ("Ctrl+D",)),
+    Command("choose_cache", mark("Choose a cache"), RUN, 2),
+    Command("get_model", mark("Download a model…"), TOOLS, 0, ("Ctrl+Shift+M",)),
+    Command("connect_engine", mark("Connect to an engine…"), TOOLS, 0),
+    Command("toggle_history", mark("Show or hide the history"), TOOLS, 1, ("Ctrl+H",), mark("History")),
+    Command("compare", mark("Compare strategies"), TOOLS, 1),
+    Command("guess_first", mark("Guess first: which word comes next?"), TOOLS, 1, ("Ctrl+G",), mark("Guess first")),
+    Command("open_scale", mark("Scale lab: a model on many devices"), TOOLS, 2, menu_title=mark("Scale lab…")),
+    Command("open_preference_lab", mark("Preference lab…"), TOOLS, 2),
+    Command("open_speed", mark("Speed lab: the ways to lower latency, measured"), TOOLS, 2,
+            menu_title=mark("Speed lab…")),
+    Command("record_demo", mark("Record a demo…"), TOOLS, 3,
+            about=mark("Films the shown run as an animated picture, a video or a folder of pictures.")),
+    Command("open_help", mark("Help"), HELP, 0, ("F1",)),
+    Command("choose_tour", mark("Guided tours…"), HELP, 0, ("Ctrl+Shift+T",)),
+    Command("show_welcome", mark("Show the first page"), HELP, 0, menu_title=mark("First page")),
+    Command("open_shortcuts", mark("Keyboard shortcuts"), HELP, 1, ("Ctrl+/",)),
+    Command("open_glossary", mark("Glossary: the words of the field"), HELP, 1, ("Shift+F1",), mark("Glossary")),
+    Command("copy_diagnostics", mark("Copy diagnostics"), HELP, 2,
+            about=mark("Copies versions, system, model and settings as text for a bug report. Nothing is sent.")),
+    Command("about", mark("About Decodescope"), HELP, 3),
+)  # fmt: skip
+"""In the order of the menus."""

@@ -1,0 +1,100 @@
+"""Undo, redo, cut, copy, paste and select all in the text field that has the cursor."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QGuiApplication, QKeyEvent
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QPlainTextEdit, QTextEdit, QWidget
+
+TextField = QLineEdit | QPlainTextEdit | QTextEdit
+
+
+def focused_field() -> TextField | None:
+    """The text field that has the cursor; None where it is elsewhere. The field of a number is one too."""
+    widget = QApplication.focusWidget()
+    if isinstance(widget, QAbstractSpinBox):
+        widget = widget.lineEdit()
+    return widget if isinstance(widget, QLineEdit | QPlainTextEdit | QTextEdit) else None
+
+
+def can(name: str) -> bool:
+    """Whether `undo`, `redo`, `cut`, `paste` or `select_all` would have an effect in the focused text field."""
+    field = focused_field()
+    if field is None:
+        return False
+    if name == "select_all":
+        return bool(_text(field))
+    if field.isReadOnly():
+        return False
+    if name == "cut":
+        return _has_selection(field)
+    if name == "paste":
+        return bool(QGuiApplication.clipboard().text())
+    if isinstance(field, QLineEdit):
+        return field.isUndoAvailable() if name == "undo" else field.isRedoAvailable()
+    document = field.document()
+    return document.isUndoAvailable() if name == "undo" else document.isRedoAvailable()
+
+
+def can_copy() -> bool:
+    """Whether something may be copied: selected text in a field, or what a view has picked."""
+    field = focused_field()
+    return _has_selection(field) if field is not None else QApplication.focusWidget() is not None
+
+
+def undo() -> bool:
+    """Undo the last change in the focused text field; False where there is none."""
+    return _apply("undo")
+
+
+def redo() -> bool:
+    """Repeat the change that was undone in the focused text field; False where there is none."""
+    return _apply("redo")
+
+
+def cut() -> None:
+    """Cut the selected text."""
+    if (field := focused_field()) is not None:
+        field.cut()
+
+
+def copy() -> None:
+    """Copy the selected text, or what the focused view copies for Ctrl+C."""
+    if (field := focused_field()) is not None:
+        field.copy()
+    elif (widget := QApplication.focusWidget()) is not None:
+        _press_copy(widget)
+
+
+def paste() -> None:
+    """Insert the text of the clipboard."""
+    if (field := focused_field()) is not None:
+        field.paste()
+
+
+def select_all() -> None:
+    """Select the whole text of the field."""
+    if (field := focused_field()) is not None:
+        field.selectAll()
+
+
+def _apply(name: str) -> bool:
+    field = focused_field()
+    if field is None or not can(name):
+        return False
+    getattr(field, name)()
+    return True
+
+
+def _text(field: TextField) -> str:
+    return field.text() if isinstance(field, QLineEdit) else field.toPlainText()
+
+
+def _has_selection(field: TextField) -> bool:
+    return field.hasSelectedText() if isinstance(field, QLineEdit) else field.textCursor().hasSelection()
+
+
+def _press_copy(widget: QWidget) -> None:
+    for kind in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease):
+        event = QKeyEvent(kind, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        QApplication.sendEvent(widget, event)

@@ -1,0 +1,40 @@
+"""No control of the application is one of Qt's own classes that the wheel changes."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import app
+
+FORBIDDEN = {
+    "QComboBox", "QFontComboBox", "QSpinBox", "QDoubleSpinBox", "QSlider", "QDial", "QTabBar", "QTabWidget",
+    "QDateEdit", "QTimeEdit", "QDateTimeEdit",
+}  # fmt: skip
+HERE = Path(app.__file__).parent
+
+
+def uses(path: Path) -> list[str]:
+    """Where a file makes or derives from one of them."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            names = [node.func]
+        elif isinstance(node, ast.ClassDef):
+            names = node.bases
+        for name in names:
+            said = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
+            if said in FORBIDDEN:
+                found.append(f"{path.relative_to(HERE)}:{name.lineno} {said}")
+    return found
+
+
+def test_values_are_edited_in_controls_that_ignore_the_wheel() -> None:
+    files = [path for path in HERE.rglob("*.py") if path != HERE / "widgets" / "inputs.py"]
+    assert len(files) > 300
+    assert [use for path in files for use in uses(path)] == [], "use app.widgets.inputs"
+
+
+def test_the_check_sees_what_it_is_to_see() -> None:
+    assert len(uses(HERE / "widgets" / "inputs.py")) == 5

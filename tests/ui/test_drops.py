@@ -1,0 +1,237 @@
+"""Dragging something over the window says what a drop will do, or why it does nothing; dropping it does so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDragMoveEvent, QDropEvent, QImage
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+import resources
+from app.window.main_window import MainWindow
+from tests.ui.windows import open_window, run
+
+RANKINGS = "Use these rankings in the preference lab"
+COPY, LEFT, NONE = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def files(*paths: Path | str) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return data
+
+
+def address(url: str) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl(url)])
+    data.setText(url)
+    return data
+
+
+def text(words: str) -> QMimeData:
+    data = QMimeData()
+    data.setText(words)
+    return data
+
+
+def drag(window: MainWindow, data: QMimeData) -> tuple[str, str, bool]:
+    """Bring it over the window: title and reason of what is shown, and whether a drop is taken."""
+    place = QPoint(400, 300)
+    for event in (QDragEnterEvent(place, COPY, data, LEFT, NONE), QDragMoveEvent(place, COPY, data, LEFT, NONE)):
+        QApplication.sendEvent(window, event)
+        assert event.isAccepted()
+    overlay = window.findChild(QWidget, "dropOverlay")
+    assert overlay.isVisible()
+    assert overlay.geometry() == window.body.rect()
+    assert not window.body.grab().toImage().isNull()
+    return overlay.title, overlay.detail, overlay.is_taken
+
+
+def drop(window: MainWindow, data: QMimeData) -> None:
+    drag(window, data)
+    QApplication.sendEvent(window, QDropEvent(QPointF(400, 300), COPY, data, LEFT, NONE))
+    assert not window.findChild(QWidget, "dropOverlay").isVisible()
+
+
+def test_the_overlay_goes_with_the_pointer(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "a.decodescope"
+    path.touch()
+    title, detail, is_taken = drag(window, files(path))
+    assert (title, detail, is_taken) == ("Open this recording", "a.decodescope", True)
+    QApplication.sendEvent(window, QDragLeaveEvent())
+    assert not window.findChild(QWidget, "dropOverlay").isVisible()
+    assert drag(window, files(tmp_path))[2] is False
+
+
+@pytest.mark.parametrize("ending", ["decodescope", "tokenscope"])
+def test_a_recording_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path, ending: str) -> None:
+    run(qtbot, window)
+    path = tmp_path / "a.decodescope"
+    window.parts.recorded.save(str(path))
+    renamed = path.rename(path.with_suffix(f".{ending}"))
+    shown = window.session.run
+    drop(window, files(renamed))
+    assert window.session.run is not shown
+
+
+def test_a_model_folder_is_listed_and_chosen(window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "my-model"
+    shutil.copytree(resources.path("models", "storyteller-draft"), folder)
+    title, detail, is_taken = drag(window, files(folder))
+    assert (title, detail, is_taken) == ("Open this model", "my-model", True)
+    drop(window, files(folder))
+    assert window.parts.chosen.model.name == str(folder)
+
+
+def test_a_file_of_weights_stands_for_its_folder(window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "my-model"
+    shutil.copytree(resources.path("models", "storyteller-draft"), folder)
+    weights = next(folder.glob("*.safetensors"))
+    assert drag(window, files(weights))[0] == "Open the model in this folder"
+    alone = tmp_path / "alone.safetensors"
+    shutil.copy(weights, alone)
+    title, reason, is_taken = drag(window, files(alone))
+    assert not is_taken
+    assert title == "The weights alone are no model"
+    assert "config.json" in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "words"),
+    [
+        ("model.gguf", "GGUF files cannot be opened yet", "llama.cpp"),
+        ("table.csv", "CSV files cannot be opened", ".jsonl"),
+        ("paper.pdf", "Files of this kind cannot be opened", "model folder"),
+        ("program.exe", "Files of this kind cannot be opened", "recording"),
+    ],
+)
+def test_what_cannot_be_used_says_why_over_the_window_and_after_the_drop(
+    window: MainWindow, tmp_path: Path, name: str, title: str, words: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"GGUF\x03")
+    shown, reason, is_taken = drag(window, files(path))
+    assert (shown, is_taken) == (title, False)
+    assert words in reason
+    drop(window, files(path))
+    banner = window.parts.centre.notice_banner
+    assert banner.isVisible()
+    assert banner.told == title
+
+
+def test_folders_without_a_model_and_several_files_are_refused(window: MainWindow, tmp_path: Path) -> None:
+    assert drag(window, files(tmp_path))[0] == "No model is in this folder"
+    (tmp_path / "a.gguf").touch()
+    assert drag(window, files(tmp_path))[0] == "GGUF files cannot be opened yet"
+    assert drag(window, files(tmp_path / "a.decodescope", tmp_path / "b.json"))[0] == "Only one file at a time"
+
+
+def test_settings_are_applied(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "generation_config.json"
+    path.write_text(json.dumps({"do_sample": True, "temperature": 0.37}), encoding="utf-8")
+    assert drag(window, files(path))[0] == "Use these settings"
+    drop(window, files(path))
+    assert window.parts.setup.parameters.rows["temperature"].editor.value() == pytest.approx(0.37)
+
+
+@pytest.mark.parametrize(
+    ("line", "title", "task"),
+    [
+        ({"prompt": "a", "chosen": "b", "rejected": "c"}, RANKINGS, "reward"),
+        ({"prompt": "a", "completions": ["b", "c"], "ranks": [1, 2]}, RANKINGS, "reward"),
+        ({"messages": [{"role": "user", "content": "a"}]}, "Use these chats in the preference lab", "sft"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_rankings_and_chats_go_to_the_preference_lab(
+    window: MainWindow, tmp_path: Path, line: dict[str, object], title: str, task: str, ending: str
+) -> None:
+    path = tmp_path / f"data.{ending}"
+    path.write_text(json.dumps(line) + "\n" + json.dumps(line), encoding="utf-8")
+    assert drag(window, files(path))[0] == title
+    drop(window, files(path))
+    lab = window.parts.labs.open_preference()
+    page = lab.view.page_of[task]
+    assert lab.view.pages.currentWidget() is page
+    assert page.data.value == str(path)
+    lab.close()
+
+
+def test_lines_of_something_else_are_refused(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"text": "a"}\n', encoding="utf-8")
+    assert drag(window, files(path))[0] == "This file has neither rankings nor chats"
+
+
+def test_text_becomes_the_prompt(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "story.txt"
+    path.write_text("Es war einmal ein Bär\n", encoding="utf-8")
+    drop(window, files(path))
+    assert window.parts.setup.prompt.editor.toPlainText() == "Es war einmal ein Bär\n"
+    drop(window, text("An owl"))
+    assert window.parts.setup.prompt.editor.toPlainText() == "An owl"
+    path.write_bytes(b"\xff\xfe\x00")
+    drop(window, files(path))
+    assert window.parts.setup.prompt.editor.toPlainText() == "An owl"
+    assert window.parts.centre.notice_banner.told == "The file cannot be read as text"
+
+
+def test_a_long_text_is_refused(window: MainWindow, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_bytes(b"a" * (2**20 + 1))
+    title, reason, is_taken = drag(window, files(path))
+    assert (title, is_taken) == ("The text is too long for a prompt", False)
+    assert "1024 kB" in reason
+
+
+def test_pictures_wait_above_the_prompt_and_say_so(window: MainWindow) -> None:
+    picture = resources.path("media", "red-or-orange.png")
+    title, detail, is_taken = drag(window, files(picture))
+    assert (title, is_taken) == ("Add to the prompt", True)
+    assert "chosen model does not read" in detail
+    drop(window, files(picture))
+    assert window.parts.settings.choices.media == [str(picture)]
+    data = QMimeData()
+    data.setImageData(QImage(4, 4, QImage.Format.Format_RGB32))
+    assert drag(window, data)[0] == "Add this picture to the prompt"
+
+
+@pytest.mark.parametrize(
+    ("url", "title"),
+    [
+        ("https://huggingface.co/Qwen/Qwen3-0.6B", "Find this model on the hub"),
+        ("https://huggingface.co/Qwen/Qwen3-0.6B/tree/main", "Find this model on the hub"),
+        ("http://localhost:8080/v1", "Connect to this engine"),
+        ("https://huggingface.co/datasets/someone/data", "Connect to this engine"),
+    ],
+)
+def test_addresses_lead_to_the_hub_or_an_engine(window: MainWindow, url: str, title: str) -> None:
+    assert drag(window, address(url))[0] == title
+
+
+def test_an_engines_address_is_filled_in(window: MainWindow) -> None:
+    drop(window, address("http://localhost:8080/v1"))
+    field = window.findChild(QWidget, "engineAddress")
+    assert field.text() == "http://localhost:8080/v1"
+    field.window().close()
+
+
+def test_a_row_that_is_moved_within_the_program_shows_nothing(window: MainWindow) -> None:
+    data = QMimeData()
+    data.setData("application/x-qabstractitemmodeldatalist", b"1")
+    event = QDragEnterEvent(QPoint(400, 300), COPY, data, LEFT, NONE)
+    event.ignore()
+    QApplication.sendEvent(window, event)
+    assert event.type() == QEvent.Type.DragEnter
+    assert not event.isAccepted()
+    assert window.findChild(QWidget, "dropOverlay") is None

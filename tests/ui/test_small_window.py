@@ -1,0 +1,204 @@
+"""Little room and large type: what is set before what it can be set from, names that can be read, tours in reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QStandardPaths, Qt
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QStyleOptionViewItem, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.state.beam_tree import Row
+from app.theme.theme import theme_for
+from app.views.tree.differing import differing_places, shorten
+from app.views.tree.hypotheses import TEXT, HypothesesTable
+from app.widgets import ask_file
+from app.window.main_window import MainWindow
+from tests.ui.menus import menu_faults
+from tests.ui.windows import find, open_window, run, whole
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    return open_window(qtbot, config_dir)
+
+
+def resize(window: MainWindow, width: int, height: int) -> None:
+    window.resize(width, height)
+    QApplication.processEvents()
+    QApplication.processEvents()
+
+
+def top(window: MainWindow, part: QWidget) -> int:
+    return part.mapTo(window, QPoint(0, 0)).y()
+
+
+def test_settings_stand_above_examples_and_presets_in_a_small_window(window: MainWindow) -> None:
+    setup = window.parts.setup
+    temperature = setup.parameters.rows["temperature"]
+    chips, presets = setup.prompt.chips, setup.presets
+    resize(window, 900, 600)
+    assert top(window, setup.prompt.editor) < top(window, temperature) < min(top(window, chip) for chip in chips)
+    assert top(window, temperature) < top(window, presets)
+    assert temperature.visibleRegion().boundingRect().height() == temperature.height(), "it is seen without scrolling"
+    resize(window, 1280, 800)
+    assert max(top(window, chip) for chip in chips) < top(window, presets) < top(window, temperature)
+
+
+def test_tab_follows_the_order_that_is_seen(window: MainWindow) -> None:
+    resize(window, 900, 600)
+    stops = window.tab_order.stops()
+    setup = window.parts.setup
+    settings = [stops.index(stop) for stop in stops if setup.parameters.isAncestorOf(stop)]
+    examples = [stops.index(stop) for stop in stops if setup.prompt.examples_row.isAncestorOf(stop)]
+    assert settings
+    assert examples
+    assert max(settings) < min(examples)
+
+
+def test_tours_are_in_reach_at_any_size(window: MainWindow) -> None:
+    resize(window, 900, 600)
+    assert find(window, QWidget, "toursButton").isVisible()
+    window.parts.appearance.set_font_scale(2.0)
+    QApplication.processEvents()
+    line = window.parts.menu_bar.commands["choose_tour"]
+    assert line.isEnabled()
+    assert line in window.parts.menu_bar.menus["&Help"].actions()
+
+
+@pytest.mark.parametrize(("width", "scale"), [(900, 1.0), (900, 1.5), (1280, 1.5), (1440, 2.0)])
+def test_names_in_the_pickers_can_be_read(window: MainWindow, width: int, scale: float, font: str) -> None:
+    window.parts.appearance.set_font_scale(scale)
+    resize(window, width, 700)
+    toolbar = window.parts.toolbar
+    shown = [picker for picker in toolbar.pickers if picker.isVisible()]
+    assert len(shown) == 3
+    assert [picker.objectName() for picker in shown if picker.width() < picker.title_width] == []
+    for part in (*shown, toolbar.seed, toolbar.run):
+        assert toolbar.rect().contains(part.geometry())
+
+
+def test_pickers_get_back_what_a_small_window_took(window: MainWindow) -> None:
+    resize(window, 1440, 900)
+    before = [picker.width() for picker in window.parts.toolbar.pickers]
+    resize(window, 900, 600)
+    assert [picker.width() for picker in window.parts.toolbar.pickers] != before
+    resize(window, 1440, 900)
+    assert [picker.width() for picker in window.parts.toolbar.pickers] == before
+
+
+DIALOGS: dict[str, Callable[[MainWindow], object]] = {
+    "open_run": lambda window: window.parts.actions.do("open_run"),
+    "save_run": lambda window: window.parts.actions.do("save_run"),
+    "open_folder": lambda window: window.parts.actions.do("open_folder"),
+    "open_preset": lambda window: window.parts.actions.do("open_preset"),
+    "preset_export": lambda window: window.parts.library.export_for("llama.cpp"),
+}
+
+
+@pytest.mark.parametrize("name", DIALOGS)
+def test_file_dialogs_begin_where_the_user_keeps_things(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    documents, used = tmp_path / "Documents", tmp_path / "used"
+    documents.mkdir()
+    used.mkdir()
+    monkeypatch.setattr(ask_file, "_last_folder", "")
+    monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: str(documents))
+    run(qtbot, window)
+    DIALOGS[name](window)
+    (dialog,) = window.findChildren(QFileDialog)
+    assert Path(dialog.directory().absolutePath()) == documents
+    assert Path(dialog.directory().absolutePath()) != Path.cwd()
+    ask_file.remember_folder(str(used / "a.decodescope"))
+    dialog.close()
+    QApplication.sendPostedEvents(None, 0)
+    DIALOGS[name](window)
+    dialog = next(found for found in window.findChildren(QFileDialog) if found.isVisible())
+    assert Path(dialog.directory().absolutePath()) == used
+    dialog.close()
+
+
+def test_a_folder_that_is_gone_is_no_place_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ask_file, "_last_folder", str(tmp_path / "gone"))
+    monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: "")
+    assert ask_file.first_folder() == "/"
+    assert os.path.isdir(ask_file.first_folder())
+
+
+BEAMS = (
+    "Mia lived in a den under the hill and every day she danced until evening came",
+    "Mia lived in a den under the hill and every day she danced until morning",
+    "Mia lived in a house by the sea and she loved the boats that came home at night",
+    "Otto was a bear",
+)
+
+
+def test_the_place_where_texts_differ_is_found_beside_the_nearest_one() -> None:
+    places = differing_places(BEAMS)
+    assert [text[place:] for text, place in zip(BEAMS, places, strict=True)] == [
+        "evening came", "morning", "house by the sea and she loved the boats that came home at night",
+        "Otto was a bear",
+    ]  # fmt: skip
+    assert differing_places([]) == []
+    assert differing_places(["one"]) == [0]
+    assert differing_places(["same", "same"]) == [4, 4]
+
+
+def test_a_shortened_text_keeps_what_differs(qapp: QApplication) -> None:
+    metrics = QFontMetrics(QApplication.font())
+    width = metrics.horizontalAdvance("x" * 30)
+    shown = [shorten(text, place, width, metrics) for text, place in zip(BEAMS, differing_places(BEAMS), strict=True)]
+    assert len(set(shown)) == len(BEAMS)
+    assert shown[0].startswith("…")
+    assert "evening" in shown[0]
+    assert "morning" in shown[1]
+    assert "house" in shown[2]
+    assert shown[3] == "Otto was a bear"
+    assert all(metrics.horizontalAdvance(text) <= width for text in shown)
+
+
+def test_rows_of_the_beam_table_differ_to_the_eye(qtbot: QtBot) -> None:
+    table = HypothesesTable()
+    qtbot.addWidget(table)
+    table.set_theme(theme_for("light"))
+    table.resize(420, 200)
+    table.show_rows([Row(node, text, -node, 9, 0, "running") for node, text in enumerate(BEAMS)], 1, 1)
+    table.show()
+    model, shown = table.model(), []
+    for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+        table.sortByColumn(TEXT, order)
+        shown = []
+        for row in range(model.rowCount()):
+            option = QStyleOptionViewItem()
+            option.initFrom(table)
+            option.rect = table.visualRect(model.index(row, TEXT))
+            table.itemDelegateForColumn(TEXT).initStyleOption(option, model.index(row, TEXT))
+            shown.append(option.text)
+        assert len(set(shown)) == len(BEAMS)
+        for word in ("evening", "morning", "house", "Otto"):
+            assert any(word in text for text in shown), word
+
+
+def test_no_menu_of_the_window_has_a_stray_separator(qtbot: QtBot, window: MainWindow) -> None:
+    for strategy in ("sampling", "beam_search"):
+        window.parts.controller.choose(strategy=strategy)
+        run(qtbot, whole(window))
+        for size in ((1280, 800), (900, 600)):
+            resize(window, *size)
+            for view in window.parts.centre.columns[0].views:
+                view.signals.tokenActivated.emit(0)
+                QApplication.processEvents()
+                picked = view.menu_of_picked()
+                if picked is not None:
+                    assert menu_faults(picked) == []
+                    assert not picked.actions()[0].isSeparator()
+                    picked.deleteLater()
+            for menu in window.findChildren(QMenu):
+                menu.aboutToShow.emit()
+                assert menu_faults(menu) == []
+                menu.aboutToHide.emit()
