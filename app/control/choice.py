@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, ClassVar
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.control.settings_snapshot import RegistryChoiceSnapshot
 from app.panels.parameters import ParameterPanel
 from app.state import values
 from app.state.near import unknown
@@ -73,6 +75,19 @@ class Choice(QObject):
         """Keep what is changed for the next start; gives back the chosen entry's name."""
         self._kept[self.name] = self._panel.changed_values()
         return self.name
+
+    def snapshot(self) -> RegistryChoiceSnapshot:
+        """Copy the choice and the values of its parameters."""
+        panel = self._panel
+        return RegistryChoiceSnapshot(self.name, panel.changed_values(), panel.shared_values(), deepcopy(self._kept))
+
+    def restore(self, snapshot: RegistryChoiceSnapshot) -> None:
+        """Choose what was chosen when the snapshot was taken, with the values of that time."""
+        self._kept.clear()
+        self._kept.update(deepcopy(dict(snapshot.stored)))
+        if self.name != snapshot.name:
+            self._picker.choose(snapshot.name)
+        self._panel.restore_shared(snapshot.shared)
 
     @Slot()
     def _on_chosen(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
+from app.control.borrowed_settings import GUESS, BorrowedSettings
 from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.session.session import Session
@@ -37,8 +38,16 @@ class GuessController(QObject):
     ended = Signal()
     asked = Signal(object)
 
-    def __init__(self, dock: Callable[[QWidget], None], centre: Centre, session: Session, messages: Messages) -> None:
+    def __init__(
+        self,
+        dock: Callable[[QWidget], None],
+        centre: Centre,
+        session: Session,
+        messages: Messages,
+        borrowed: BorrowedSettings,
+    ) -> None:
         super().__init__(centre)
+        self._borrowed = borrowed
         self._dock, self._centre, self._session, self._messages = dock, centre, session, messages
         self._theme = theme_for("light")
         self.panel: GuessPanel | None = None
@@ -77,6 +86,7 @@ class GuessController(QObject):
             self._waits = True
             self._session.move_cursor(max(0, run.cursor - 1))
             self.started.emit()
+            self._borrowed.borrow(GUESS)
             self._open().tell(
                 tr("Guess first"), tr("The text is being written to its end. It is held here until then.")
             )
@@ -143,6 +153,7 @@ class GuessController(QObject):
         start = min(start, self.questions[0].place)
         self._whole, self._shown = run, until(run, start)
         self._session.show(self._shown)
+        self._borrowed.borrow(GUESS)
         self._centre.show_view("tokens")
         self._open()
         self._clock.start()
@@ -188,17 +199,22 @@ class GuessController(QObject):
         panel = self.panel
         if panel is None:
             panel = self.panel = GuessPanel()
+            panel.hide()
             self._dock(panel)
             panel.picked.connect(self.pick)
             panel.nextWanted.connect(self.next)
             panel.leaveWanted.connect(self.leave)
             panel.set_theme(self._theme)
-        panel.show()
+        if panel.isHidden():
+            panel.show()
+            panel.take_focus()
         return panel
 
     def _close(self) -> None:
         if self.panel is not None:
+            self.panel.give_focus_back()
             self.panel.hide()
+        self._borrowed.give_back_view(GUESS)
         self.ended.emit()
 
     @Slot(object)

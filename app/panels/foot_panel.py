@@ -6,12 +6,18 @@ from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from shiboken6 import isValid
+
 from app.theme.theme import Theme
 from app.widgets.text_block import TextBlock
 
+_PRESSING = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Up, Qt.Key.Key_Down)
+"""Keys that press a button or open a list."""
+
 
 class FootPanel(QFrame):
-    """Covers nothing: it has a place of its own. Esc in it leaves it, before it stops a run."""
+    """Covers nothing: it has a place of its own. It has the keyboard while it is open, however it was opened: Esc
+    leaves it, before it stops a run, and no key reaches what lies below it."""
 
     nextWanted = Signal()
     leaveWanted = Signal()
@@ -21,6 +27,8 @@ class FootPanel(QFrame):
         super().__init__(parent)
         self.setProperty("role", "foot")
         self._gap = gap
+        self._focus_before: QWidget | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.title, self.sentence = QLabel(), TextBlock(self, "spoken")
         self.title.setProperty("role", "heading")
         self.column = QVBoxLayout(self)
@@ -32,6 +40,27 @@ class FootPanel(QFrame):
         made.setProperty("role", role)
         made.clicked.connect(pressed)
         return made
+
+    @property
+    def has_focus(self) -> bool:
+        """Whether the keys go to it, or will once its window is the active one."""
+        focused = self.window().focusWidget()
+        return focused is not None and (focused is self or self.isAncestorOf(focused))
+
+    def take_focus(self) -> None:
+        """Let the keys go to this panel."""
+        if not self.has_focus:
+            self._focus_before = self.window().focusWidget()
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def give_focus_back(self) -> None:
+        """Let the keys go where they went before, if they still go to this panel."""
+        before, self._focus_before = self._focus_before, None
+        if not self.has_focus:
+            return
+        self.clearFocus()
+        if before is not None and isValid(before) and before.isVisible() and before.isEnabled():
+            before.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -48,3 +77,10 @@ class FootPanel(QFrame):
                 self.leaveWanted.emit()
             return True
         return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """No other key of the panel reaches what lies below it. Tab still leads out of it."""
+        if event.key() in _PRESSING:
+            event.accept()
+        else:
+            super().keyPressEvent(event)

@@ -101,6 +101,18 @@ class ParameterPanel(ParameterFrame):
         """Only what differs from the defaults."""
         return {name: row.value for name, row in self._settings.items() if row.is_changed}
 
+    def shared_values(self) -> dict[Parameter, Any]:
+        """Changed settings of every strategy (or cache) that has been shown."""
+        return dict(self._kept)
+
+    def restore_shared(self, kept: Mapping[Parameter, Any]) -> None:
+        """Set everything as `shared_values` gave it; settings that are not in it go back to their defaults."""
+        self._kept = dict(kept)
+        for row in self._settings.values():
+            row.set_value(kept.get(row.parameter, row.default))
+        self._after_change()
+        self.changed.emit()
+
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
         """Show `new`, everything else at its default; gives back the names there is no editor for."""
         for name, row in self._settings.items():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.panels.example_bar import ExampleBar
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.parameters import ParameterPanel
 from app.panels.preset_bar import PresetBar
@@ -25,6 +26,7 @@ class SetupPanel(QFrame):
         self.setObjectName("setupPanel")
         self.setProperty("role", "panel")
         self.prompt = PromptPanel(examples)
+        self.example_bar = ExampleBar()
         self.parameters = ParameterPanel()
         self.cache_parameters = ParameterPanel(tr("CACHE"))
         self.cache_parameters.hide()
@@ -117,7 +119,7 @@ class SetupPanel(QFrame):
         self._content = QWidget()
         inner = self._inner = QVBoxLayout(self._content)
         inner.setContentsMargins(0, 14, 0, 16)
-        for part in (self.prompt, self.presets, self.parameters, self.cache_parameters):
+        for part in (self.example_bar, self.prompt, self.presets, self.parameters, self.cache_parameters):
             inner.addWidget(part)
         inner.addStretch(1)
         scroll = self._scroll = QScrollArea(widgetResizable=True)

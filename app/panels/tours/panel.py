@@ -13,8 +13,8 @@ from resources.language import tr
 
 
 class TourPanel(FootPanel):
-    """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Left and Right, Page Up and Page Down walk,
-    Esc leaves."""
+    """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Right, Page Down, Enter and Space go on,
+    Left and Page Up go back, Esc leaves."""
 
     backWanted = Signal()
     playWanted = Signal()
@@ -22,7 +22,6 @@ class TourPanel(FootPanel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(gap=6, parent=parent)
         self.setObjectName("tourPanel")
-        self._comes_back = False
         self.dots = Dots()
         self.back = self.button("tourBack", self.backWanted)
         self.play = self.button("tourPlay", self.playWanted)
@@ -39,8 +38,11 @@ class TourPanel(FootPanel):
         self.back.setText(tr("Back"))
         self.next.setText(tr("Next") if place + 1 < count else tr("Done"))
         self.leave.setText(tr("Leave"))
-        self.back.setEnabled(place > 0 and not is_busy)
+        self.leave.setToolTip(tr("Your own settings come back"))
         self._enable_next(not is_busy)
+        if place == 0 and self.window().focusWidget() is self.back:
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.back.setEnabled(place > 0 and not is_busy)
         if not is_busy:
             self._announce(text)
 
@@ -50,21 +52,26 @@ class TourPanel(FootPanel):
         self.play.setToolTip(tr("Wait for me at every step") if is_playing else tr("Go on by itself"))
 
     def take_focus(self) -> None:
-        """Let the keys walk."""
-        self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+        """Let the keys walk through the steps."""
+        super().take_focus()
+        if self.next.isEnabled():
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self.dots.set_theme(theme)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk; a clicker's keys do, too."""
+        """Walk through the steps; a clicker's keys do, too. Where there is nowhere to go, nothing happens."""
         key = Qt.Key
         wanted = {
             key.Key_Left: self.backWanted,
             key.Key_PageUp: self.backWanted,
             key.Key_Right: self.nextWanted,
             key.Key_PageDown: self.nextWanted,
+            key.Key_Return: self.nextWanted,
+            key.Key_Enter: self.nextWanted,
+            key.Key_Space: self.nextWanted,
         }.get(key(event.key()))
         if wanted is None:
             super().keyPressEvent(event)
@@ -72,14 +79,16 @@ class TourPanel(FootPanel):
             wanted.emit()
 
     def _enable_next(self, on: bool) -> None:
-        """The keyboard stays in the panel while there is nothing to press, and comes back to the button."""
-        if not on and self.next.hasFocus():
-            self.leave.setFocus(Qt.FocusReason.OtherFocusReason)
-            self._comes_back = True
+        """Keep the keyboard in the panel while the button is disabled, and on the button once it is enabled.
+
+        A disabled button loses the focus, and Qt gives it to whatever comes next in the window.
+        """
+        focused = self.window().focusWidget()
+        if not on and focused in (self.next, self.back):
+            self.setFocus(Qt.FocusReason.OtherFocusReason)
         self.next.setEnabled(on)
-        if on and self._comes_back and self.leave.hasFocus():
-            self.take_focus()
-        self._comes_back = self._comes_back and not on
+        if on and self.window().focusWidget() is self:
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _announce(self, text: str) -> None:
         """Tell a screen reader, when it has come to the end of what it says."""
