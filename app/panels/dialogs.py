@@ -13,6 +13,7 @@ from app.state import values
 from app.state.changes import Change
 from app.state.run import Run
 from app.widgets.dialog import ReadDialog
+from core import cache_title, setting_title, strategy_title, words
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | 
     differing: list[tuple[str, str]] = []
     if started is not None:
         rows = _elsewhere(run, started) if started.engine else _here(started)
-        differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
+        differing = [
+            (setting_title(started, name), values.format_text(value) or str(value)) for name, value in started.settings
+        ]
     groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
     if changes:
         groups.append((tr("Changed since"), list(changes)))
@@ -92,11 +95,11 @@ def _here(started: RunStarted) -> list[tuple[str, str]]:
     """Of a model in memory."""
     return [
         (tr("model"), started.model),
-        (tr("strategy"), started.strategy),
-        (tr("cache"), started.cache),
+        (tr("strategy"), strategy_title(started)),
+        (tr("cache"), cache_title(started)),
         (tr("device"), f"{started.device}, {started.dtype}"),
         (tr("seed"), str(started.seed)),
-        (tr("prompt"), tr("{count:,} tokens").format(count=len(started.prompt))),
+        (tr("prompt"), words.count(len(started.prompt), "token")),
     ]
 
 
@@ -105,8 +108,8 @@ def _elsewhere(run: Run, started: RunStarted) -> list[tuple[str, str]]:
     read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
     rows = [
         (tr("model"), started.model),
-        (tr("strategy"), started.strategy),
+        (tr("strategy"), strategy_title(started)),
         (tr("engine"), f"{started.engine}, {started.device}"),
         (tr("seed"), str(started.seed)),
     ]
-    return [*rows, (tr("prompt"), tr("{count:,} tokens").format(count=read))] if read else rows
+    return [*rows, (tr("prompt"), words.count(read, "token"))] if read else rows

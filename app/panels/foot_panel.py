@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
+from PySide6.QtCore import QEvent, QObject, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 
@@ -39,7 +39,19 @@ class FootPanel(QFrame):
         made.setObjectName(name)
         made.setProperty("role", role)
         made.clicked.connect(pressed)
+        made.installEventFilter(self)
         return made
+
+    def walks_with(self, key: int) -> bool:
+        """Whether the panel itself handles this key, which would move the focus from one button to the next."""
+        return False
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Handle the panel's own keys before its buttons do."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self.walks_with(event.key()):
+            self.keyPressEvent(event)
+            return True
+        return super().eventFilter(watched, event)
 
     @property
     def has_focus(self) -> bool:
@@ -79,8 +91,12 @@ class FootPanel(QFrame):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """No other key of the panel reaches what lies below it. Tab still leads out of it."""
+        """Enter presses the focused button. No key reaches what lies below the panel; Tab still leads out of it."""
         if event.key() in _PRESSING:
             event.accept()
+            button = self.window().focusWidget()
+            is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+            if is_enter and isinstance(button, QPushButton) and self.isAncestorOf(button):
+                button.click()
         else:
             super().keyPressEvent(event)

@@ -17,7 +17,7 @@ from app.theme.theme import Theme
 from app.widgets.discard import discard
 from core import strategies
 from core.strategies import Parameter
-from resources.language import tr
+from resources.language import tr, trn
 
 _DRAWING = strategies.drawing()
 
@@ -200,7 +200,9 @@ class ParameterPanel(ParameterFrame):
         self.more.setText(
             tr("Fewer settings")
             if self.is_advanced
-            else tr("{count} more settings{marks}").format(count=len(hidden), marks=marks)
+            else trn("{count} more setting{marks}", "{count} more settings{marks}", len(hidden)).format(
+                count=len(hidden), marks=marks
+            )
         )
 
 

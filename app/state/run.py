@@ -12,7 +12,7 @@ from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from app.state.rounds import Rounds
 from app.state.texts import Sequence, sequence_at, write_best
-from resources.language import tr
+from resources.language import trn
 
 if TYPE_CHECKING:
     from core.events import (
@@ -153,7 +153,11 @@ class Run:
         """Show another text, from its end. Raises IndexError when there is none of that number."""
         if not 0 <= sequence < len(self.sequences):
             raise IndexError(
-                tr("This run has {count} texts; there is no number {sequence}.").format(
+                trn(
+                    "This run has {count} text; there is no number {sequence}.",
+                    "This run has {count} texts; there is no number {sequence}.",
+                    len(self.sequences),
+                ).format(
                     count=len(self.sequences), sequence=sequence
                 )
             )

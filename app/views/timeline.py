@@ -23,7 +23,7 @@ from app.widgets.icons import IconButton
 from app.widgets.sparkline import CEILING, Sparkline
 from core import share, words
 from resources.depth import pick
-from resources.language import tr
+from resources.language import tr, trn
 
 if TYPE_CHECKING:
     from core.events import Event
@@ -154,7 +154,7 @@ class Timeline(View):
         for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button,
                        self.measure_button):  # fmt: skip
             button.setEnabled(bool(tokens))
-        said = tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
+        said = trn("{cursor} of {count} token", "{cursor} of {count} tokens", len(tokens)).format(cursor=cursor, count=len(tokens))
         self.sparkline.setAccessibleDescription("; ".join((said, *self._curves.told(cursor - 1 if cursor else 0))))
 
     def _count(self, text: str) -> None:

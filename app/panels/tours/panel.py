@@ -11,6 +11,9 @@ from app.panels.tours.dots import Dots
 from app.theme.theme import Theme
 from resources.language import tr
 
+_FORWARD = (Qt.Key.Key_Right, Qt.Key.Key_PageDown)
+_BACKWARD = (Qt.Key.Key_Left, Qt.Key.Key_PageUp)
+
 
 class TourPanel(FootPanel):
     """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Right, Page Down, Enter and Space go on,
@@ -63,20 +66,17 @@ class TourPanel(FootPanel):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk through the steps; a clicker's keys do, too. Where there is nowhere to go, nothing happens."""
-        key = Qt.Key
-        wanted = {
-            key.Key_Left: self.backWanted,
-            key.Key_PageUp: self.backWanted,
-            key.Key_Right: self.nextWanted,
-            key.Key_PageDown: self.nextWanted,
-            key.Key_Return: self.nextWanted,
-            key.Key_Enter: self.nextWanted,
-            key.Key_Space: self.nextWanted,
-        }.get(key(event.key()))
-        if wanted is None:
+        key = event.key()
+        is_forward = key in _FORWARD or (key == Qt.Key.Key_Space and self.window().focusWidget() is self)
+        if is_forward and self.next.isEnabled():
+            self.nextWanted.emit()
+        elif key in _BACKWARD and self.back.isEnabled():
+            self.backWanted.emit()
+        elif not is_forward and key not in _BACKWARD:
             super().keyPressEvent(event)
-        elif (self.back if wanted is self.backWanted else self.next).isEnabled():
-            wanted.emit()
+
+    def walks_with(self, key: int) -> bool:
+        return key in _FORWARD or key in _BACKWARD
 
     def _enable_next(self, on: bool) -> None:
         """Keep the keyboard in the panel while the button is disabled, and on the button once it is enabled.

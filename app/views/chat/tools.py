@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWid
 from app.state.conversation import ANEW, DROP, Conversation
 from app.theme.theme import Theme
 from app.widgets.spoken import Role, Spoken, Value
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 POLICIES = {DROP: mark("drop the oldest turns"), ANEW: mark("start anew")}
 _TIGHT = 0.85
@@ -80,8 +80,8 @@ class ContextMeter(QWidget, Spoken):
     def words(self) -> str:
         """`143 of 512 tokens of context`."""
         if not self.context:
-            return tr("{used:,} tokens of context").format(used=self.used)
-        return tr("{used:,} of {context:,} tokens of context").format(used=self.used, context=self.context)
+            return trn("{used:,} token of context", "{used:,} tokens of context", self.used).format(used=self.used)
+        return trn("{used:,} of {context:,} token of context", "{used:,} of {context:,} tokens of context", self.context).format(used=self.used, context=self.context)
 
     def spoken_value(self) -> Value | None:
         """How full it is; nothing where there is no end."""

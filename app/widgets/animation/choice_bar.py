@@ -16,6 +16,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.animation.motion import Animated, between, bounced, part
+from core import words
 from resources.language import tr
 
 BAR, FALL, BALL, GAP = 22, 14, 5, 1
@@ -50,7 +51,7 @@ class ChoiceBar(Animated):
         if choice == self._choice:
             return
         self._choice = choice
-        told = (f"{label} {share:.0%}" for label, share in zip(choice.labels, choice.stages[-1], strict=True))
+        told = (f"{label} {words.whole_percent(share)}" for label, share in zip(choice.labels, choice.stages[-1], strict=True))
         self.setAccessibleDescription("; ".join(told))
         self.begin(moves)
 

@@ -198,7 +198,7 @@ class TreeItems(QAccessibleObject):
         if kind == QAccessible.Text.Name:
             return self._widget.accessibleName()
         count = len(self.stage.scene.model)
-        return tr("{count:,} nodes").format(count=count) if kind == QAccessible.Text.Description else ""
+        return words.count(count, "node") if kind == QAccessible.Text.Description else ""
 
     def rect(self) -> QRect:
         """The widget on the screen."""
