@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.settings_snapshot import RegistryChoiceSnapshot
 from app.panels.parameters import ParameterPanel
 from app.state import values
 from app.state.near import unknown
 from app.widgets.picker_combo import PickerCombo, PickerItem
 from core import caches, strategies
 from core.caches import CacheBackend
-from core.strategies import Strategy
+from core.strategies import Parameter, Strategy
 from resources.language import tr
 
 Kept = dict[str, dict[str, Any]]
 """Settings by the name of the entry they were made for."""
+
+
+class RegistryChoiceSnapshot(NamedTuple):
+    """The chosen strategy or cache, and the values of its parameters."""
+
+    name: str
+    changed: Mapping[str, Any]
+    """Parameters of the chosen entry that differ from their defaults."""
+    shared: Mapping[Parameter, Any]
+    """Changed parameters of every entry that has been shown."""
+    stored: Mapping[str, Mapping[str, Any]]
+    """Values from the settings file of entries that have not been shown yet."""
 
 
 class Choice(QObject):

@@ -21,12 +21,13 @@ _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow
 
 class Messages(QObject):
     """Feeds the two banners, and tells what their buttons promise: `retryWanted`, `allowed(permission)`,
-    `offerTaken(name)`, and `noticeAction(name)` for those of a notice."""
+    `offerTaken(name)`, and `noticeAction(name)` for those of a notice. `errorDismissed`: the error was closed."""
 
     retryWanted = Signal()
     allowed = Signal(str)
     offerTaken = Signal(str)
     noticeAction = Signal(str)
+    errorDismissed = Signal()
 
     def __init__(self, errors: Banner, notices: Banner, parameters: ParameterPanel) -> None:
         super().__init__(errors)
@@ -82,5 +83,7 @@ class Messages(QObject):
             self.offerTaken.emit(action)
         if action in _PERMISSIONS.values():
             self.allowed.emit(action)
-        if action != "dismiss":
+        if action == "dismiss":
+            self.errorDismissed.emit()
+        else:
             self.retryWanted.emit()

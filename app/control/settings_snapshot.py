@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from app.control.choice import RegistryChoiceSnapshot
     from app.control.media import MediaController
     from app.control.requests import Chosen
     from app.panels.centre import Centre
     from app.panels.setup import SetupPanel
     from app.storage.settings import Choices
-    from core.strategies import Parameter
 
 
 class SettingsSources(NamedTuple):
@@ -22,18 +21,6 @@ class SettingsSources(NamedTuple):
     panel: SetupPanel
     media: MediaController
     centre: Centre
-
-
-class RegistryChoiceSnapshot(NamedTuple):
-    """The chosen strategy or cache, and the values of its parameters."""
-
-    name: str
-    changed: Mapping[str, Any]
-    """Parameters of the chosen entry that differ from their defaults."""
-    shared: Mapping[Parameter, Any]
-    """Changed parameters of every entry that has been shown."""
-    stored: Mapping[str, Mapping[str, Any]]
-    """Values from the settings file of entries that have not been shown yet."""
 
 
 class SettingsSnapshot(NamedTuple):

@@ -13,7 +13,7 @@ from app.state import values
 from app.state.changes import Change
 from app.state.run import Run
 from app.widgets.dialog import ReadDialog
-from core import cache_title, setting_title, strategy_title, words
+from core import cache_title, strategy_title, words
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | 
     differing: list[tuple[str, str]] = []
     if started is not None:
         rows = _elsewhere(run, started) if started.engine else _here(started)
-        differing = [
-            (setting_title(started, name), values.format_text(value) or str(value)) for name, value in started.settings
-        ]
+        differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
     groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
     if changes:
         groups.append((tr("Changed since"), list(changes)))

@@ -47,9 +47,12 @@ def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
 
 
 def line(run: Run) -> str:
-    """The same line for a run that is shown again, in the language of now; empty while it has not ended."""
-    if run.outcome is None or run.outcome.error is not None:
-        return run.outcome.message if run.outcome is not None else ""
+    """The same line for a run that is shown again, in the language of now; empty while it has not ended, and while
+    its end is held back by the guessing game."""
+    if run.outcome is None or run.is_held:
+        return ""
+    if run.outcome.error is not None:
+        return tr(run.outcome.message)
     return stopped(run).message if run.finished is None else describe(run)
 
 

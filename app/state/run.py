@@ -42,6 +42,8 @@ class Run:
         self.cache: CacheMeasured | None = None
         self.finished: Finished | None = None
         self.outcome: Outcome | None = None
+        self.is_held = False
+        """Whether this is the beginning of a run whose rest is kept back, for guessing."""
         self.notices: list[Notice] = []
         self.sequences: list[Sequence] = [Sequence(0)]
         self.beams: BeamTree | None = None
@@ -66,6 +68,11 @@ class Run:
     def beginning(self) -> tuple[PromptToken, ...]:
         """What the answer begins with, where the run is a branch."""
         return self.started.beginning if self.started else ()
+
+    def number_of(self, place: int) -> int:
+        """Number of a written token, 1 the first of the answer. A branch counts on where its text goes on, so that a
+        token has the number that it has in the run it came from."""
+        return len(self.beginning) + place + 1
 
     @property
     def before(self) -> tuple[PromptToken, ...]:

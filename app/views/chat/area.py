@@ -24,7 +24,10 @@ from resources.language import mark, tr
 
 HOVER_MS = 250
 TITLE = mark("A chat, turn by turn")
-HINT = mark("Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse.")
+HINT = mark(
+    "Write a message in the prompt, with “Chat” chosen above it, and press Ctrl+Enter. Each answer says what it could "
+    "reuse."
+)
 
 
 class ChatArea(HoverArea, Spoken):

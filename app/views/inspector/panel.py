@@ -172,7 +172,7 @@ class Inspector(View):
         follows = run.selected is None and run.following and is_growing
         heading = tr("TOKEN {number:,} · FOLLOWING THE NEWEST") if follows else tr("TOKEN {number:,}")
         page = self.area.tell_token()
-        page.heading.set_text(heading.format(number=index + 1) + _doubt_told(run, index))
+        page.heading.set_text(heading.format(number=run.number_of(index)) + _doubt_told(run, index))
         if token is not self._told:
             self._told = token
             if self._supposed is not None and not self._supposed.speaks_of(token):

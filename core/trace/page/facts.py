@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from core.events import Finished, Metrics, RunStarted, TokenChosen
-from core.explain.setting_titles import SCORED, cache_title, setting_title, strategy_title
+from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
 from core.explain.words import decimal, duration, rate, size, whole_percent
 from resources.language import tr, trc
 
