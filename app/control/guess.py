@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
 
 STEP_MS = 90
 """From one token to the next between two questions."""
+
+
+class GuessState(NamedTuple):
+    """A game under way; plain values that outlive the parts of a window."""
+
+    whole: Run
+    shown: Run
+    questions: list[Question]
+    number: int
+    right: int
+    models: int
+    guess: int | None
+    """The choice that was guessed last, whose answer is shown; None while a question is open."""
 
 
 class GuessController(QObject):
@@ -55,6 +68,7 @@ class GuessController(QObject):
         self.questions: list[Question] = []
         self.number = self.right = self.models = 0
         """The question, how many guesses were right, and how many the model's likeliest choice would have been."""
+        self._guess: int | None = None
         self._whole: Run | None = None
         self._shown: Run | None = None
         self._waits = False
@@ -98,6 +112,25 @@ class GuessController(QObject):
         self.started.emit()
         self._begin(run, 0 if run.following else run.cursor)
 
+    def state(self) -> GuessState | None:
+        """What `resume` needs in a window that is built again, in another language; None while no game is on."""
+        if self._whole is None or self._shown is None:
+            return None
+        game = (self.questions, self.number, self.right, self.models, self._guess)
+        return GuessState(self._whole, self._shown, *game)
+
+    def resume(self, state: GuessState) -> None:
+        """Show the question, or the answer, at which a game stood."""
+        self._whole, self._shown = state.whole, state.shown
+        self.questions, self.number, self.right, self.models, self._guess = state[2:]
+        self.started.emit()
+        self._session.show(self._shown)
+        self._open()
+        if self._guess is None:
+            self._clock.start()
+        else:
+            self._tell(self.questions[self.number - 1], self._guess)
+
     @Slot(int)
     def pick(self, number: int) -> None:
         """Guess that choice: now it is shown."""
@@ -109,6 +142,11 @@ class GuessController(QObject):
         self._grow(question.place + 1)
         self._session.select_token(question.place)
         self.number += 1
+        self._tell(question, number)
+
+    def _tell(self, question: Question, number: int) -> None:
+        """Show what stood there, beside the choice that was guessed."""
+        self._guess = number
         is_last = self.number == len(self.questions)
         title = tr("See the score") if is_last else tr("Go on")
         self._open().tell(self._title(self.number), _verdict(question, number), _rows(question, number), title)
@@ -118,6 +156,7 @@ class GuessController(QObject):
         """Play on to the next question, or tell the score; behind that the game is over."""
         if self._whole is None:
             return
+        self._guess = None
         self._session.select_token(None)
         if self._question is not None:
             self._clock.start()
@@ -149,6 +188,7 @@ class GuessController(QObject):
 
     def _begin(self, run: Run, start: int) -> None:
         self.number = self.right = self.models = 0
+        self._guess = None
         self.questions = questions(run, start) or questions(run)
         start = min(start, self.questions[0].place)
         self._whole, self._shown = run, until(run, start)

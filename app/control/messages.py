@@ -41,6 +41,11 @@ class Messages(QObject):
         """What went wrong and is still to be read."""
         return self._error if not self._errors.isHidden() else None
 
+    @property
+    def notice(self) -> tuple[str, str, list[tuple[str, str]]] | None:
+        """Title, text and buttons of the open notice; None while none is open."""
+        return self._notices.message if not self._notices.isHidden() else None
+
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
         """Say what went wrong, why, and what to do; the setting to blame gets the focus."""

@@ -38,6 +38,8 @@ class SetupController(QObject):
     ) -> None:
         super().__init__(panel)
         self._borrowed = borrowed
+        self.example = ""
+        """English title of the example that is set; empty for none."""
         self._chosen, self._panel, self._media, self._kept = chosen, panel, media, kept
         self._preset_extra: Mapping[str, Any] = {}
         self._restore()
@@ -90,10 +92,16 @@ class SetupController(QObject):
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._media.put(example.files)
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
-        self._panel.example_bar.show_example(tr(example.title))
+        self.show_example_title(example.title)
         self._borrowed.mark_applied()
         if problems:
             self.notice.emit(" ".join(problems))
+
+    def show_example_title(self, title: str) -> None:
+        """Show which example is set, by its English title; nothing for an empty one."""
+        self.example = title
+        if title:
+            self._panel.example_bar.show_example(tr(title))
 
     @Slot()
     def leave_example(self) -> None:
@@ -102,7 +110,10 @@ class SetupController(QObject):
 
     @Slot()
     def _show_example_bar(self) -> None:
-        self._panel.example_bar.setVisible(self._borrowed.is_lent_to(EXAMPLE))
+        is_set = self._borrowed.is_lent_to(EXAMPLE)
+        self._panel.example_bar.setVisible(is_set)
+        if not is_set:
+            self.example = ""
 
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:

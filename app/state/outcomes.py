@@ -8,6 +8,7 @@ from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from core import words
 from resources.language import tr
+from resources.retranslation import translate_again
 
 if TYPE_CHECKING:
     from core.events import SequenceFinished
@@ -52,7 +53,7 @@ def line(run: Run) -> str:
     if run.outcome is None or run.is_held:
         return ""
     if run.outcome.error is not None:
-        return tr(run.outcome.message)
+        return translate_again(run.outcome.message)
     return stopped(run).message if run.finished is None else describe(run)
 
 

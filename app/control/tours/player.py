@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.tours.face import TourFace
@@ -12,6 +14,18 @@ from app.state.requests import Outcome
 from app.state.run import Run
 from app.state.tours import Step, Told, Tour, tell
 from resources.language import tr
+
+
+class TourState(NamedTuple):
+    """A tour under way; plain values that outlive the parts of a window."""
+
+    tour: Tour
+    place: int
+    runs: dict[str, Run]
+    """Those made so far, by their names in the tour."""
+    set: str
+    """The run that everything is set to."""
+    run_before: Run | None
 
 
 class TourPlayer(QObject):
@@ -79,6 +93,19 @@ class TourPlayer(QObject):
         self.face.open()
         self._set_playing(by_itself or hurried)
         self._enter(0)
+
+    def state(self) -> TourState | None:
+        """What `resume` needs in a window that is built again, in another language; None while no tour is on."""
+        if self.tour is None:
+            return None
+        return TourState(self.tour, self.place, dict(self._runs), self._set, self._run_before)
+
+    def resume(self, state: TourState) -> None:
+        """Show the step at which a tour stood, without running anything again. The settings are borrowed already."""
+        self.tour, self.place, self._runs, self._set, self._run_before = state
+        self.face.open()
+        self._set_playing(False)
+        self._enter(self.place)
 
     @Slot()
     def next(self) -> None:
