@@ -17,17 +17,27 @@ _TIGHT = 0.85
 
 
 class ChatTools(QWidget):
-    """`newWanted`, `regenerateWanted`, `editWanted`."""
+    """`newWanted`, `regenerateWanted`, `editWanted`; `formattedChosen(bool)`: how answers are shown."""
 
     newWanted = Signal()
     regenerateWanted = Signal()
     editWanted = Signal()
+    formattedChosen = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
+        self.formatted = self._button(
+            tr("Formatted"),
+            "formattedButton",
+            tr("Show answers as formatted text, or as the tokens that were written"),
+        )
+        self.formatted.setCheckable(True)
+        self.formatted.setChecked(True)
+        self.formatted.toggled.connect(self.formattedChosen)
+        row.addWidget(self.formatted)
         self.regenerate = self._button(
             tr("Regenerate"), "regenerateButton", tr("Write the last answer anew, by another seed")
         )
@@ -43,15 +53,16 @@ class ChatTools(QWidget):
             button.clicked.connect(signal)
             row.addWidget(button)
 
-    def show_conversation(self, conversation: Conversation) -> None:
-        """Offer what is possible now."""
+    def show_conversation(self, conversation: Conversation, has_formatted: bool) -> None:
+        """Offer what is possible now; `has_formatted`: some answer looks different when it is formatted."""
         self.regenerate.setEnabled(conversation.can_regenerate)
         self.edit.setEnabled(conversation.can_edit)
+        self.formatted.setEnabled(has_formatted or not self.formatted.isChecked())
         self.new.setEnabled(bool(conversation.turns) and not conversation.is_open)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
-        for button in (self.regenerate, self.edit, self.new):
+        for button in (self.formatted, self.regenerate, self.edit, self.new):
             button.setFont(theme.font(12))
 
     def _button(self, title: str, name: str, help_text: str) -> QPushButton:
