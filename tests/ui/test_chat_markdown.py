@@ -65,6 +65,9 @@ def test_markdown_becomes_a_document(qtbot: QtBot) -> None:
     assert "x = 1\n\ty" in text or "x = 1" in text
     assert [type(frame) for frame in made.rootFrame().childFrames()] == [QTextTable]
     assert made.textWidth() == 400
+    (table,) = made.rootFrame().childFrames()
+    first = table.cellAt(0, 0)
+    assert (first.lastPosition() - first.firstPosition(), first.firstCursorPosition().block().text()) == (1, "a")
 
 
 def test_a_line_break_is_kept(qtbot: QtBot) -> None:

@@ -155,6 +155,8 @@ def _dress(made: QTextDocument, theme: Theme) -> None:
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
         _dress_fragments(cursor, block.position(), block.length(), theme)
+        if style.hasProperty(QTextBlockFormat.Property.BlockQuoteLevel.value):
+            _mute(cursor, block.position(), block.length(), theme)
         block = block.next()
     for frame in made.rootFrame().childFrames():
         if isinstance(frame, QTextTable):
@@ -165,6 +167,26 @@ def _dress(made: QTextDocument, theme: Theme) -> None:
             table.setCellSpacing(0)
             table.setBorderCollapse(True)
             frame.setFormat(table)
+            _dress_cells(frame)
+
+
+def _dress_cells(table: QTextTable) -> None:
+    """No cell has the margins of the paragraph before the table; the first row is the heading."""
+    bold = QTextCharFormat()
+    bold.setFontWeight(QFont.Weight.DemiBold)
+    for row in range(table.rows()):
+        for column in range(table.columns()):
+            cell = table.cellAt(row, column)
+            cursor = cell.firstCursorPosition()
+            if cell.firstPosition() < cell.lastPosition() and cursor.block().length() == 1:
+                cursor.deleteChar()  # Qt's reader begins the first cell with an empty paragraph
+            cursor = cell.firstCursorPosition()
+            style = QTextBlockFormat()
+            style.setAlignment(cursor.blockFormat().alignment())
+            cursor.setBlockFormat(style)
+            if row == 0:
+                cursor.setPosition(cell.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
+                cursor.mergeCharFormat(bold)
 
 
 def _dress_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
@@ -188,6 +210,15 @@ def _dress_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme)
         if merged.propertyCount():
             cursor.mergeCharFormat(merged)
         at = fragment_end
+
+
+def _mute(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
+    """What is quoted is quieter."""
+    quiet = QTextCharFormat()
+    quiet.setForeground(theme.color("muted"))
+    cursor.setPosition(start)
+    cursor.setPosition(start + max(0, length - 1), QTextCursor.MoveMode.KeepAnchor)
+    cursor.mergeCharFormat(quiet)
 
 
 def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:

@@ -50,6 +50,9 @@ class RichAnswer:
             ideal = max((part.idealWidth() for part in (self._thought, self._body) if part is not None), default=0.0)
             head = QFontMetricsF(theme.font(13)).horizontalAdvance(self.head)
             self._width = min(width, math.ceil(max(ideal, head)) + 1)
+            for part in (self._thought, self._body):
+                if part is not None:
+                    part.setTextWidth(self._width)  # so that the ground of code ends with the bubble
         return max(self._width, theme.px(28)), self._height(theme)
 
     def head_rect(self, theme: Theme) -> QRectF:
