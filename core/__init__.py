@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.explain.rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.supposed import explain_what_if
+    from core.setting_titles import cache_title, setting_title, strategy_title
     from core.explain.tokens import explain_token
     from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
     from core.extras import why_missing
@@ -141,6 +142,9 @@ __all__ = [
     "run",
     "score",
     "score_stream",
+    "cache_title",
+    "setting_title",
+    "strategy_title",
     "share",
     "shared_length",
     "sizes",
@@ -247,6 +251,9 @@ _HOMES = {
     "run": "core.running",
     "score": "core.scoring",
     "score_stream": "core.scoring",
+    "cache_title": "core.setting_titles",
+    "setting_title": "core.setting_titles",
+    "strategy_title": "core.setting_titles",
     "share": "core.explain.figures",
     "shared_length": "core.caches.prefixes.store",
     "stage_label": "core.processors.wording",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.terminal import printable
 from resources.language import mark, sentences, tr
+from resources.language import mark, sentences, tr, trn
 
 
 class DecodescopeError(Exception):
@@ -110,7 +111,11 @@ class PromptTooLongError(PromptError):
             tr("The prompt has {tokens:,} tokens, {over:,} more than the model's context of {context:,}.").format(
                 tokens=tokens, over=over, context=context
             ),
-            tr("Shorten it by at least {over:,} tokens, or choose a model with a longer context.").format(
+            trn(
+                "Shorten it by at least {over:,} token, or choose a model with a longer context.",
+                "Shorten it by at least {over:,} tokens, or choose a model with a longer context.",
+                over + 1,
+            ).format(
                 over=over + 1
             ),
         )
@@ -270,7 +275,11 @@ class TooManyRequestsError(HubError):
         self.seconds = seconds
         super().__init__(
             tr("The hub has had too many requests from here."),
-            tr("Try again in {seconds:.0f} seconds; what is downloaded already is kept.").format(seconds=seconds)
+            trn(
+                "Try again in {seconds:.0f} second; what is downloaded already is kept.",
+                "Try again in {seconds:.0f} seconds; what is downloaded already is kept.",
+                round(seconds),
+            ).format(seconds=seconds)
             if seconds
             else tr("Try again in a few minutes; what is downloaded already is kept."),
         )

@@ -121,7 +121,8 @@ class ChatController(QObject):
 
     @Slot(object)
     def _on_example(self, example: Example) -> None:
-        if not self.conversation.is_open:
+        """A chat begins anew; an example of plain text leaves the conversation alone."""
+        if example.is_chat and not self.conversation.is_open:
             self.conversation.clear()
             self._tell()
         self._centre.show_view(example.shown_in)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from copy import deepcopy
+from typing import Any, ClassVar, NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -13,11 +14,23 @@ from app.state.near import unknown
 from app.widgets.picker_combo import PickerCombo, PickerItem
 from core import caches, strategies
 from core.caches import CacheBackend
-from core.strategies import Strategy
+from core.strategies import Parameter, Strategy
 from resources.language import tr
 
 Kept = dict[str, dict[str, Any]]
 """Settings by the name of the entry they were made for."""
+
+
+class RegistryChoiceSnapshot(NamedTuple):
+    """The chosen strategy or cache, and the values of its parameters."""
+
+    name: str
+    changed: Mapping[str, Any]
+    """Parameters of the chosen entry that differ from their defaults."""
+    shared: Mapping[Parameter, Any]
+    """Changed parameters of every entry that has been shown."""
+    stored: Mapping[str, Mapping[str, Any]]
+    """Values from the settings file of entries that have not been shown yet."""
 
 
 class Choice(QObject):
@@ -73,6 +86,19 @@ class Choice(QObject):
         """Keep what is changed for the next start; gives back the chosen entry's name."""
         self._kept[self.name] = self._panel.changed_values()
         return self.name
+
+    def snapshot(self) -> RegistryChoiceSnapshot:
+        """Copy the choice and the values of its parameters."""
+        panel = self._panel
+        return RegistryChoiceSnapshot(self.name, panel.changed_values(), panel.shared_values(), deepcopy(self._kept))
+
+    def restore(self, snapshot: RegistryChoiceSnapshot) -> None:
+        """Choose what was chosen when the snapshot was taken, with the values of that time."""
+        self._kept.clear()
+        self._kept.update(deepcopy(dict(snapshot.stored)))
+        if self.name != snapshot.name:
+            self._picker.choose(snapshot.name)
+        self._panel.restore_shared(snapshot.shared)
 
     @Slot()
     def _on_chosen(self) -> None:

@@ -83,7 +83,7 @@ class Connecting(QObject):
             return
         if picked and picked not in dict(names):
             names = [*names, (picked, None)]
-        listed = [(name, tr("{count:,} tokens").format(count=context) if context else "") for name, context in names]
+        listed = [(name, words.count(context, "token") if context else "") for name, context in names]
         self.dialog.show_models(listed, picked)
         count = trn("{engine} answers, with {count} model.", "{engine} answers, with {count} models.", len(names))
         self.dialog.show_status(sentences(count.format(engine=kind.title, count=len(names)), _tells(kind)), "finished")
@@ -148,7 +148,7 @@ def _tells(kind: Kind) -> str:
     """What can be seen of its tokens."""
     if not kind.alternatives:
         return tr("It tells text only: no probabilities.")
-    return tr("It tells up to {count} likely tokens of each step.").format(count=kind.alternatives)
+    return trn("It tells the likeliest token of each step.", "It tells up to {count} likely tokens of each step.", kind.alternatives).format(count=kind.alternatives)
 
 
 def _why_no_keyring() -> str:

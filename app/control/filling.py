@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.control.borrowed_settings import DEMO, BorrowedSettings
 from app.control.requests import Chosen
 from app.control.runs import RunController
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
 from app.state.branching import Instead, forbidden_in, why_not_branch
-from app.state.filling import BRANCH, CHAT, strategies_for
+from app.state.filling import AS_SET, BRANCH, CHAT, strategies_for
 from app.state.run import Run
 
 
@@ -18,9 +19,17 @@ class Filling(QObject):
 
     promptWanted = Signal()
 
-    def __init__(self, session: Session, chosen: Chosen, prompt: PromptPanel, runs: RunController) -> None:
+    def __init__(
+        self,
+        session: Session,
+        chosen: Chosen,
+        prompt: PromptPanel,
+        runs: RunController,
+        borrowed: BorrowedSettings,
+    ) -> None:
         super().__init__(prompt)
         self._session, self._chosen, self._prompt, self._runs = session, chosen, prompt, runs
+        self._borrowed = borrowed
 
     @Slot(str)
     def fill(self, wanted: str) -> None:
@@ -30,9 +39,15 @@ class Filling(QObject):
             self.promptWanted.emit()
         elif wanted == BRANCH and self._session.run is not None and not why_not_branch(self._session.run):
             self._branch(self._session.run)
-        else:
-            self._choose(wanted)
+        elif wanted == AS_SET:
             self._runs.run()
+        else:
+            self._borrowed.borrow(DEMO)  # the run has its request once it has begun
+            try:
+                self._choose(wanted)
+                self._runs.run()
+            finally:
+                self._borrowed.give_back(DEMO)
 
     def _choose(self, wanted: str) -> None:
         """The first strategy for it that the model and the drafts there are allow, unless what is set does it."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
+from app.control.borrowed_settings import GUESS, BorrowedSettings
 from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.session.session import Session
@@ -26,6 +27,19 @@ STEP_MS = 90
 """From one token to the next between two questions."""
 
 
+class GuessState(NamedTuple):
+    """A game under way; plain values that outlive the parts of a window."""
+
+    whole: Run
+    shown: Run
+    questions: list[Question]
+    number: int
+    right: int
+    models: int
+    guess: int | None
+    """The choice that was guessed last, whose answer is shown; None while a question is open."""
+
+
 class GuessController(QObject):
     """`started`, `ended`; `asked(Question)` when the text holds.
 
@@ -37,8 +51,16 @@ class GuessController(QObject):
     ended = Signal()
     asked = Signal(object)
 
-    def __init__(self, dock: Callable[[QWidget], None], centre: Centre, session: Session, messages: Messages) -> None:
+    def __init__(
+        self,
+        dock: Callable[[QWidget], None],
+        centre: Centre,
+        session: Session,
+        messages: Messages,
+        borrowed: BorrowedSettings,
+    ) -> None:
         super().__init__(centre)
+        self._borrowed = borrowed
         self._dock, self._centre, self._session, self._messages = dock, centre, session, messages
         self._theme = theme_for("light")
         self.panel: GuessPanel | None = None
@@ -46,6 +68,7 @@ class GuessController(QObject):
         self.questions: list[Question] = []
         self.number = self.right = self.models = 0
         """The question, how many guesses were right, and how many the model's likeliest choice would have been."""
+        self._guess: int | None = None
         self._whole: Run | None = None
         self._shown: Run | None = None
         self._waits = False
@@ -77,6 +100,7 @@ class GuessController(QObject):
             self._waits = True
             self._session.move_cursor(max(0, run.cursor - 1))
             self.started.emit()
+            self._borrowed.borrow(GUESS)
             self._open().tell(
                 tr("Guess first"), tr("The text is being written to its end. It is held here until then.")
             )
@@ -87,6 +111,25 @@ class GuessController(QObject):
         assert run is not None
         self.started.emit()
         self._begin(run, 0 if run.following else run.cursor)
+
+    def state(self) -> GuessState | None:
+        """What `resume` needs in a window that is built again, in another language; None while no game is on."""
+        if self._whole is None or self._shown is None:
+            return None
+        game = (self.questions, self.number, self.right, self.models, self._guess)
+        return GuessState(self._whole, self._shown, *game)
+
+    def resume(self, state: GuessState) -> None:
+        """Show the question, or the answer, at which a game stood."""
+        self._whole, self._shown = state.whole, state.shown
+        self.questions, self.number, self.right, self.models, self._guess = state[2:]
+        self.started.emit()
+        self._session.show(self._shown)
+        self._open()
+        if self._guess is None:
+            self._clock.start()
+        else:
+            self._tell(self.questions[self.number - 1], self._guess)
 
     @Slot(int)
     def pick(self, number: int) -> None:
@@ -99,6 +142,11 @@ class GuessController(QObject):
         self._grow(question.place + 1)
         self._session.select_token(question.place)
         self.number += 1
+        self._tell(question, number)
+
+    def _tell(self, question: Question, number: int) -> None:
+        """Show what stood there, beside the choice that was guessed."""
+        self._guess = number
         is_last = self.number == len(self.questions)
         title = tr("See the score") if is_last else tr("Go on")
         self._open().tell(self._title(self.number), _verdict(question, number), _rows(question, number), title)
@@ -108,6 +156,7 @@ class GuessController(QObject):
         """Play on to the next question, or tell the score; behind that the game is over."""
         if self._whole is None:
             return
+        self._guess = None
         self._session.select_token(None)
         if self._question is not None:
             self._clock.start()
@@ -139,10 +188,12 @@ class GuessController(QObject):
 
     def _begin(self, run: Run, start: int) -> None:
         self.number = self.right = self.models = 0
+        self._guess = None
         self.questions = questions(run, start) or questions(run)
         start = min(start, self.questions[0].place)
         self._whole, self._shown = run, until(run, start)
         self._session.show(self._shown)
+        self._borrowed.borrow(GUESS)
         self._centre.show_view("tokens")
         self._open()
         self._clock.start()
@@ -180,7 +231,8 @@ class GuessController(QObject):
 
     def _title(self, number: int) -> str:
         place = tr("Question {number} of {all}").format(number=number, all=len(self.questions))
-        return f"{place} · {tr('{count} right').format(count=self.right)}"
+        right = tr("{count} right").format(count=self.right)  # apart: extraction on Python 3.11 sees no f-strings
+        return f"{place} · {right}"
 
     def _open(self) -> GuessPanel:
         from app.panels.guess_panel import GuessPanel
@@ -188,17 +240,22 @@ class GuessController(QObject):
         panel = self.panel
         if panel is None:
             panel = self.panel = GuessPanel()
+            panel.hide()
             self._dock(panel)
             panel.picked.connect(self.pick)
             panel.nextWanted.connect(self.next)
             panel.leaveWanted.connect(self.leave)
             panel.set_theme(self._theme)
-        panel.show()
+        if panel.isHidden():
+            panel.show()
+            panel.take_focus()
         return panel
 
     def _close(self) -> None:
         if self.panel is not None:
+            self.panel.give_focus_back()
             self.panel.hide()
+        self._borrowed.give_back_view(GUESS)
         self.ended.emit()
 
     @Slot(object)

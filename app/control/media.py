@@ -35,7 +35,8 @@ class MediaController(QObject):
 
     def __init__(self, model: ModelChoice, shelf: MediaShelf, kept: Choices) -> None:
         super().__init__(model)
-        self._model, self._shelf, self._kept = model, shelf, kept
+        self._model, self._shelf = model, shelf
+        self._paths = kept.media
         self._info: ModelInfo | None = None
         self._is_new: set[str] = set()
         """Files that were given just now: one that proves to be none is not kept, but told."""
@@ -56,12 +57,17 @@ class MediaController(QObject):
     @property
     def given(self) -> list[Medium]:
         """Every file that stands above the prompt, whether the model takes it or not."""
-        return [self._shelf.of(path) for path in self._kept.media]
+        return [self._shelf.of(path) for path in self._paths]
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """The files that stand above the prompt."""
+        return tuple(self._paths)
 
     @property
     def sent(self) -> tuple[str, ...]:
         """The files that go to the model: others that stand above the prompt it does not take."""
-        return tuple(path for path in self._kept.media if not self.why_not(self._shelf.of(path)))
+        return tuple(path for path in self._paths if not self.why_not(self._shelf.of(path)))
 
     @property
     def problems(self) -> list[str]:
@@ -74,7 +80,7 @@ class MediaController(QObject):
     @property
     def wanted(self) -> str:
         """What the model has to be given; empty where it needs nothing, or something stands there."""
-        return "" if self._kept.media else " ".join(self._wishes)
+        return "" if self._paths else " ".join(self._wishes)
 
     @property
     def no_text(self) -> str:
@@ -90,12 +96,12 @@ class MediaController(QObject):
     @Slot(list)
     def add(self, paths: Sequence[str]) -> None:
         """Files that were dropped, pasted, opened or recorded; where the model takes one alone, the last one stays."""
-        new = [path for path in dict.fromkeys(paths) if path not in self._kept.media]
+        new = [path for path in dict.fromkeys(paths) if path not in self._paths]
         self._is_new.update(paths)
         for path in paths:
             self._shelf.read_again(path)
         is_single = self.takes.most == 1
-        self._put(paths[-1:] if is_single else [*self._kept.media, *new])
+        self._put(paths[-1:] if is_single else [*self._paths, *new])
 
     def put(self, paths: Sequence[str]) -> None:
         """These and no others: an example's, an earlier run's."""
@@ -105,7 +111,7 @@ class MediaController(QObject):
 
     def remove(self, number: int) -> None:
         """That one goes no longer with the prompt; its file stays."""
-        self._put([path for place, path in enumerate(self._kept.media) if place != number])
+        self._put([path for place, path in enumerate(self._paths) if place != number])
 
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
@@ -113,8 +119,8 @@ class MediaController(QObject):
         self.refused.emit(error.title, error.cause, error.remedy)
 
     def _put(self, paths: Sequence[str]) -> None:
-        if list(paths) != self._kept.media:
-            self._kept.media[:] = paths
+        if list(paths) != self._paths:
+            self._paths[:] = paths
             self.changed.emit()
         self.told.emit()
 
@@ -131,7 +137,7 @@ class MediaController(QObject):
     @Slot()
     def _on_model(self) -> None:
         self.told.emit()
-        if self._kept.media:
+        if self._paths:
             self.changed.emit()
 
     @Slot(object)
@@ -144,10 +150,10 @@ class MediaController(QObject):
         """It has been read; what is no sound and no picture is told, and was not asked for any longer."""
         is_new = medium.path in self._is_new
         self._is_new.discard(medium.path)
-        if medium.path not in self._kept.media:
+        if medium.path not in self._paths:
             return
         if medium.trouble is not None and is_new:
             self.show_error(medium.trouble)
-            self._put([path for path in self._kept.media if path != medium.path])
+            self._put([path for path in self._paths if path != medium.path])
         self.told.emit()
         self.changed.emit()

@@ -21,12 +21,13 @@ _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow
 
 class Messages(QObject):
     """Feeds the two banners, and tells what their buttons promise: `retryWanted`, `allowed(permission)`,
-    `offerTaken(name)`, and `noticeAction(name)` for those of a notice."""
+    `offerTaken(name)`, and `noticeAction(name)` for those of a notice. `errorDismissed`: the error was closed."""
 
     retryWanted = Signal()
     allowed = Signal(str)
     offerTaken = Signal(str)
     noticeAction = Signal(str)
+    errorDismissed = Signal()
 
     def __init__(self, errors: Banner, notices: Banner, parameters: ParameterPanel) -> None:
         super().__init__(errors)
@@ -39,6 +40,11 @@ class Messages(QObject):
     def error(self) -> ErrorReport | None:
         """What went wrong and is still to be read."""
         return self._error if not self._errors.isHidden() else None
+
+    @property
+    def notice(self) -> tuple[str, str, list[tuple[str, str]]] | None:
+        """Title, text and buttons of the open notice; None while none is open."""
+        return self._notices.message if not self._notices.isHidden() else None
 
     @Slot(object)
     def show_error(self, error: ErrorReport) -> None:
@@ -82,5 +88,7 @@ class Messages(QObject):
             self.offerTaken.emit(action)
         if action in _PERMISSIONS.values():
             self.allowed.emit(action)
-        if action != "dismiss":
+        if action == "dismiss":
+            self.errorDismissed.emit()
+        else:
             self.retryWanted.emit()

@@ -13,7 +13,7 @@ from app.session.session import Session
 from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
 from app.storage.settings import Compute
 from core import cut_short, words
-from resources.language import tr
+from resources.language import tr, trn
 
 USE = "usePrefix"
 _LONGEST = 60
@@ -68,10 +68,10 @@ class PrefixController(QObject):
             self._messages.show_error(_about_prefix(answer.error))
 
     def _tell(self, news: PrefixNews, loaded: bool) -> None:
-        size = tr("{count:,} tokens ({size})").format(count=news.tokens, size=words.size(news.bytes))
+        size = tr("{tokens} ({size})").format(tokens=words.count(news.tokens, "token"), size=words.size(news.bytes))
         name = Path(news.path).name
         if not loaded:
-            self._messages.show_notice(tr("{size} are in {name}.").format(size=size, name=name), tr("Prefix saved"))
+            self._messages.show_notice(trn("{size} is in {name}.", "{size} are in {name}.", news.tokens).format(size=size, name=name), tr("Prefix saved"))
             return
         self._text = news.text
         begins = f" ({_shortened(news.text)})" if news.text else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
+from app.control.borrowed_settings import EXAMPLE, BorrowedSettings
 from app.control.media import MediaController
 from app.control.requests import Chosen
 from app.panels.setup import SetupPanel
@@ -28,13 +29,25 @@ class SetupController(QObject):
     changed = Signal()
     panelWanted = Signal()
 
-    def __init__(self, chosen: Chosen, panel: SetupPanel, media: MediaController, kept: Choices) -> None:
+    def __init__(
+        self,
+        chosen: Chosen,
+        panel: SetupPanel,
+        media: MediaController,
+        borrowed: BorrowedSettings,
+        kept: Choices,
+    ) -> None:
         super().__init__(panel)
+        self._borrowed = borrowed
+        self.example = ""
+        """English title of the example that is set; empty for none."""
         self._chosen, self._panel, self._media, self._kept = chosen, panel, media, kept
         self._preset_extra: Mapping[str, Any] = {}
         self._restore()
         self._show_strategy()
         panel.prompt.exampleChosen.connect(self.apply_example)
+        panel.example_bar.backWanted.connect(self.leave_example)
+        borrowed.changed.connect(self._show_example_bar)
         chosen.strategy.chosen.connect(self._show_strategy)
         for part in (chosen.model, chosen.drafts, chosen.strategy, chosen.cache, chosen.seed, media):
             part.changed.connect(self.changed)
@@ -65,18 +78,43 @@ class SetupController(QObject):
 
     @Slot(object)
     def apply_example(self, example: Example) -> None:
-        """Prompt, model, strategy and settings of an example."""
-        problems = self.choose(example.model, example.strategy, drafts=example.drafters)
+        """Set everything an example begins from. The settings before it are kept for `leave_example`.
+
+        What the example does not state is at its default, so that no earlier setting changes its effect.
+        """
+        self._borrowed.borrow(EXAMPLE)
+        problems = self.choose(example.model, example.strategy, example.cache, drafts=example.drafters)
         if example.strategy or example.params:
             self.set_values(example.params)
+        self._chosen.cache.parameters.set_values({})
         if example.seed is not None:
             self._chosen.seed.spin.setValue(example.seed)
             self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
         self._media.put(example.files)
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
+        self.show_example_title(example.title)
+        self._borrowed.mark_applied()
         if problems:
             self.notice.emit(" ".join(problems))
+
+    def show_example_title(self, title: str) -> None:
+        """Show which example is set, by its English title; nothing for an empty one."""
+        self.example = title
+        if title:
+            self._panel.example_bar.show_example(tr(title))
+
+    @Slot()
+    def leave_example(self) -> None:
+        """Restore the settings from before the example."""
+        self._borrowed.give_back(EXAMPLE)
+
+    @Slot()
+    def _show_example_bar(self) -> None:
+        is_set = self._borrowed.is_lent_to(EXAMPLE)
+        self._panel.example_bar.setVisible(is_set)
+        if not is_set:
+            self.example = ""
 
     @Slot(object)
     def apply_request(self, request: RunRequest) -> None:
@@ -146,12 +184,8 @@ class SetupController(QObject):
         self.focus_prompt()
 
     def remember(self) -> None:
-        """Write everything that is set into the settings."""
-        chosen, kept, prompt = self._chosen, self._kept, self._panel.prompt
-        kept.model, kept.drafts = chosen.model.name, chosen.drafts.remembered
-        kept.strategy, kept.cache = chosen.strategy.remember(), chosen.cache.remember()
-        kept.prompt, kept.chat = prompt.editor.toPlainText(), prompt.is_chat
-        kept.seed, kept.seed_locked = chosen.seed.spin.value(), chosen.seed.is_locked
+        """Write the user's own settings into those that are saved, whatever a tour or an example has set meanwhile."""
+        self._borrowed.kept.write(self._kept)
 
     @contextmanager
     def remembered(self) -> Iterator[None]:

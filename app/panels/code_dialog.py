@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.theme.tabs import tab_distance
 from app.widgets.dialog import ReadDialog
 from app.widgets.segmented import Segmented
 from app.widgets.wrapped_label import WrappedLabel
@@ -37,6 +38,7 @@ class CodeDialog(ReadDialog):
         self.code.setProperty("role", "code")
         self.code.setAccessibleName(tr("Code of the run"))
         self.code.setReadOnly(True)
+        self.code.setTabStopDistance(tab_distance(self.code.font()))
         self.code.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self._lay_out()
         self._make_room()

@@ -14,6 +14,7 @@ from app.state.changes import Change
 from app.state.run import Run
 from app.widgets.dialog import ReadDialog
 from app.widgets.plain_text import PlainLabel, window_title
+from core import cache_title, strategy_title, words
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -93,11 +94,11 @@ def _here(started: RunStarted) -> list[tuple[str, str]]:
     """Of a model in memory."""
     return [
         (tr("model"), started.model),
-        (tr("strategy"), started.strategy),
-        (tr("cache"), started.cache),
+        (tr("strategy"), strategy_title(started)),
+        (tr("cache"), cache_title(started)),
         (tr("device"), f"{started.device}, {started.dtype}"),
         (tr("seed"), str(started.seed)),
-        (tr("prompt"), tr("{count:,} tokens").format(count=len(started.prompt))),
+        (tr("prompt"), words.count(len(started.prompt), "token")),
     ]
 
 
@@ -106,11 +107,11 @@ def _elsewhere(run: Run, started: RunStarted) -> list[tuple[str, str]]:
     read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
     rows = [
         (tr("model"), started.model),
-        (tr("strategy"), started.strategy),
+        (tr("strategy"), strategy_title(started)),
         (tr("engine"), f"{started.engine}, {started.device}"),
         (tr("seed"), str(started.seed)),
     ]
-    return [*rows, (tr("prompt"), tr("{count:,} tokens").format(count=read))] if read else rows
+    return [*rows, (tr("prompt"), words.count(read, "token"))] if read else rows
 
 
 def about_dialog(version: str, parent: QWidget | None) -> TableDialog:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, Qt, Signal, SignalInstance
+from PySide6.QtCore import QEvent, QObject, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
+
+from shiboken6 import isValid
 
 from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel
 from app.widgets.text_block import TextBlock
 
+_PRESSING = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Up, Qt.Key.Key_Down)
+"""Keys that press a button or open a list."""
+
 
 class FootPanel(QFrame):
-    """Covers nothing: it has a place of its own. Esc in it leaves it, before it stops a run."""
+    """Covers nothing: it has a place of its own. It has the keyboard while it is open, however it was opened: Esc
+    leaves it, before it stops a run, and no key reaches what lies below it."""
 
     nextWanted = Signal()
     leaveWanted = Signal()
@@ -22,6 +28,8 @@ class FootPanel(QFrame):
         super().__init__(parent)
         self.setProperty("role", "foot")
         self._gap = gap
+        self._focus_before: QWidget | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.title, self.sentence = PlainLabel(), TextBlock(self, "spoken")
         self.title.setProperty("role", "heading")
         self.column = QVBoxLayout(self)
@@ -32,7 +40,40 @@ class FootPanel(QFrame):
         made.setObjectName(name)
         made.setProperty("role", role)
         made.clicked.connect(pressed)
+        made.installEventFilter(self)
         return made
+
+    def walks_with(self, key: int) -> bool:
+        """Whether the panel itself handles this key, which would move the focus from one button to the next."""
+        return False
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Handle the panel's own keys before its buttons do."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self.walks_with(event.key()):
+            self.keyPressEvent(event)
+            return True
+        return super().eventFilter(watched, event)
+
+    @property
+    def has_focus(self) -> bool:
+        """Whether the keys go to it, or will once its window is the active one."""
+        focused = self.window().focusWidget()
+        return focused is not None and (focused is self or self.isAncestorOf(focused))
+
+    def take_focus(self) -> None:
+        """Let the keys go to this panel."""
+        if not self.has_focus:
+            self._focus_before = self.window().focusWidget()
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def give_focus_back(self) -> None:
+        """Let the keys go where they went before, if they still go to this panel."""
+        before, self._focus_before = self._focus_before, None
+        if not self.has_focus:
+            return
+        self.clearFocus()
+        if before is not None and isValid(before) and before.isVisible() and before.isEnabled():
+            before.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -49,3 +90,14 @@ class FootPanel(QFrame):
                 self.leaveWanted.emit()
             return True
         return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter presses the focused button. No key reaches what lies below the panel; Tab still leads out of it."""
+        if event.key() in _PRESSING:
+            event.accept()
+            button = self.window().focusWidget()
+            is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+            if is_enter and isinstance(button, QPushButton) and self.isAncestorOf(button):
+                button.click()
+        else:
+            super().keyPressEvent(event)

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 import core
+from app.theme.tabs import tab_distance
 from app.state.grammar_text import of_text, to_text
 from app.state.simple_schema import from_schema
 from app.widgets.inputs import ComboBox
@@ -132,6 +133,7 @@ class GrammarEditor(QWidget):
             self.text.setObjectName(f"{self.objectName()}.text")
             self.text.setAccessibleName(tr("Text of the grammar"))
             self.text.setTabChangesFocus(True)
+            self.text.setTabStopDistance(tab_distance(self.text.font()))
             self.text.setProperty("role", "code")
             self.text.setFixedHeight(self.text.fontMetrics().lineSpacing() * _LINES + 18)
             self.text.textChanged.connect(self._on_text)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.panels.commands import COMMANDS
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.widgets.dialog import ReadDialog
+from app.widgets.plain_text import PlainLabel
 from resources.language import mark, tr
 
 FIRST_STEPS = (
@@ -101,8 +102,8 @@ class HelpDialog(ReadDialog):
         self.commandWanted.emit(name)
 
 
-def _label(text: str, role: str) -> QLabel:
-    label = QLabel(text, textFormat=Qt.TextFormat.PlainText)
+def _label(text: str, role: str) -> PlainLabel:
+    label = PlainLabel(text)
     label.setProperty("role", role)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label

@@ -16,7 +16,7 @@ from app.widgets.dialog import ReadDialog
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core import words
-from resources.language import tr
+from resources.language import tr, trn
 
 Index = QModelIndex | QPersistentModelIndex
 LEAST, MOST = 9, 32
@@ -192,4 +192,4 @@ class LensPage(ReadDialog):
 
     def _tell(self) -> None:
         done = self.table.columnCount()
-        self.progress.setText(tr("{done:,} of {count:,} tokens").format(done=done, count=self._count))
+        self.progress.setText(trn("{done:,} of {count:,} token", "{done:,} of {count:,} tokens", self._count).format(done=done, count=self._count))

@@ -17,7 +17,7 @@ from app.theme.theme import Theme
 from app.widgets.discard import discard
 from core import strategies
 from core.strategies import Parameter
-from resources.language import tr
+from resources.language import tr, trn
 
 _DRAWING = strategies.drawing()
 
@@ -100,6 +100,18 @@ class ParameterPanel(ParameterFrame):
     def changed_values(self) -> dict[str, Any]:
         """Only what differs from the defaults."""
         return {name: row.value for name, row in self._settings.items() if row.is_changed}
+
+    def shared_values(self) -> dict[Parameter, Any]:
+        """Changed settings of every strategy (or cache) that has been shown."""
+        return dict(self._kept)
+
+    def restore_shared(self, kept: Mapping[Parameter, Any]) -> None:
+        """Set everything as `shared_values` gave it; settings that are not in it go back to their defaults."""
+        self._kept = dict(kept)
+        for row in self._settings.values():
+            row.set_value(kept.get(row.parameter, row.default))
+        self._after_change()
+        self.changed.emit()
 
     def set_values(self, new: Mapping[str, Any]) -> list[str]:
         """Show `new`, everything else at its default; gives back the names there is no editor for."""
@@ -188,7 +200,9 @@ class ParameterPanel(ParameterFrame):
         self.more.setText(
             tr("Fewer settings")
             if self.is_advanced
-            else tr("{count} more settings{marks}").format(count=len(hidden), marks=marks)
+            else trn("{count} more setting{marks}", "{count} more settings{marks}", len(hidden)).format(
+                count=len(hidden), marks=marks
+            )
         )
 
 

@@ -22,6 +22,7 @@ from app.state import conversation
 from app.state.media import kind_by_name
 from app.state.requests import Prompt
 from app.storage.examples import Example
+from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
@@ -214,6 +215,7 @@ class PromptPanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Sizes follow the font."""
         self.editor.setFont(theme.font(13))
+        self.editor.setTabStopDistance(tab_distance(self.editor.font()))
         self.reuse.setFont(theme.font(12))
         self._shade = theme.color("tint")
         self.editor._on_size()

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from app.panels.example_bar import ExampleBar
 from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.parameters import ParameterPanel
 from app.panels.preset_bar import PresetBar
@@ -32,6 +33,7 @@ class SetupPanel(QFrame):
         self.setObjectName("setupPanel")
         self.setProperty("role", "panel")
         self.prompt = PromptPanel(examples)
+        self.example_bar = ExampleBar()
         self.parameters = ParameterPanel()
         self.cache_parameters = ParameterPanel(tr("CACHE"))
         self.cache_parameters.hide()
@@ -135,7 +137,8 @@ class SetupPanel(QFrame):
         """What stands in the panel, from the top: in little room the settings come before examples and presets."""
         examples = (self.prompt.examples_row, self.presets)
         settings = (self.parameters, self.cache_parameters)
-        return (self.prompt, *settings, *examples) if self._is_low else (self.prompt, *examples, *settings)
+        parts = (*settings, *examples) if self._is_low else (*examples, *settings)
+        return (self.example_bar, self.prompt, *parts)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -41,7 +41,7 @@ class StatusLine(QFrame):
         self._run: Run | None = None
         self._model: ModelInfo | None = None
         self._steps: Steps | None = None
-        self._shows_model = False
+        self._shows_model = self._tells_failure = False
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
         self.device = self._label(tr("Device"), ElidedLabel())
@@ -83,6 +83,7 @@ class StatusLine(QFrame):
     def show_run(self, run: Run | None) -> None:
         """Speak of `run` from now on."""
         self._run = run
+        self._tells_failure = False
         self.outcome.setText("")
         self._timer.start()
         self.refresh()
@@ -93,10 +94,17 @@ class StatusLine(QFrame):
         if not self.figures["first_token"].text():
             self.refresh()
 
-    @Slot(object)
-    def show_outcome(self, text: str) -> None:
+    @Slot()
+    def forget_failure(self) -> None:
+        """Say no longer that a run has failed: its message was read, or what caused it was changed."""
+        if self._tells_failure:
+            self._tells_failure = False
+            self.outcome.setText("")
+
+    def show_outcome(self, text: str, is_failure: bool = False) -> None:
         """The run has ended."""
         self._timer.stop()
+        self._tells_failure = is_failure
         self.outcome.setText(text)
         self.refresh()
 

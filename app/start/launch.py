@@ -27,6 +27,7 @@ async def start(window: MainWindow, options: Options) -> int:
     window.assemble()
     if not options.leaves:
         return await _stay(window, options)
+    window.parts.store.is_read_only = True
     try:
         return await _leave_files(window, options)
     finally:

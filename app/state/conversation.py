@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from app.state.run import Run
 from core.plain import plain
-from resources.language import tr
+from resources.language import trn
 
 ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
@@ -142,7 +142,11 @@ class Turn:
         """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
         if self.figures is None:
             return ""
-        return tr("{reused:,} tokens reused · {computed:,} computed · {written:,} written").format(
+        return trn(
+            "{reused:,} token reused · {computed:,} computed · {written:,} written",
+            "{reused:,} tokens reused · {computed:,} computed · {written:,} written",
+            self.reused,
+        ).format(
             reused=self.reused, computed=self.computed, written=self.written
         )
 

@@ -70,6 +70,7 @@ def until(run: Run, place: int) -> Run:
     before = Run(run.request)
     before.id = run.id
     before.outcome = run.outcome
+    before.is_held = True
     before.apply(_events(run, 0, place))
     if run.shown < len(before.sequences):
         before.show(run.shown)

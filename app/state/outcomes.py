@@ -8,6 +8,7 @@ from app.state.requests import ErrorReport, Outcome
 from app.state.run import Run
 from core import words
 from resources.language import tr
+from resources.retranslation import translate_again
 
 if TYPE_CHECKING:
     from core.events import SequenceFinished
@@ -47,9 +48,12 @@ def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
 
 
 def line(run: Run) -> str:
-    """The same line for a run that is shown again, in the language of now; empty while it has not ended."""
-    if run.outcome is None or run.outcome.error is not None:
-        return run.outcome.message if run.outcome is not None else ""
+    """The same line for a run that is shown again, in the language of now; empty while it has not ended, and while
+    its end is held back by the guessing game."""
+    if run.outcome is None or run.is_held:
+        return ""
+    if run.outcome.error is not None:
+        return translate_again(run.outcome.message)
     return stopped(run).message if run.finished is None else describe(run)
 
 

@@ -12,6 +12,7 @@ from core.errors import DecodescopeError, ParameterError
 from core.plain import plain
 from core.strategies import Strategy
 from resources.language import mark, tr
+from resources.retranslation import translate_again
 
 Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat: `{"role", "content"}` each."""
@@ -212,6 +213,11 @@ class ErrorReport(NamedTuple):
     """Name of the exception's class."""
     parameter: str = ""
     """The setting to blame, if it is one."""
+
+    def translated(self) -> ErrorReport:
+        """The same error in the current language, if its words were made in another."""
+        title, cause, remedy = (translate_again(text) for text in (self.title, self.cause, self.remedy))
+        return self._replace(title=title, cause=cause, remedy=remedy)
 
 
 class Outcome(NamedTuple):

@@ -12,7 +12,7 @@ from app.state.cache_history import CacheHistory
 from app.state.requests import Outcome, RunRequest
 from app.state.rounds import Rounds
 from app.state.texts import Sequence, sequence_at, write_best
-from resources.language import tr
+from resources.language import trn
 
 if TYPE_CHECKING:
     from core.events import (
@@ -42,6 +42,8 @@ class Run:
         self.cache: CacheMeasured | None = None
         self.finished: Finished | None = None
         self.outcome: Outcome | None = None
+        self.is_held = False
+        """Whether this is the beginning of a run whose rest is kept back, for guessing."""
         self.notices: list[Notice] = []
         self.sequences: list[Sequence] = [Sequence(0)]
         self.beams: BeamTree | None = None
@@ -66,6 +68,11 @@ class Run:
     def beginning(self) -> tuple[PromptToken, ...]:
         """What the answer begins with, where the run is a branch."""
         return self.started.beginning if self.started else ()
+
+    def number_of(self, place: int) -> int:
+        """Number of a written token, 1 the first of the answer. A branch counts on where its text goes on, so that a
+        token has the number that it has in the run it came from."""
+        return len(self.beginning) + place + 1
 
     @property
     def before(self) -> tuple[PromptToken, ...]:
@@ -153,7 +160,11 @@ class Run:
         """Show another text, from its end. Raises IndexError when there is none of that number."""
         if not 0 <= sequence < len(self.sequences):
             raise IndexError(
-                tr("This run has {count} texts; there is no number {sequence}.").format(
+                trn(
+                    "This run has {count} text; there is no number {sequence}.",
+                    "This run has {count} texts; there is no number {sequence}.",
+                    len(self.sequences),
+                ).format(
                     count=len(self.sequences), sequence=sequence
                 )
             )

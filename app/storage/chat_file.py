@@ -17,7 +17,7 @@ from app.storage.checks import counts, is_flag, is_text
 from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
 from app.storage.locks import HeldElsewhereError, Hold, hold_file
 from app.storage.settings import MigrationError, Migrator, migrated, version_of
-from resources.language import tr
+from resources.language import tr, trn
 
 FILE_NAME = "chat.json"
 MOST_WINDOWS = 100
@@ -150,7 +150,7 @@ def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
     turns = [_mended(turn) for turn in found if _is_turn(turn)]
     if lost := len(found) - len(turns):
         problems.append(
-            tr("one turn could not be read") if lost == 1 else tr("{lost} turns could not be read").format(lost=lost)
+            trn("{lost} turn could not be read", "{lost} turns could not be read", lost).format(lost=lost)
         )
     if any(mended != turn for mended, turn in zip(turns, filter(_is_turn, found), strict=True)):
         problems.append(tr("some turns had figures that could not be read"))

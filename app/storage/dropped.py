@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.state.media import kind_by_name
+from core.former_name import RUN_SUFFIXES
 from resources.language import tr
 
 RECORDING, MODEL, SETTINGS, MEDIA, TEXT, HUB, ENGINE, LEARN, PICTURE = (

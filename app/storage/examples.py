@@ -14,7 +14,7 @@ from app.state.media import Sample, kind_by_name
 
 
 class Example(NamedTuple):
-    """A prompt with the settings that make its effect visible; empty `model` or `strategy` leave them as they are."""
+    """A prompt with the settings that make its effect visible; an empty `model` or `strategy` is left as it is."""
 
     id: str
     title: str
@@ -28,6 +28,7 @@ class Example(NamedTuple):
     drafters: tuple[str, ...] = ()
     media: tuple[str, ...] = ()
     """Files of sound or pictures, by their paths within `resources`."""
+    cache: str = "dynamic"
     view: str = ""
     """Name of the view where its effect shows; empty for the usual one, as `shown_in` says."""
 

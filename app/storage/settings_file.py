@@ -70,6 +70,8 @@ class SettingsStore:
     notices: list[str] = field(default_factory=list)
     adopted: list[AdoptedFolder] = field(default_factory=list)
     """Folders that were copied from those of the program's former name at this start."""
+    is_read_only: bool = False
+    """Whether nothing is written: a picture or a demo from the command line changes no settings."""
     _saved: dict[str, Any] = field(default_factory=dict)
     """What this window has last read or written: whatever differs from it has been changed here."""
 
@@ -109,6 +111,8 @@ class SettingsStore:
 
     def save(self) -> None:
         """Write what has been changed here over what the file holds now. Raises StorageError."""
+        if self.is_read_only:
+            return
         with one_writer(self.folder):
             theirs, mine = self._read(), dict(_plain(self.settings))
             write_json(self.path, merged(self._saved, mine, theirs.plain(), _SETS))

@@ -24,7 +24,7 @@ from app.widgets.plain_text import PlainLabel
 from app.widgets.sparkline import CEILING, Sparkline
 from core import share, words
 from resources.depth import pick
-from resources.language import tr
+from resources.language import tr, trn
 
 if TYPE_CHECKING:
     from core.events import Event
@@ -113,7 +113,8 @@ class Timeline(View):
 
     def figures(self) -> Table:
         """Every place, with the surprise that its bar shows."""
-        return of_track(self.replay.run.track) if self.replay.run is not None and self._values else ()
+        run = self.replay.run
+        return of_track(run.track, len(run.beginning)) if run is not None and self._values else ()
 
     def words_changed(self) -> None:
         """Say it all again."""
@@ -151,11 +152,14 @@ class Timeline(View):
         known = self._values[:cursor] if self._is_veiled else self._values
         self.sparkline.set_values(known, cursor, self._expected())
         self.sparkline.set_curves(self._curves.curves(len(known)))
-        self._count(f"{cursor:,} / {len(tokens):,}" if tokens else "")
+        before = len(run.beginning) if run else 0
+        self._count(f"{before + cursor:,} / {before + len(tokens):,}" if tokens else "")
         for button in (self.play_button, self.back_button, self.forward_button, self.speed_button, self.guess_button,
                        self.measure_button):  # fmt: skip
             button.setEnabled(bool(tokens))
-        said = tr("{cursor} of {count} tokens").format(cursor=cursor, count=len(tokens))
+        said = trn("{cursor} of {count} token", "{cursor} of {count} tokens", before + len(tokens)).format(
+            cursor=before + cursor, count=before + len(tokens)
+        )
         self.sparkline.setAccessibleDescription("; ".join((said, *self._curves.told(cursor - 1 if cursor else 0))))
 
     def _count(self, text: str) -> None:
@@ -176,23 +180,23 @@ class Timeline(View):
     def _tip(self, index: int) -> str:
         run = self.replay.run
         token = run.track[index] if run else None
-        if token is None:
+        if run is None or token is None:
             return ""
+        number = run.number_of(index)
         surprise = bits(token.raw_log_probability)
         if math.isnan(MEASURES[self.measure].of(token)) or math.isnan(surprise):
             tip = tr("{number:,}  {piece}\nthe engine does not tell this figure")
-            return tip.format(number=index + 1, piece=token_text(token.piece, token.is_special))
+            return tip.format(number=number, piece=token_text(token.piece, token.is_special))
         if self.measure != "surprise":
             measure = MEASURES[self.measure]
-            value = tr(measure.told(token)).format(value=measure.of(token))
-            tip = f"{index + 1:,}  {token_text(token.piece, token.is_special)}\n{value}"
+            tip = f"{number:,}  {token_text(token.piece, token.is_special)}\n{tr(measure.told(token)).format(value=measure.of(token))}"
             return "\n".join((tip, *self._curves.told(index)))
         tip = pick(
             tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),
             tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),
             tr("{number:,}  {piece}\n−log₂ p = {bits:.4f} bits, p = {chance}"),
         ).format(
-            number=index + 1, piece=token_text(token.piece, token.is_special), surprise=bits_told(surprise), bits=surprise,
+            number=number, piece=token_text(token.piece, token.is_special), surprise=bits_told(surprise), bits=surprise,
             share=words.percent(token.raw_probability), chance=share(token.raw_probability),
         )  # fmt: skip
         return "\n".join((tip, *self._curves.told(index)))

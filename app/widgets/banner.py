@@ -61,6 +61,12 @@ class Banner(QFrame):
         """Title of the last message; empty before there was one."""
         return self.accessibleName()
 
+    @property
+    def message(self) -> tuple[str, str, list[tuple[str, str]]]:
+        """Title, cause and buttons of the last message, which has been shown."""
+        actions = [(button.objectName().removesuffix("Action"), button.text()) for button in self._buttons]
+        return self.title.text(), self.cause.text(), actions
+
     @Slot()
     def dismiss(self) -> None:
         """Hide it and say so."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QWidget
 
+from app.control.borrowed_settings import BorrowedSettings
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.choice import CacheChoice, StrategyChoice
@@ -45,6 +46,7 @@ from app.control.requests import Chosen, RequestBuilder, RunInput
 from app.control.reuse import ReuseMarks
 from app.control.runs import RunController
 from app.control.scoring import ScoreController
+from app.control.settings_snapshot import SettingsSources
 from app.control.setup import SetupController
 from app.control.stage.demos import Demos
 from app.control.terms import Terms
@@ -228,12 +230,13 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
     loading = LoadController(chosen.model, models, settings, session)
     media = MediaController(chosen.model, lasting.media, settings.choices)
     media_bar = MediaBarController(panels.setup.prompt, media, lambda: store.data)
-    setup = SetupController(chosen, panels.setup, media, settings.choices)
+    borrowed = BorrowedSettings(SettingsSources(chosen, panels.setup, media, panels.centre))
+    setup = SetupController(chosen, panels.setup, media, borrowed, settings.choices)
     chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation)
     requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
-    tours = _tours(panels, body, session, chosen, setup, runs)
+    tours = _tours(panels, body, session, chosen, setup, runs, borrowed)
     taking = _taking(panels, session, setup, messages, look)
     fetching = _fetching(panels, lasting, chosen.model, setup, messages)
     labs = _labs(panels, lasting, chosen.model, loading, taking.export)
@@ -242,6 +245,7 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         **vars(taking),
         **vars(fetching),
         chosen=chosen,
+        borrowed=borrowed,
         loading=loading,
         requests=requests,
         runs=runs,
@@ -274,10 +278,10 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         changes=changes,
         cues=CueController(session, settings.appearance, panels.centre),
         tours=tours,
-        guess=GuessController(body.dock, panels.centre, session, messages),
+        guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
         live_text=LiveText(session, panels.centre),
         palette=Palette(body, settings.habits),
-        filling=Filling(session, chosen, panels.setup.prompt, runs),
+        filling=Filling(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=Welcome(body, panels.setup, session, settings.habits),
     )
 
@@ -373,6 +377,7 @@ def _tours(
     chosen: Chosen,
     setup: SetupController,
     runs: RunController,
+    borrowed: BorrowedSettings,
 ) -> Tours:
     """The way to the tours, whose panel stands at the foot of the window once there is one."""
 
@@ -383,7 +388,7 @@ def _tours(
         from app.control.tours.settings import TourSettings
         from app.control.tours.targets import Targets
 
-        settings = TourSettings(setup, chosen, panels.setup.prompt, runs)
+        settings = TourSettings(setup, chosen, panels.setup.prompt, runs, borrowed)
         targets = Targets(body, panels.centre, panels.setup, panels.inspector)
         return TourPlayer(settings, TourPlaces(session, panels.centre), TourFace(body, body.dock, targets), session)
 
@@ -451,8 +456,8 @@ def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
 def _remember_layout(window: MainWindow, parts: Parts) -> None:
     """Write the panels' places and the window's into the settings."""
     kept = parts.settings.layout
-    kept.advanced = parts.setup.parameters.is_advanced
-    kept.view = parts.centre.columns[0].current
+    own = parts.borrowed.kept
+    kept.advanced, kept.view = own.is_advanced, own.view
     parts.layout.remember(kept)
     window.keep_geometry()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import dataclass_transform
 
+from app.control.borrowed_settings import BorrowedSettings
 from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
 from app.control.code import CodeController
@@ -118,6 +119,7 @@ class Controllers(Keeping, Taking, Fetching):
     """What acts on it."""
 
     chosen: Chosen
+    borrowed: BorrowedSettings
     loading: LoadController
     requests: RequestBuilder
     runs: RunController

@@ -46,6 +46,7 @@ class RunFeed(QObject):
         session.modelLoading.connect(status.show_loading)
         session.modelReady.connect(status.show_model)
         session.failed.connect(self.on_failed)
+        messages.errorDismissed.connect(status.forget_failure)
 
     @Slot(object)
     def on_started(self, run: Run) -> None:
@@ -58,7 +59,8 @@ class RunFeed(QObject):
         """A run that ended earlier is shown again."""
         self._centre.show_texts(run)
         self._status.show_run(run)
-        self._status.show_outcome(outcomes.line(run))
+        has_failed = run.outcome is not None and run.outcome.kind == "failed"
+        self._status.show_outcome(outcomes.line(run), is_failure=has_failed)
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
@@ -73,7 +75,7 @@ class RunFeed(QObject):
     @Slot(object)
     def on_finished(self, outcome: Outcome) -> None:
         """The run has ended, one way or another."""
-        self._status.show_outcome(outcome.message)
+        self._status.show_outcome(outcome.message, is_failure=outcome.kind == "failed")
         run = self._session.run
         if run is not None and run.notices and outcome.error is None:
             self._messages.show_notice("\n".join(notice.message for notice in run.notices), tr("About this run"))

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PySide6.QtWidgets import QWidget
 
+from app.control.borrowed_settings import BorrowedState
+from app.control.guess import GuessState
 from app.state.requests import ErrorReport
 from app.views.base import View
 from app.window.parts import Parts
+from resources.retranslation import translate_again
+
+
+if TYPE_CHECKING:
+    from app.control.tours.player import TourState
 
 
 class Standing(NamedTuple):
@@ -26,8 +33,13 @@ class Standing(NamedTuple):
     focus: str
     error: ErrorReport | None
     loads_ahead: bool
-    tour: str
-    """The tour that is played, which begins again; empty while none is."""
+    tour: TourState | None
+    guess: GuessState | None
+    borrowed: BorrowedState
+    example: str
+    """The title of the example that is set, in English; empty for none."""
+    notice: tuple[str, str, list[tuple[str, str]]] | None
+    """Title, text and buttons of the notice that is open; None while none is."""
     presents: bool
     welcomes: bool
     """The first page lies over it."""
@@ -51,7 +63,11 @@ def standing_of(window: QWidget, parts: Parts) -> Standing:
         focus=_focus(window),
         error=parts.messages.error,
         loads_ahead=parts.loading.loads_ahead,
-        tour=parts.tours.name,
+        tour=parts.tours.state,
+        guess=parts.guess.state(),
+        borrowed=parts.borrowed.state(),
+        example=parts.controller.example,
+        notice=parts.messages.notice,
         presents=parts.stage.is_on,
         welcomes=parts.welcome.is_open,
         getting=parts.getting.picked,
@@ -63,6 +79,8 @@ def standing_of(window: QWidget, parts: Parts) -> Standing:
 def give_back(standing: Standing, window: QWidget, parts: Parts) -> None:
     """Let parts that are new stand as the old ones did; those are gone."""
     centre, prompt = parts.centre, parts.setup.prompt
+    parts.borrowed.resume(standing.borrowed)
+    parts.controller.show_example_title(standing.example)
     if standing.beside:
         centre.split.setChecked(True)
         centre.columns[1].show_view(standing.beside)
@@ -79,14 +97,20 @@ def give_back(standing: Standing, window: QWidget, parts: Parts) -> None:
     for view in _views(parts):
         view.carry_on(standing.views.get(view.objectName()))
     if standing.error is not None:
-        parts.messages.show_error(standing.error)
+        parts.messages.show_error(standing.error.translated())
+    if standing.notice is not None:
+        title, text, actions = standing.notice
+        again = [(name, translate_again(label)) for name, label in actions]
+        parts.messages.show_notice(translate_again(text), translate_again(title), again)
     focused = window.findChild(QWidget, standing.focus) if standing.focus else None
     if focused is not None:
         focused.setFocus()
     if standing.welcomes:
         parts.welcome.show()
-    if standing.tour:
-        parts.tours.start(standing.tour)
+    if standing.guess is not None:
+        parts.guess.resume(standing.guess)
+    if standing.tour is not None:
+        parts.tours.player.resume(standing.tour)
     if standing.presents:
         parts.stage.enter()
     if standing.getting is not None:

@@ -132,6 +132,7 @@ def _connect_setup(parts: Parts) -> None:
         (parts.getting.folderWanted, parts.folders.open),
         (parts.weights.measureWanted, parts.scoring.measure_weights),
         (setup.changed, parts.changes.look),
+        (setup.changed, parts.status.forget_failure),
         (parts.changes.grammarSet, parts.view_feed.on_grammar),
         (parts.dialogs.changed, parts.changes.look),
         (parts.fit.reckoned, chosen.model.reckon),

@@ -89,7 +89,7 @@ def ending(reason: Ending | None) -> str:
 
 
 def percent(share: float, under: str = "<", over: str = ">") -> str:
-    """`0.314` → `31 %`; more digits where fewer would say 0 or 100 of what is neither.
+    """`0.314` → `31 %`, rounded; more digits where fewer would say 0 or 100 of what is neither.
 
     `under`, `over`: how the ends are told, `< 0.001 %` and `> 99.99 %`.
     """
@@ -100,38 +100,53 @@ def percent(share: float, under: str = "<", over: str = ">") -> str:
         return f"{min(max(value, 0), 100):.0f} %"
     if value < 0.001:
         return f"{under} 0.001 %"
-    if value > 99.99:
+    if value >= 99.995:
         return f"{over} 99.99 %"
     if value < 0.0995:
         return f"{value:.3f} %"
     if value < 0.995 or value > 99:
-        return f"{_floor(value, 2) if value > 99 else value:.2f} %"
+        return f"{value:.2f} %"
     return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
 
 
 def brief_percent(share: float) -> str:
-    """`0.314` → `31 %` in as little room as a table has; never 100 of what is less."""
+    """`0.314` → `31 %`, rounded, in as little room as a table has; never 100 of what is less, nor 0 of what is more."""
     value = share * 100
     if math.isnan(value):
         return UNTOLD
+    if value <= 0:
+        return "0 %"
+    if 99.95 <= value < 100:
+        return "> 99.9 %"
     if 99 < value < 100:
-        return f"{_floor(value, 1):.1f} %"
+        return f"{value:.1f} %"
     if value >= 9.95:
-        return f"{value:.0f} %"
+        return f"{min(value, 100):.0f} %"
     return f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
 
 
 def whole_percent(share: float) -> str:
-    """`0.314` → `31 %`, for an axis or an average: rounded, whatever it is."""
-    return f"{share * 100:.0f} %"
+    """`0.314` → `31 %`, for an axis or an average: rounded, but never 100 of what is less, nor 0 of what is more."""
+    value = share * 100
+    if math.isnan(value):
+        return UNTOLD
+    if 0 < value < 0.5:
+        return "< 1 %"
+    return "> 99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
 
 
-def _floor(value: float, digits: int) -> float:
-    scale = 10.0**digits
-    return math.floor(value * scale + 1e-6) / scale
+def tree_share(share: float) -> str:
+    """`.46`, where a node has room for three characters; `<.01`, `>.99` and `1` at the ends."""
+    if math.isnan(share):
+        return UNTOLD
+    if 0 < share < 0.005:
+        return "<.01"
+    if 0.995 <= share < 1:
+        return ">.99"
+    return "1" if share >= 1 else f"{max(share, 0):.2f}".removeprefix("0")
 
 
-WIDEST_PERCENT = "< 0.1 %"
+WIDEST_PERCENT = "> 99.9 %"
 """The longest that `brief_percent` says."""
 
 

@@ -22,7 +22,7 @@ from core.explain.words import size
 from core.models.model import LoadedModel, check_model
 from core.models.offload.shelf import least_bytes
 from core.models.packed.kinds import PACKED
-from core.models.room import BYTES, free_memory, has_room
+from core.models.room import BYTES, counted_tokens, free_memory, has_room
 from core.request import Request, check_request
 from core.settings import resolve
 from resources.language import tr, trn
@@ -71,11 +71,11 @@ class Estimate:
             if self.draft
             else tr("Needs {needed} of {free} free: {weights} of weights, {cache} of cache ({title}, {tokens}).")
         )
-        tokens = tr("{tokens:,} tokens × {rows}") if self.rows > 1 else tr("{tokens:,} tokens")
+        tokens = counted_tokens(self.tokens, self.rows)
         return sentence.format(
             needed=size(self.needed), free=size(self.free), weights=size(self.weights), draft=size(self.draft),
             cache=size(self.cache) if self.cache else tr("an unknown size"), title=tr(self.title),
-            tokens=tokens.format(tokens=self.tokens, rows=self.rows),
+            tokens=tokens,
         )  # fmt: skip
 
     @property
@@ -204,7 +204,7 @@ class _Reckoning:
         """Changes of one thing that are enough."""
         case = self.case
         if new := _most(case.new, lambda count: self._fits(replace(case, new=count))):
-            yield tr("with at most {new:,} new tokens").format(new=new)
+            yield trn("with at most {new:,} new token", "with at most {new:,} new tokens", new).format(new=new)
         if rows := _most(case.rows, lambda count: self._fits(replace(case, rows=count))):
             yield tr("with {what}").format(what=self._rows_words(rows))
         if others := [title for title in self._other_caches() if title]:
@@ -233,7 +233,7 @@ class _Reckoning:
             if case.halved and self.model.weights != "float32":
                 return
             if new := self._most_new(case):
-                words = [tr("at most {new:,} new tokens").format(new=new)] if new < case.new else []
+                words = [trn("at most {new:,} new token", "at most {new:,} new tokens", new).format(new=new)] if new < case.new else []
                 words += [self._rows_words(1)] if self.case.rows > 1 else []
                 cache = tr("the cache “{title}”").format(title=tr(caches.registry[case.cache].title))
                 words += [cache] if case.cache != self.case.cache else []

@@ -13,7 +13,7 @@ from core.models.json_types import JsonObject
 from core.models.sanity import impossible, misnamed
 from core.models.takes import TEXT, Takes, takes
 from core.models.weights import Stored, WeightFiles, count_stored, find_weights
-from resources.language import tr
+from resources.language import tr, trn
 
 
 class ModelEntry(NamedTuple):
@@ -118,7 +118,7 @@ def shape(config: JsonObject) -> str:
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
     return (
-        tr("{family} · {layers} layers × {width}").format(family=named, layers=layers, width=width)
+        trn("{family} · {layers} layer × {width}", "{family} · {layers} layers × {width}", layers).format(family=named, layers=layers, width=width)
         if layers and width
         else named
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import ModelError
-from core.explain.words import size
+from core.explain.words import count, size
 from core.models.entry import ModelEntry, read_config
 from core.models.footprint import cache_bytes
 from resources.language import mark, tr
@@ -55,12 +55,13 @@ def reckoned(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fit:
         told = mark("needs {needed} of {free} free")
         failed = mark("needs {needed} of {free} free: it does not fit")
     sizes = {"needed": size(needed), "weights": size(weights), "cache": size(cache), "free": size(free)}
-    return Fit(ok, needed, free, tr(told if ok else failed).format(tokens=_counted(tokens, rows), **sizes))
+    return Fit(ok, needed, free, tr(told if ok else failed).format(tokens=counted_tokens(tokens, rows), **sizes))
 
 
-def _counted(tokens: int, rows: int) -> str:
-    told = tr("{tokens:,} tokens × {rows}") if rows > 1 else tr("{tokens:,} tokens")
-    return told.format(tokens=tokens, rows=rows)
+def counted_tokens(tokens: int, rows: int) -> str:
+    """`560 tokens × 4`: the tokens of each text, and how many texts where there are several."""
+    told = count(tokens, "token")
+    return tr("{tokens} × {rows}").format(tokens=told, rows=rows) if rows > 1 else told
 
 
 def has_room(needed: int, free: int) -> bool:

@@ -19,7 +19,7 @@ from core.errors import (
 )
 from core.remote.exchange import BrokenError, SlowError
 from core.shorten import cut_short
-from resources.language import tr
+from resources.language import tr, trn
 
 _LONGEST = 400
 LATER = frozenset({429, 500, 502, 503, 504, 529})
@@ -80,7 +80,11 @@ def refusal(status: int, data: bytes, place: str, key: str) -> EngineError:
 def unreachable(error: BrokenError | SlowError, place: str) -> EngineError:
     """Nothing was answered."""
     if isinstance(error, SlowError):
-        cause = tr("{place} has not answered for {seconds:.0f} seconds.").format(place=place, seconds=error.seconds)
+        cause = trn(
+            "{place} has not answered for {seconds:.0f} second.",
+            "{place} has not answered for {seconds:.0f} seconds.",
+            round(error.seconds),
+        ).format(place=place, seconds=error.seconds)
         return EngineUnreachableError(cause, tr("Look whether the engine is still loading its model, then try again."))
     if isinstance(error.error, ssl.SSLError):
         cause = tr("{place} cannot be trusted, or does not speak https: {reason}.").format(
@@ -94,7 +98,11 @@ def unreachable(error: BrokenError | SlowError, place: str) -> EngineError:
 def cut(error: BrokenError | SlowError | None, place: str) -> EngineCutError:
     """The text ended before its end; None: the connection was closed in good order."""
     if isinstance(error, SlowError):
-        cause = tr("{place} has sent nothing more for {seconds:.0f} seconds.").format(
+        cause = trn(
+            "{place} has sent nothing more for {seconds:.0f} second.",
+            "{place} has sent nothing more for {seconds:.0f} seconds.",
+            round(error.seconds),
+        ).format(
             place=place, seconds=error.seconds
         )
     elif error is not None:

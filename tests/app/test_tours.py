@@ -16,6 +16,7 @@ from app.state.requests import LoadRequest, RunRequest, divided
 from app.state.run import Run
 from app.state.tours import Setting, Tour, TourProblem, find, load, names_and_titles, tell
 from app.state.tours.reading import placeholders, read
+from core import words
 from core.strategies import registry
 from tests.app.tour_figures import CHECKS, holds, shown
 from tests.long import every
@@ -84,8 +85,8 @@ def check_tour(tour: Tour, maker: Maker) -> list[bool]:
         true = all(value is not None for value in values.values()) and all(holds(c, values) for c in step.when)
         assert told.appears == true, (tour.name, place)
         template = step.text if true else step.otherwise
-        words = {name: shown(told.figures[name].kind, value) for name, value in values.items() if value is not None}
-        assert told.text == template.format(**words)
+        filled = {name: shown(told.figures[name].kind, value) for name, value in values.items() if value is not None}
+        assert told.text == template.format(**filled)
         appeared.append(true)
     return appeared
 
@@ -94,6 +95,46 @@ def check_tour(tour: Tour, maker: Maker) -> list[bool]:
 def test_every_sentence_is_true_of_its_runs(tour: Tour, maker: Maker) -> None:
     """And with the bundled models every effect is there."""
     assert all(check_tour(tour, maker))
+
+
+SHOWN_AT_A_TOKEN = {"chance_at", "final_chance_at", "first_chance_at", "first_final_at", "second_chance_at"}
+
+
+@pytest.mark.parametrize("tour", every(3, TOURS), ids=lambda tour: tour.name)
+def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Maker) -> None:
+    """What is said of the selected token is what the card and the bars beside it show, digit by digit."""
+    runs: dict[str, Run] = {}
+    for place, step in enumerate(tour.steps):
+        if step.run:
+            runs.setdefault(step.run, maker.run(tour.runs[step.run]))
+        told = tell(step, runs)
+        at = told.place(step.token)
+        if at is None:
+            continue
+        token = runs[tour.run_of(place)].tokens[at]
+        shown_there = {words.percent(share) for share in (token.raw_probability, token.probability)}
+        shown_there |= {words.percent(one.raw_probability) for one in token.alternatives}
+        shown_there |= {words.percent(one.probability) for one in token.alternatives}
+        for name, wanted in step.figures.items():
+            if wanted.measure in SHOWN_AT_A_TOKEN:
+                assert told.figures[name].words in shown_there, (tour.name, place, name)
+
+
+def test_passes_are_compared_with_those_of_the_same_prompt() -> None:
+    for tour in TOURS:
+        counted = {
+            str(wanted.of[0]) for step in tour.steps for wanted in step.figures.values() if wanted.measure == "passes"
+        }
+        assert len({tour.runs[name].prompt for name in counted}) <= 1, tour.name
+
+
+def test_the_passes_add_up_to_the_rounds_beside_them(maker: Maker) -> None:
+    for name, of in (("draft", "drafted"), ("tree", "tree")):
+        run = maker.run(find(name).runs[of])
+        step = next(step for step in find(name).steps if "passes" in step.figures)
+        told = tell(step, {of: run}).figures
+        assert told["rounds"].value == len(run.rounds.rounds)
+        assert told["passes"].value == told["rounds"].value + told["others"].value  # type: ignore[operator]
 
 
 def other_seed(setting: Setting) -> Setting:

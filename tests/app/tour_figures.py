@@ -76,6 +76,13 @@ def common_start(events: Events) -> int:
 
 
 @check
+def ways_on(events: Events) -> int:
+    alike = common_start(events)
+    following = [text.split()[alike : alike + 1] for text in finished(events).texts]
+    return len({word[0] if word else None for word in following})
+
+
+@check
 def shortest(events: Events) -> int:
     return sorted(len(text.split()) for text in finished(events).texts)[0]
 
@@ -126,6 +133,14 @@ def rounds(events: Events) -> list[DraftRound]:
 @check
 def passes(events: Events) -> int:
     return finished(events).metrics.target_passes
+
+
+@check
+def passes_without_drafts(events: Events) -> int:
+    return passes(events) - sum(isinstance(event, DraftRound) for event in events)
+
+
+CHECKS["rounds"] = lambda events: len(rounds(events))
 
 
 @check

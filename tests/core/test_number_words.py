@@ -15,7 +15,7 @@ from core.events import Ending
 @pytest.mark.parametrize(
     ("share", "said"),
     [(0.0, "0 %"), (1.0, "100 %"), (0.314, "31 %"), (0.042, "4.2 %"), (0.004, "0.40 %"), (0.0004, "0.040 %"),
-     (0.999, "99.90 %"), (0.9992, "99.92 %"), (0.99996, "> 99.99 %"), (0.0999, "10 %"), (0.00999, "1.0 %"),
+     (0.999, "99.90 %"), (0.99696, "99.70 %"), (0.99994, "99.99 %"), (0.9992, "99.92 %"), (0.99996, "> 99.99 %"), (0.0999, "10 %"), (0.00999, "1.0 %"),
      (0.000001, "< 0.001 %")],
 )  # fmt: skip
 def test_percentages(share: float, said: str) -> None:
@@ -25,11 +25,28 @@ def test_percentages(share: float, said: str) -> None:
 @pytest.mark.parametrize(
     ("share", "said"),
     [(0.0001, "< 0.1 %"), (0.0042, "0.4 %"), (0.0949, "9.5 %"), (0.312, "31 %"), (0.9992, "99.9 %"),
-     (0.99999, "99.9 %"), (1.0, "100 %")],
+     (0.9969, "99.7 %"), (0.99999, "> 99.9 %"), (0.0, "0 %"), (1.0, "100 %")],
 )  # fmt: skip
 def test_brief_percentages(share: float, said: str) -> None:
     assert words.brief_percent(share) == said
     assert len(said) <= len(words.WIDEST_PERCENT)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.0, "0 %"), (0.001, "< 1 %"), (0.004999, "< 1 %"), (0.314, "31 %"), (0.994, "99 %"), (0.9969, "> 99 %"),
+     (1.0, "100 %"), (math.nan, "–")],
+)  # fmt: skip
+def test_whole_percentages_are_honest_at_the_ends(share: float, said: str) -> None:
+    assert words.whole_percent(share) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.0, ".00"), (0.001, "<.01"), (0.46, ".46"), (0.996, ">.99"), (1.0, "1"), (math.nan, "–")],
+)
+def test_shares_of_a_trees_nodes(share: float, said: str) -> None:
+    assert words.tree_share(share) == said
 
 
 def test_the_ends_in_words() -> None:

@@ -136,7 +136,7 @@ def test_a_branch_shows_what_it_began_with() -> None:
 def test_settings_and_figures() -> None:
     run = data(core.page_text(events("sampling")))
     settings, figures = dict(run["settings"]), dict(run["metrics"])
-    assert (settings["Strategy"], settings["temperature"], settings["Seed"]) == ("Sampling", "0.8", "1")
+    assert (settings["Strategy"], settings["Temperature"], settings["Seed"]) == ("Sampling", "0.8", "1")
     assert figures["Tokens written"] == "24"
 
 

@@ -188,6 +188,7 @@ def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
     script = page.ask("document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]")
     tellers: list[tuple[str, Callable[[Any], str], Sequence[float]]] = [
         ("percent", words.percent, SHARES), ("briefPercent", words.brief_percent, SHARES),
+        ("treeShare", words.tree_share, SHARES),
         ("size", words.size, SIZES), ("decimal", words.decimal, [n / 8 - 3 for n in range(50)]),
     ]  # fmt: skip
     for name, tell, values in tellers:

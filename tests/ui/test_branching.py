@@ -145,6 +145,21 @@ def test_a_branch_of_a_branch_counts_the_whole_answer(qtbot: QtBot, window: Main
     assert second.request.beginning[:6] == (*first.request.beginning, 400)
 
 
+def test_a_token_has_the_number_that_it_has_in_the_run_it_came_from(qtbot: QtBot, window: MainWindow) -> None:
+    """The fifth token is replaced, so the first one that the branch writes is the sixth."""
+    branch = press(qtbot, window)
+    window.session.select_token(0)
+    QApplication.processEvents()
+    assert branch.number_of(0) == 6
+    assert "TOKEN 6" in window.parts.inspector.page.heading.text()
+    length = len(branch.tokens)
+    assert window.parts.timeline.count_label.text() == f"{5 + length} / {5 + length}"
+    assert window.parts.timeline._tip(0).startswith("6  ")
+    assert [row[0] for row in window.parts.timeline.figures()[1:]] == list(range(6, 6 + length))
+    assert [row[0] for row in find(window, TokenView, "tokenView").figures()[1:]] == list(range(6, 6 + length))
+    assert f"Token 6 of {5 + length}" in find(window, TokenView, "tokenView").accessibleDescription()
+
+
 def test_settings_are_those_of_now_and_the_model_is_the_runs_own(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.controller.choose(strategy="sampling")
     branch = press(qtbot, window)

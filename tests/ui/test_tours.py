@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QComboBox
 from pytestqt.qtbot import QtBot
 
 from app import build_window
@@ -86,8 +86,7 @@ def test_a_tour_is_played_to_its_end_by_keys_alone(qtbot: QtBot, window: MainWin
     assert panel.isHidden()
     assert player.face.spotlight is not None
     assert player.face.spotlight.isHidden()
-    assert window.session.run is not None
-    assert window.parts.requests.as_set().config == window.session.run.request.config
+    assert window.parts.setup.prompt.editor.toPlainText() == "Once upon a time, there was a little"
 
 
 def test_it_plays_by_itself_and_stops_at_the_end(qtbot: QtBot, window: MainWindow) -> None:
@@ -219,3 +218,64 @@ def test_a_tour_is_three_clicks_away(qtbot: QtBot, window: MainWindow) -> None:
     assert window.parts.tours.name == NAMES[0]
     window.parts.tours.leave()
     window.session.stop()
+
+
+def by_mouse(window: MainWindow) -> None:
+    """As with the button of the toolbar, which leaves the focus where it is: on the model's list, say."""
+    window.parts.toolbar.model.setFocus()
+    QTest.mouseClick(window.parts.toolbar.tours, Qt.MouseButton.LeftButton)
+    chooser = window.findChild(TourChooser, "tourChooser")
+    assert chooser is not None
+    QTest.mouseClick(chooser.cards[0], Qt.MouseButton.LeftButton)
+
+
+def by_palette(window: MainWindow) -> None:
+    window.parts.toolbar.model.setFocus()
+    window.parts.palette.open()
+    panel = window.parts.palette.panel
+    assert panel is not None
+    QTest.keyClicks(QApplication.focusWidget(), "likeliest")
+    entries = [found.entry.key for found in window.parts.palette._found]
+    window.parts.palette._do(entries.index("tour.likeliest"))
+
+
+def by_command_line(window: MainWindow) -> None:
+    window.parts.toolbar.model.setFocus()
+    window.parts.tours.player.play(find("likeliest"))
+
+
+@pytest.mark.parametrize("start", [by_mouse, by_palette, by_command_line])
+def test_the_keys_go_to_the_tour_however_it_was_started(
+    qtbot: QtBot, window: MainWindow, start: Callable[[MainWindow], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(QComboBox, "showPopup", lambda combo: opened.append(combo.objectName()))
+    player = window.parts.tours.player
+    with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+        start(window)
+        panel = player.face.panel
+        assert panel is not None
+        qtbot.waitUntil(window.isActiveWindow)
+        for key in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Down):  # its first run is still under way
+            QTest.keyClick(QApplication.focusWidget(), key)
+            assert panel.has_focus, key
+    assert player.place == 0
+    window.activateWindow()
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is panel.next)
+    shown = 0
+    for key, to in (
+        (Qt.Key.Key_Return, 1), (Qt.Key.Key_Right, 2), (Qt.Key.Key_Left, 1), (Qt.Key.Key_Left, 0),
+        (Qt.Key.Key_Left, 0), (Qt.Key.Key_Enter, 1), (Qt.Key.Key_Space, 2),
+    ):  # fmt: skip
+        before = player.place
+        QTest.keyClick(QApplication.focusWidget(), key)
+        if player.place != before:
+            qtbot.waitUntil(lambda: player.told is not None, timeout=WAIT_MS)
+        assert player.place == to, (key, shown)
+        assert panel.has_focus, key
+        shown += 1
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+    assert not window.parts.tours.is_on
+    assert opened == []
+    assert QApplication.focusWidget() is not None
+    assert not panel.has_focus

@@ -16,7 +16,7 @@ from app.widgets.ask_file import ask_where_to_save
 from app.widgets.spoken.live import announce
 from core import labs
 from core.errors import DecodescopeError
-from resources.language import tr
+from resources.language import tr, trn
 
 
 class PreferenceController(QObject):
@@ -93,7 +93,7 @@ class PreferenceController(QObject):
     def _export(self, path: str) -> None:
         try:
             count = labs.preference.write_pairs(path, self._kept.all())
-            said = tr("{count} pairs written to {path}, as TRL reads them.").format(count=count, path=path)
+            said = trn("{count} pair written to {path}, as TRL reads it.", "{count} pairs written to {path}, as TRL reads them.", count).format(count=count, path=path)
         except (DecodescopeError, OSError) as error:
             said = str(error)
         self.lab.view.collect.status.setText(said)

@@ -79,6 +79,7 @@ def choice_of(token: TokenChosen) -> Choice:
         stages=(ends[0], *stages, ends[1]),
         chosen=next(place for place, item in enumerate(items) if item.id == token.id),
         by_chance=token.method in BY_CHANCE and (not token.funnel or token.funnel[-1].survivors > 1),
+        told=tuple(words.brief_percent(share) for share in ends[1]),
     )
 
 

@@ -60,6 +60,7 @@ class TourFace(QObject):
         """Nothing is pointed at any more."""
         self.point_at("")
         if self.panel is not None:
+            self.panel.give_focus_back()
             self.panel.hide()
 
     @Slot(object)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.control.tours.face import TourFace
@@ -14,11 +16,24 @@ from app.state.tours import Step, Told, Tour, tell
 from resources.language import tr
 
 
+class TourState(NamedTuple):
+    """A tour under way; plain values that outlive the parts of a window."""
+
+    tour: Tour
+    place: int
+    runs: dict[str, Run]
+    """Those made so far, by their names in the tour."""
+    set: str
+    """The run that everything is set to."""
+    run_before: Run | None
+
+
 class TourPlayer(QObject):
     """`stepShown(Step)` with every sentence, `finished` when the last one stands there, `ended` when the tour is left.
 
-    A person may change anything meanwhile: the player then no longer goes on by itself, and takes nothing back until
-    it is asked for another step.
+    The settings are borrowed: leaving restores them, and the run that was shown before. A person may change anything
+    meanwhile: the player then no longer goes on by itself, and sets its own values again when it is asked for another
+    step.
     """
 
     stepShown = Signal(object)
@@ -43,6 +58,10 @@ class TourPlayer(QObject):
         """The run that everything is set to."""
         self._begun = ""
         """The run that was asked for and has not ended."""
+        self._run_before: Run | None = None
+        """The run that was shown when the tour began."""
+        self._is_restoring = False
+        """Whether the tour has been left while a run of its own was under way, which is being stopped."""
         self._clock = QTimer(self)
         self._clock.setSingleShot(True)
         self._clock.timeout.connect(self.next)
@@ -65,11 +84,28 @@ class TourPlayer(QObject):
     def play(self, tour: Tour, by_itself: bool = False, hurried: bool = False) -> None:
         """Begin a tour; `by_itself` it waits for nobody, `hurried` not even for a reader."""
         self._clock.stop()
+        if self.tour is None and not self._is_restoring:
+            self._run_before = self._session.run
+        self._is_restoring = False
+        self._settings.borrow()
         self.tour, self.told, self._runs, self._set, self._begun = tour, None, {}, "", ""
         self._is_hurried = hurried
         self.face.open()
         self._set_playing(by_itself or hurried)
         self._enter(0)
+
+    def state(self) -> TourState | None:
+        """What `resume` needs in a window that is built again, in another language; None while no tour is on."""
+        if self.tour is None:
+            return None
+        return TourState(self.tour, self.place, dict(self._runs), self._set, self._run_before)
+
+    def resume(self, state: TourState) -> None:
+        """Show the step at which a tour stood, without running anything again. The settings are borrowed already."""
+        self.tour, self.place, self._runs, self._set, self._run_before = state
+        self.face.open()
+        self._set_playing(False)
+        self._enter(self.place)
 
     @Slot()
     def next(self) -> None:
@@ -95,12 +131,26 @@ class TourPlayer(QObject):
 
     @Slot()
     def leave(self) -> None:
-        """End the tour: everything stays as it is, for trying on."""
-        if self.tour is not None:
-            self._clock.stop()
-            self.tour, self.told, self._begun = None, None, ""
-            self.face.close()
-            self.ended.emit()
+        """End the tour, restore the settings and show the run that was shown before."""
+        if self.tour is None:
+            return
+        self._clock.stop()
+        self.tour, self.told, self._begun = None, None, ""
+        self.face.close()
+        self._settings.give_back()
+        if self._session.run is not None and any(run is self._session.run for run in self._runs.values()):
+            self._is_restoring = self._session.busy
+            if self._is_restoring:
+                self._session.stop()
+            else:
+                self._show_run_before()
+        self.ended.emit()
+
+    def _show_run_before(self) -> None:
+        self._is_restoring = False
+        run, self._run_before = self._run_before, None
+        if run is not None:
+            self._session.show(run)
 
     def _enter(self, place: int) -> None:
         """Have the run that the step speaks of, then show the step."""
@@ -167,6 +217,7 @@ class TourPlayer(QObject):
     @Slot(object)
     def _on_run_started(self, run: Run) -> None:
         """The one that was asked for; or somebody else's, and then nothing goes on by itself."""
+        self._is_restoring = False
         if self.tour is not None and self._begun and self._begun not in self._runs:
             self._runs[self._begun] = run
         elif self.tour is not None:
@@ -176,6 +227,8 @@ class TourPlayer(QObject):
 
     @Slot(object)
     def _on_run_ended(self, outcome: Outcome) -> None:
+        if self._is_restoring:
+            self._show_run_before()
         if not self._begun or self._session.run is not self._runs.get(self._begun):
             return
         name, self._begun = self._begun, ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
+from app.control.borrowed_settings import TOUR, BorrowedSettings
 from app.control.requests import Chosen
 from app.control.runs import RunController
 from app.control.setup import SetupController
@@ -12,10 +13,18 @@ from app.state.tours import Setting
 
 
 class TourSettings(QObject):
-    """Sets everything that a run begins from, and begins it."""
+    """Sets everything that a run begins from, and begins it. The user's own settings are borrowed for that."""
 
-    def __init__(self, controller: SetupController, chosen: Chosen, prompt: PromptPanel, runs: RunController) -> None:
+    def __init__(
+        self,
+        controller: SetupController,
+        chosen: Chosen,
+        prompt: PromptPanel,
+        runs: RunController,
+        borrowed: BorrowedSettings,
+    ) -> None:
         super().__init__(prompt)
+        self._borrowed = borrowed
         self._controller, self._chosen, self._prompt, self._runs = controller, chosen, prompt, runs
 
     def set(self, setting: Setting) -> None:
@@ -26,6 +35,14 @@ class TourSettings(QObject):
         self._chosen.seed.spin.setValue(setting.seed)
         self._chosen.seed.lock.setChecked(True)
         self._prompt.set_prompt(setting.prompt)
+
+    def borrow(self) -> None:
+        """Keep the settings as they are now for `give_back`, unless a tour has them already."""
+        self._borrowed.borrow(TOUR)
+
+    def give_back(self) -> None:
+        """Restore all settings from before the tour."""
+        self._borrowed.give_back(TOUR)
 
     def run(self) -> bool:
         """Begin the run that is set; False where it cannot be: the window then says why."""

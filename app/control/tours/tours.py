@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme, theme_for
 
 if TYPE_CHECKING:
-    from app.control.tours.player import TourPlayer
+    from app.control.tours.player import TourPlayer, TourState
 
 
 class Tours(QObject):
@@ -48,6 +48,11 @@ class Tours(QObject):
         """The tour that is being played; empty while none is."""
         tour = self._player.tour if self._player is not None else None
         return tour.name if tour is not None else ""
+
+    @property
+    def state(self) -> TourState | None:
+        """The tour under way, for a window that is built again; None while there is none."""
+        return self._player.state() if self._player is not None else None
 
     @Slot(str)
     def start(self, name: str) -> None:

@@ -17,7 +17,7 @@ def facts(model: catalog.HubModel) -> str:
         words.magnitude(model.parameters) if model.parameters else "",
         words.size(model.size) if model.size else "",
         model.licence,
-        tr("{count} downloads a month").format(count=words.magnitude(model.downloads)),
+        trn("{count} download a month", "{count} downloads a month", model.downloads).format(count=words.magnitude(model.downloads)),
         tr("gated") if model.gated else "",
         tr("private") if model.private else "",
     ]

@@ -10,6 +10,7 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.dialog import ReadDialog
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
+from core import words
 from resources.language import tr
 
 _FALL = 0.86
@@ -30,7 +31,7 @@ class LevelMeter(QWidget):
     def show_level(self, level: float) -> None:
         """From silence, 0, to as loud as can be recorded, 1."""
         self._level = max(level, self._level * _FALL)
-        self.setAccessibleDescription(f"{self._level:.0%}")
+        self.setAccessibleDescription(words.whole_percent(self._level))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:

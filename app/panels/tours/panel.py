@@ -11,10 +11,13 @@ from app.panels.tours.dots import Dots
 from app.theme.theme import Theme
 from resources.language import tr
 
+_FORWARD = (Qt.Key.Key_Right, Qt.Key.Key_PageDown)
+_BACKWARD = (Qt.Key.Key_Left, Qt.Key.Key_PageUp)
+
 
 class TourPanel(FootPanel):
-    """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Left and Right, Page Up and Page Down walk,
-    Esc leaves."""
+    """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Right, Page Down, Enter and Space go on,
+    Left and Page Up go back, Esc leaves."""
 
     backWanted = Signal()
     playWanted = Signal()
@@ -22,7 +25,6 @@ class TourPanel(FootPanel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(gap=6, parent=parent)
         self.setObjectName("tourPanel")
-        self._comes_back = False
         self.dots = Dots()
         self.back = self.button("tourBack", self.backWanted)
         self.play = self.button("tourPlay", self.playWanted)
@@ -39,8 +41,11 @@ class TourPanel(FootPanel):
         self.back.setText(tr("Back"))
         self.next.setText(tr("Next") if place + 1 < count else tr("Done"))
         self.leave.setText(tr("Leave"))
-        self.back.setEnabled(place > 0 and not is_busy)
+        self.leave.setToolTip(tr("Your own settings come back"))
         self._enable_next(not is_busy)
+        if place == 0 and self.window().focusWidget() is self.back:
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.back.setEnabled(place > 0 and not is_busy)
         if not is_busy:
             self._announce(text)
 
@@ -50,36 +55,40 @@ class TourPanel(FootPanel):
         self.play.setToolTip(tr("Wait for me at every step") if is_playing else tr("Go on by itself"))
 
     def take_focus(self) -> None:
-        """Let the keys walk."""
-        self.next.setFocus(Qt.FocusReason.OtherFocusReason)
+        """Let the keys walk through the steps."""
+        super().take_focus()
+        if self.next.isEnabled():
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         self.dots.set_theme(theme)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk; a clicker's keys do, too."""
-        key = Qt.Key
-        wanted = {
-            key.Key_Left: self.backWanted,
-            key.Key_PageUp: self.backWanted,
-            key.Key_Right: self.nextWanted,
-            key.Key_PageDown: self.nextWanted,
-        }.get(key(event.key()))
-        if wanted is None:
+        """Walk through the steps; a clicker's keys do, too. Where there is nowhere to go, nothing happens."""
+        key = event.key()
+        is_forward = key in _FORWARD or (key == Qt.Key.Key_Space and self.window().focusWidget() is self)
+        if is_forward and self.next.isEnabled():
+            self.nextWanted.emit()
+        elif key in _BACKWARD and self.back.isEnabled():
+            self.backWanted.emit()
+        elif not is_forward and key not in _BACKWARD:
             super().keyPressEvent(event)
-        elif (self.back if wanted is self.backWanted else self.next).isEnabled():
-            wanted.emit()
+
+    def walks_with(self, key: int) -> bool:
+        return key in _FORWARD or key in _BACKWARD
 
     def _enable_next(self, on: bool) -> None:
-        """The keyboard stays in the panel while there is nothing to press, and comes back to the button."""
-        if not on and self.next.hasFocus():
-            self.leave.setFocus(Qt.FocusReason.OtherFocusReason)
-            self._comes_back = True
+        """Keep the keyboard in the panel while the button is disabled, and on the button once it is enabled.
+
+        A disabled button loses the focus, and Qt gives it to whatever comes next in the window.
+        """
+        focused = self.window().focusWidget()
+        if not on and focused in (self.next, self.back):
+            self.setFocus(Qt.FocusReason.OtherFocusReason)
         self.next.setEnabled(on)
-        if on and self._comes_back and self.leave.hasFocus():
-            self.take_focus()
-        self._comes_back = self._comes_back and not on
+        if on and self.window().focusWidget() is self:
+            self.next.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _announce(self, text: str) -> None:
         """Tell a screen reader, when it has come to the end of what it says."""

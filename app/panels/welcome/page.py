@@ -114,7 +114,7 @@ class WelcomePage(QFrame):
             ("storyWay", "play", tr("Watch a story being written"),
              tr("A small model that comes with the program writes one, now."), self.storyWanted),
             ("tourWay", "flag", tr("Take a guided tour"),
-             tr("A minute and a half each: the program plays a scene and says what is to be seen."), self.tourWanted),
+             tr("About a minute each: the program plays a scene and says what is to be seen."), self.tourWanted),
             ("modelWay", "folder", tr("Bring your own model"),
              tr("Download one from the Hugging Face hub, or choose a folder on this disk."), self.modelWanted),
         )  # fmt: skip

@@ -189,7 +189,8 @@ def placeholders(text: str) -> set[str]:
 def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key, value in table.items():
         if key not in known:
-            raise _Fault(f"{where} {tr('there is no key “{key}”.').format(key=short(key))}{near(key, known)}".strip())
+            unknown_key = tr("there is no key “{key}”.").format(key=short(key))
+            raise _Fault(f"{where} {unknown_key}{near(key, known)}".strip())
         kind = _KINDS.get(key, str)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             told = tr("the value of “{key}” is of another kind than it takes: {value}.")

@@ -24,7 +24,10 @@ from resources.language import mark, tr
 
 HOVER_MS = 250
 TITLE = mark("A chat, turn by turn")
-HINT = mark("Choose Chat above the prompt, write a message and press Ctrl+Enter. Each answer says what it could reuse.")
+HINT = mark(
+    "Write a message in the prompt, with “Chat” chosen above it, and press Ctrl+Enter. Each answer says what it could "
+    "reuse."
+)
 
 
 class ChatArea(HoverArea, Spoken):
@@ -83,10 +86,35 @@ class ChatArea(HoverArea, Spoken):
     def _token_at(self, place: QPointF) -> tuple[Bubble, int] | None:
         point = place - self._origin
         bubble = self._bubbles.at(point.x(), point.y())
-        if bubble is None or bubble.column is None:
+        if bubble is None or bubble.column is None or bubble.is_formatted:
             return None
         token = bubble.column.token_at(point.x(), point.y())
         return None if token is None else (bubble, token)
+
+    @property
+    def formats(self) -> bool:
+        """Whether answers with Markdown or thinking are formatted."""
+        return self._bubbles.formats
+
+    def set_formats(self, on: bool) -> None:
+        """Show answers formatted, or as the tokens that were written."""
+        self._bubbles.formats = on
+        self.leave()
+        self.arrange()
+
+    @property
+    def has_formatted(self) -> bool:
+        """Whether some answer looks different when it is formatted."""
+        return any(bubble.can_be_formatted for bubble in self._bubbles.all)
+
+    def toggle_thinking(self) -> bool:
+        """Fold or show the thinking of the latest answer that has some; False where none has."""
+        for bubble in reversed(self._bubbles.all):
+            if bubble.is_formatted and bubble.rich.answer.thinking:
+                bubble.rich.toggle()
+                self.arrange()
+                return True
+        return False
 
     def _current(self) -> Bubble | None:
         """The bubble of the run that the session shows."""
@@ -100,7 +128,7 @@ class ChatArea(HoverArea, Spoken):
     def step(self, key: Qt.Key) -> int | None:
         """Token of the latest answer that `key` leads to; None where it leads to none."""
         bubble, run = self._current(), self.run
-        if bubble is None or bubble.column is None or run is None or not run.cursor:
+        if bubble is None or bubble.column is None or bubble.is_formatted or run is None or not run.cursor:
             return None
         return step(bubble.column, key, run.selected, run.cursor, 1)
 
@@ -151,13 +179,23 @@ class ChatArea(HoverArea, Spoken):
     # Mouse and keys
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Pick a token of the latest answer."""
+        """Fold or show the thinking; pick a token of the latest answer."""
+        place = event.position() - self._origin
+        for bubble in self._bubbles.all:
+            if event.button() == Qt.MouseButton.LeftButton and bubble.head_rect.contains(place):
+                bubble.rich.toggle()
+                self.arrange()
+                return
         found = self._token_at(event.position())
         if event.button() == Qt.MouseButton.LeftButton and found is not None and found[0] is self._current():
             self.tokenPicked.emit(found[1])
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Tell of the token under the pointer."""
+        """Tell of the token under the pointer, and show that the thinking can be folded."""
+        place = event.position() - self._origin
+        is_on_head = any(bubble.head_rect.contains(place) for bubble in self._bubbles.all)
+        shape = Qt.CursorShape.PointingHandCursor if is_on_head else Qt.CursorShape.ArrowCursor
+        self.viewport().setCursor(shape)
         found = self._token_at(event.position())
         if found == self._hovered:
             return
@@ -202,5 +240,8 @@ _SPEAKERS = {
 
 def _spoken(bubble: Bubble, number: int) -> str:
     turn = bubble.turn
-    said = bubble.column.text.text[: bubble.column.limit] if bubble.column is not None else turn.content
+    is_shown_whole = bubble.column is None or bubble.is_formatted
+    said = turn.content if is_shown_whole else bubble.column.text.text[: bubble.column.limit]
+    if bubble.is_formatted and bubble.rich.answer.thinking and not bubble.rich.is_unfolded:
+        said = f"{bubble.rich.head}. {bubble.rich.answer.body.strip()}"
     return tr(_SPEAKERS[turn.role]).format(number=number, words=said or "…")

@@ -17,7 +17,10 @@ from PySide6.QtGui import (
 )
 
 from app.state.conversation import Conversation, Turn
+from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
+from app.views.chat.markdown import is_formatted
+from app.views.chat.rich_answer import RichAnswer
 from app.views.text.column import Column
 from app.views.text.paint import Look, paint_rows
 from app.views.tokens.page import drawn_count
@@ -39,7 +42,11 @@ class Bubble:
         self.column = Column(theme, turn.run.shown, ()) if turn.run is not None else None
         self.rect = QRectF()
         self.asked = QTextDocument()
+        self.rich = RichAnswer()
+        self.is_formatted = False
+        """Whether it is shown as formatted text, not as tokens or plain text."""
         self._set: tuple[str, float, float] | None = None
+        self._judged = ("", False)
         self.ends_gone = False
         """Whether it is the last turn that the model no longer reads."""
 
@@ -48,18 +55,45 @@ class Bubble:
         """Whether it stands on the assistant's side."""
         return self.turn.role == "assistant"
 
-    def place(self, top: float, width: float, theme: Theme) -> float:
-        """Take a place in a page of that width; returns where the next one begins."""
+    @property
+    def can_be_formatted(self) -> bool:
+        """Whether it is a whole answer that looks different when it is formatted."""
+        if not self.is_answer or self.turn.is_open:
+            return False
+        if self._judged[0] != self.turn.content:
+            self._judged = (self.turn.content, is_formatted(self.turn.content))
+        return self._judged[1]
+
+    @property
+    def _corner(self) -> QPointF:
+        """Where its words begin."""
+        return QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.top() + self.theme.px(PAD_Y))
+
+    @property
+    def head_rect(self) -> QRectF:
+        """Where the line stands that folds the thinking; empty where there is none."""
+        if not self.is_formatted:
+            return QRectF()
+        found = self.rich.head_rect(self.theme)
+        return found.translated(self._corner) if not found.isEmpty() else found
+
+    def place(self, top: float, width: float, theme: Theme, formats: bool = False) -> float:
+        """Take a place in a page of that width; returns where the next one begins. `formats`: answers with Markdown or
+        thinking are formatted once they are written."""
+        self.is_formatted = formats and self.can_be_formatted
         if theme is not self.theme and self.column is not None:
             self.column.restyle(theme)
         self.theme = theme
         room = min(width - theme.px(INDENT), theme.px(MEASURE)) - 2 * theme.px(PAD_X)
-        size = self._answer_size(room) if self.column is not None else self._text_size(room)
+        if self.is_formatted:
+            size = self.rich.lay_out(self.turn.content, room, theme)
+        else:
+            size = self._answer_size(room) if self.column is not None else self._text_size(room)
         outer = QRectF(0, top, size[0] + 2 * theme.px(PAD_X), size[1] + 2 * theme.px(PAD_Y))
         if not self.is_answer:
             outer.moveLeft(width - outer.width())
         self.rect = outer
-        if self.column is not None:
+        if self.column is not None and not self.is_formatted:
             self.column.place(outer.left() + theme.px(PAD_X), top + theme.px(PAD_Y), room)
         below = theme.px(COST) if self.is_answer else 0
         return outer.bottom() + below + theme.px(GAP + (DIVIDER if self.ends_gone else 0))
@@ -93,7 +127,9 @@ class Bubble:
         painter.save()
         painter.setOpacity(1.0 if self.turn.held else FADED)
         self._paint_frame(painter)
-        if self.column is not None:
+        if self.is_formatted:
+            self.rich.paint(painter, self._corner, self.theme)
+        elif self.column is not None:
             paint_rows(painter, self.column, look, top, bottom)
         else:
             self._paint_asked(painter)
@@ -140,6 +176,7 @@ def document(text: str, font: QFont, width: float) -> QTextDocument:
     """Plain text in at most a width: a paragraph in its own direction, words whole but for one longer than a line."""
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    option.setTabStopDistance(tab_distance(font))
     found = QTextDocument()
     found.setDocumentMargin(0)
     found.setDefaultFont(font)
@@ -156,6 +193,8 @@ class Bubbles:
     def __init__(self) -> None:
         self.all: list[Bubble] = []
         self.height = 0.0
+        self.formats = True
+        """Whether answers with Markdown or thinking are formatted."""
 
     def arrange(self, conversation: Conversation, width: float, theme: Theme) -> None:
         """Follow the conversation: new turns get a bubble, those that are gone lose theirs."""
@@ -165,7 +204,7 @@ class Bubbles:
         for place, bubble in enumerate(self.all):
             after = self.all[place + 1].turn if place + 1 < len(self.all) else None
             bubble.ends_gone = not bubble.turn.held and (after is None or after.held)
-            top = bubble.place(top, width, theme)
+            top = bubble.place(top, width, theme, self.formats)
         self.height = top
 
     def at(self, x: float, y: float) -> Bubble | None:

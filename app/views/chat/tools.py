@@ -10,7 +10,7 @@ from app.state.conversation import ANEW, DROP, Conversation
 from app.theme.theme import Theme
 from app.widgets.plain_text import caption, tooltip
 from app.widgets.spoken import Role, Spoken, Value
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 POLICIES = {DROP: mark("drop the oldest turns"), ANEW: mark("start anew")}
 _TIGHT = 0.85
@@ -18,17 +18,27 @@ _TIGHT = 0.85
 
 
 class ChatTools(QWidget):
-    """`newWanted`, `regenerateWanted`, `editWanted`."""
+    """`newWanted`, `regenerateWanted`, `editWanted`; `formattedChosen(bool)`: how answers are shown."""
 
     newWanted = Signal()
     regenerateWanted = Signal()
     editWanted = Signal()
+    formattedChosen = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
+        self.formatted = self._button(
+            tr("Formatted"),
+            "formattedButton",
+            tr("Show answers as formatted text, or as the tokens that were written"),
+        )
+        self.formatted.setCheckable(True)
+        self.formatted.setChecked(True)
+        self.formatted.toggled.connect(self.formattedChosen)
+        row.addWidget(self.formatted)
         self.regenerate = self._button(
             tr("Regenerate"), "regenerateButton", tr("Write the last answer anew, by another seed")
         )
@@ -44,15 +54,16 @@ class ChatTools(QWidget):
             button.clicked.connect(signal)
             row.addWidget(button)
 
-    def show_conversation(self, conversation: Conversation) -> None:
-        """Offer what is possible now."""
+    def show_conversation(self, conversation: Conversation, has_formatted: bool) -> None:
+        """Offer what is possible now; `has_formatted`: some answer looks different when it is formatted."""
         self.regenerate.setEnabled(conversation.can_regenerate)
         self.edit.setEnabled(conversation.can_edit)
+        self.formatted.setEnabled(has_formatted or not self.formatted.isChecked())
         self.new.setEnabled(bool(conversation.turns) and not conversation.is_open)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
-        for button in (self.regenerate, self.edit, self.new):
+        for button in (self.formatted, self.regenerate, self.edit, self.new):
             button.setFont(theme.font(12))
 
     def _button(self, title: str, name: str, help_text: str) -> QPushButton:
@@ -81,8 +92,8 @@ class ContextMeter(QWidget, Spoken):
     def words(self) -> str:
         """`143 of 512 tokens of context`."""
         if not self.context:
-            return tr("{used:,} tokens of context").format(used=self.used)
-        return tr("{used:,} of {context:,} tokens of context").format(used=self.used, context=self.context)
+            return trn("{used:,} token of context", "{used:,} tokens of context", self.used).format(used=self.used)
+        return trn("{used:,} of {context:,} token of context", "{used:,} of {context:,} tokens of context", self.context).format(used=self.used, context=self.context)
 
     def spoken_value(self) -> Value | None:
         """How full it is; nothing where there is no end."""

@@ -58,6 +58,7 @@ class ChatView(View):
         tools.editWanted.connect(signals.editLastWanted)
         self._foot.whenFullChosen.connect(signals.whenFullChosen)
         self.area.tokenPicked.connect(signals.tokenActivated)
+        tools.formattedChosen.connect(self.area.set_formats)
 
     @property
     def conversation(self) -> Conversation:
@@ -124,9 +125,9 @@ class ChatView(View):
 
     def _arrange(self) -> None:
         """Bring tools, meter and bubbles up to the conversation."""
-        self._tools.show_conversation(self.conversation)
         self._foot.show_conversation(self.conversation)
         self.area.arrange()
+        self._tools.show_conversation(self.conversation, self.area.has_formatted)
         self.offer.offer(not self.conversation.turns, why_not(CHAT, self._info), tr(HINT))
 
     def model_ready(self, info: ModelInfo) -> None:
@@ -135,15 +136,26 @@ class ChatView(View):
         self._arrange()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Copy the chat; walk along the tokens of the latest answer."""
+        """Copy the chat; T folds the latest thinking; walk along the tokens of the latest answer."""
         if event.matches(QKeySequence.StandardKey.Copy):
             QGuiApplication.clipboard().setText(format_turns([turn.message for turn in self.conversation.turns]))
+            return
+        if event.key() == Qt.Key.Key_T and not event.modifiers() and self.area.toggle_thinking():
             return
         target = self.area.step(Qt.Key(event.key())) if not event.modifiers() else None
         if target is None:
             super().keyPressEvent(event)
         else:
             self.signals.tokenActivated.emit(target)
+
+    def carried(self) -> object:
+        """How answers are shown."""
+        return self.area.formats
+
+    def carry_on(self, kept: object) -> None:
+        """Show answers as before."""
+        if isinstance(kept, bool):
+            self._tools.formatted.setChecked(kept)
 
     def token_rect(self, turn: int, token: int) -> QRectF:
         """Where a token of a turn is drawn, in the area's viewport."""

@@ -124,16 +124,14 @@ class InsidePart(QWidget):
         """The button that asked stops it now, and says how far it is."""
         self._is_busy = on
         for kind, button in self.buttons.items():
-            share = f" · {words.percent(done / total)}" if total else ""
+            share = f" · {words.whole_percent(done / total)}" if total else ""
             stops = on and self._wish is not None and self._wish.kind == kind
             button.setText(tr("Stop") + share if stops else tr(_TITLES[kind]))
 
     def show_layers(self, layers: Sequence[LayerView]) -> None:
         """What each layer would have chosen."""
         self.remark.setText(told.layers_told(layers))
-        self.bars.set_rows(
-            told.layer_rows(layers), (tr("this token"),), words.WIDEST_PERCENT
-        )  # fmt: skip
+        self.bars.set_rows(told.layer_rows(layers), (tr("first choice"),), words.WIDEST_PERCENT)
         self._show((self.remark, self.bars))
 
     def show_influence(self, weights: Sequence[Weight], texts: Sequence[str], share: tuple[int, int]) -> None:

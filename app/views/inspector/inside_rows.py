@@ -10,7 +10,7 @@ from app.widgets.bars_layout import BarRow
 from core import cut_short, words
 from resources import depth
 from resources.depth import pick
-from resources.language import mark, sentences, tr
+from resources.language import mark, sentences, tr, trn
 
 MOST = 10
 """Parts of the text that are listed: those that matter most."""
@@ -31,7 +31,7 @@ def replacements() -> list[tuple[str | None, str]]:
 
 
 def layer_rows(layers: Sequence[LayerView]) -> list[BarRow]:
-    """A row for each layer, the last one on top: its first choice, and how likely it finds the chosen token."""
+    """A row for each layer, the last one on top: its first choice, and how likely it finds that."""
     decided = decided_at(layers)
     return [_layer_row(view, decided) for view in reversed(layers)]
 
@@ -46,8 +46,8 @@ def _layer_row(view: LayerView, decided: int) -> BarRow:
     )  # fmt: skip
     return BarRow(
         label=f"{number}  {token_text(view.word, view.special)}",
-        lengths=(view.probability,),
-        figures=(words.brief_percent(view.probability),),
+        lengths=(view.first_probability,),
+        figures=(words.brief_percent(view.first_probability),),
         strong=view.layer == decided,
         faint=view.layer < decided,
         tip=tip,
@@ -104,7 +104,7 @@ def influence_told(
     done, total = share
     if done >= total:
         return said
-    return sentences(said, tr("{done:,} of {total:,} parts were looked at.").format(done=done, total=total))
+    return sentences(said, trn("{done:,} of {total:,} part was looked at.", "{done:,} of {total:,} parts were looked at.", total).format(done=done, total=total))
 
 
 def _contrasted(is_for: bool) -> str:

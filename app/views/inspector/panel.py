@@ -141,7 +141,7 @@ class Inspector(View):
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Follow the newest token, not faster than the eye."""
         self._run = run
-        if run.finished is not None:
+        if run.finished is not None or run.outcome is not None:
             self._timer.start(0)  # the text and its end come first
         elif run.selected is None:
             self._timer.start(max(0, FOLLOW_MS - round((time.monotonic() - self._since) * 1000)))
@@ -175,10 +175,11 @@ class Inspector(View):
             self.area.tell_nothing(is_waiting(run))
             return
         token = run.tokens[index]
-        newest = run.selected is None and run.following and run.finished is None
-        heading = tr("TOKEN {number:,} · NEWEST") if newest else tr("TOKEN {number:,}")
+        is_growing = run.finished is None and run.outcome is None
+        follows = run.selected is None and run.following and is_growing
+        heading = tr("TOKEN {number:,} · FOLLOWING THE NEWEST") if follows else tr("TOKEN {number:,}")
         page = self.area.tell_token()
-        page.heading.set_text(heading.format(number=index + 1) + _doubt_told(run, index))
+        page.heading.set_text(heading.format(number=run.number_of(index)) + _doubt_told(run, index))
         if token is not self._told:
             self._told = token
             if self._supposed is not None and not self._supposed.speaks_of(token):

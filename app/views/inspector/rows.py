@@ -212,7 +212,8 @@ def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
 
 
 def _contrastive_tip(item: Alternative, is_chosen: bool) -> str:
-    head = f"{token_text(item.text, item.special)} · {tr('id {id:,}').format(id=item.id)}"
+    identity = tr("id {id:,}").format(id=item.id)
+    head = f"{token_text(item.text, item.special)} · {identity}"
     figures = tr(
         "confidence {confidence:.3f}\n"
         "degeneration penalty {penalty:.3f}: largest resemblance to any earlier token\n"

@@ -9,7 +9,7 @@ from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, 
 from app.views.reports import NodeReport, ReportRow
 from app.views.text.wording import tokens_told
 from core import sizes, words
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 _PARTS = {
     "keys": mark("keys"),
@@ -62,7 +62,7 @@ def _facts(model: CacheHistory, run: Run, point: Point, x: int) -> str:
         tr("peak {size}").format(size=words.size(model.peak(x))),
     ]
     if point.error is not None:
-        facts.append(tr("error of the keys {error:.1f} %").format(error=point.error * 100))
+        facts.append(tr("error of the keys {error}").format(error=words.percent(point.error)))
     if not point.measured:
         facts.append(tr("between two measurements"))
     return " · ".join(facts)
@@ -99,7 +99,7 @@ def tip(model: CacheHistory, x: int) -> str:
     measured = tr("after token {number:,}: {bytes:,} bytes ({size})")
     lines = [measured.format(number=x, bytes=point.bytes, size=words.size(point.bytes))]
     if point.tokens:
-        lines.append(tr("{count:,} tokens read").format(count=length))
+        lines.append(trn("{count:,} token read", "{count:,} tokens read", length).format(count=length))
     lines += [f"{part_name(part, model.parts)} {size:,}" for part, size in point.parts if size]
     return "\n".join(lines)
 

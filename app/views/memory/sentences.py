@@ -86,10 +86,10 @@ def _packed(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
 
 def _allotted(capacity: int, length: int) -> str:
     return pick(
-        tr("Room for {capacity:,} word pieces was taken at once; {used:.0f} % of it is in use."),
-        tr("Room for {capacity:,} tokens was taken at once; {used:.0f} % of it is in use."),
-        tr("{length:,} of {capacity:,} allocated positions are in use, {used:.2f} %."),
-    ).format(capacity=capacity, length=length, used=min(1.0, length / capacity) * 100)
+        tr("Room for {capacity:,} word pieces was taken at once; {used} of it is in use."),
+        tr("Room for {capacity:,} tokens was taken at once; {used} of it is in use."),
+        tr("{length:,} of {capacity:,} allocated positions are in use, {used}."),
+    ).format(capacity=capacity, length=length, used=words.percent(min(1.0, length / capacity)))
 
 
 def _on_disk(size: int) -> str:

@@ -21,21 +21,21 @@ def _told(row: Sequence[object]) -> tuple[object, ...]:
     return tuple(None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row)
 
 
-def of_tokens(tokens: Sequence[TokenChosen]) -> Table:
-    """A line for each token of a text."""
+def of_tokens(tokens: Sequence[TokenChosen], before: int = 0) -> Table:
+    """A line for each token of a text; `before`: how many tokens of the answer a branch began with."""
     head = ("token", "id", "text", "rank", "probability_by_the_model", "probability_after_the_settings",
             "surprise_bits", "entropy_bits", "seconds", "written_by")  # fmt: skip
     nat = math.log(2)
-    return [head, *(_told((token.step + 1, token.id, token.piece, token.rank or None, token.raw_probability,
+    return [head, *(_told((before + token.step + 1, token.id, token.piece, token.rank or None, token.raw_probability,
                            token.probability, -token.raw_log_probability / nat, token.entropy / nat, token.seconds,
                            token.origin)) for token in tokens)]  # fmt: skip
 
 
-def of_track(tokens: Sequence[TokenChosen]) -> Table:
+def of_track(tokens: Sequence[TokenChosen], before: int = 0) -> Table:
     """A line for each place of the timeline; of a search, the foremost continuation of the step."""
     head = ("place", "text", "surprise_bits", "probability_by_the_model")
     return [head, *(_told((place, token.piece, bits(token.raw_log_probability), token.raw_probability))
-                    for place, token in enumerate(tokens, 1))]  # fmt: skip
+                    for place, token in enumerate(tokens, before + 1))]  # fmt: skip
 
 
 def of_alternatives(token: TokenChosen) -> Table:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF
 
+from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
 from app.views.text.flow import Flow
 from app.views.text.pieces import TokenText
@@ -52,7 +53,7 @@ class Column:
 
     def _flow(self) -> None:
         font = self.theme.font(18)
-        self.flow = Flow(font, self.width, tab=self.theme.px(36))
+        self.flow = Flow(font, self.width, tab=tab_distance(font))
         self._art.clear()
         self.flow.update(self.text.text)
 

@@ -15,7 +15,7 @@ def announce(view: View, area: TokenArea) -> None:
     if run is None or not run.tokens:
         return
     place = run.selected if run.selected is not None else max(0, run.cursor - 1)
-    words = spoken(run.tokens[place], place + 1, len(run.tokens))
+    words = spoken(run.tokens[place], run.number_of(place), run.number_of(len(run.tokens) - 1))
     for part in (view, area):
         part.setAccessibleDescription(words)
     if QAccessible.isActive() and column is not None:

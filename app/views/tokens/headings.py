@@ -16,7 +16,7 @@ from app.views.tokens.page import drawn_count
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import words
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 EMPTY = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
 
@@ -57,7 +57,7 @@ def status(run: Run, sequence: int) -> str:
     """`34 tokens · ended`."""
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
-    told = tr("{drawn:,} of {count:,} tokens").format(drawn=drawn, count=count) if drawn < count else tokens_told(count)
+    told = trn("{drawn:,} of {count:,} token", "{drawn:,} of {count:,} tokens", count).format(drawn=drawn, count=count) if drawn < count else tokens_told(count)
     return f"{told} · {words.ending_brief(ended)}" if ended else told
 
 

@@ -113,7 +113,7 @@ class ScoreStrip(Strip):
         chip.setToolTip(tooltip(said))
         chip.setAccessibleName(
             tr("Token {step}, {piece}: {said}").format(
-                step=place.step + 1, piece=token_text(token.piece, token.is_special), said=said
+                step=run.number_of(place.step), piece=token_text(token.piece, token.is_special), said=said
             )
         )
 

@@ -64,7 +64,7 @@ class TokenView(View):
     def figures(self) -> Table:
         """Every token of the shown text."""
         run = self.area.run
-        return of_tokens(run.tokens) if run is not None and run.tokens else ()
+        return of_tokens(run.tokens, len(run.beginning)) if run is not None and run.tokens else ()
 
     def excerpt(self) -> Excerpt | None:
         """What was written up to the cursor."""

@@ -83,8 +83,5 @@ def _node(candidate: BeamCandidate, total: int) -> TreeNode:
 
 
 def share_text(probability: float) -> str:
-    """`.46`; `1` and `<.01` at the ends."""
-    if 0 < probability < 0.005:
-        return "<.01"
-    text = f"{probability:.2f}"
-    return "1" if text == "1.00" else text.removeprefix("0")
+    """`.46`; `1`, `>.99` and `<.01` at the ends."""
+    return words.tree_share(probability)

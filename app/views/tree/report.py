@@ -44,7 +44,11 @@ def report_on_start(tree: BeamTree, last_word: str, prompt_tokens: int) -> NodeR
     """What the inspector says of the root: where the prompt ends, and what was considered first."""
     first = tree.steps[0].candidates if tree.steps else ()
     kept = sum(candidate.fate != "pruned" for candidate in first)
-    considered = tr("The first step considered {count:,} continuations and kept {kept:,}.")
+    considered = trn(
+        "The first step considered {count:,} continuation and kept {kept:,}.",
+        "The first step considered {count:,} continuations and kept {kept:,}.",
+        len(first),
+    )
     rows = tuple(_row(candidate, False) for candidate in sorted(first, key=lambda c: (c.group, c.rank))[:MOST_ROWS])
     return NodeReport(
         heading=tr("Start of the tree"),

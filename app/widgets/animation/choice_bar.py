@@ -7,7 +7,7 @@ token of the greatest p ÷ exponential noise wins), so there is no one number th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import NamedTuple
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
@@ -33,6 +33,8 @@ class Choice(NamedTuple):
     chosen: int
     by_chance: bool
     """Whether a die was thrown."""
+    told: tuple[str, ...] = ()
+    """The shares of the last stage in words."""
 
 
 class ChoiceBar(Animated):
@@ -50,7 +52,7 @@ class ChoiceBar(Animated):
         if choice == self._choice:
             return
         self._choice = choice
-        told = (f"{label} {share:.0%}" for label, share in zip(choice.labels, choice.stages[-1], strict=True))
+        told = (f"{label} {share}".strip() for label, share in zip_longest(choice.labels, choice.told, fillvalue=""))
         self.setAccessibleDescription("; ".join(told))
         self.begin(moves)
 

@@ -15,7 +15,7 @@ from app.widgets.spoken import Spoken
 from app.widgets.spoken.items import release
 from app.widgets.tree_canvas.scene import Scene
 from app.widgets.tree_canvas.stage import Stage
-from resources.language import mark, tr
+from resources.language import mark, tr, trn
 
 _WORDS = {
     "root": mark("start"),
@@ -198,7 +198,7 @@ class TreeItems(QAccessibleObject):
         if kind == QAccessible.Text.Name:
             return self._widget.accessibleName()
         count = len(self.stage.scene.model)
-        return tr("{count:,} nodes").format(count=count) if kind == QAccessible.Text.Description else ""
+        return trn("{n:,} node", "{n:,} nodes", count).format(n=count) if kind == QAccessible.Text.Description else ""
 
     def rect(self) -> QRect:
         """The widget on the screen."""

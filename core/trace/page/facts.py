@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from core import strategies
 from core.events import Finished, Metrics, RunStarted, TokenChosen
-from core.explain.words import decimal, duration, percent, rate, size
+from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
+from core.explain.words import decimal, duration, rate, size, whole_percent
 from resources.language import tr, trc
 
 Facts = list[tuple[str, str]]
-SCORED = "score"
-"""What a run is called that only scores a text: nothing is drawn in it, and no cache grows."""
+__all__ = ["SCORED", "Facts", "made", "metrics", "settings", "strategy_title"]
 
 
 def settings(started: RunStarted | None) -> Facts:
@@ -23,9 +22,9 @@ def settings(started: RunStarted | None) -> Facts:
     heads = [(tr("Model"), started.model), *second, (tr("Strategy"), strategy_title(started)),
              (tr("Device"), f"{started.device}, {started.engine or started.dtype}")]  # fmt: skip
     if started.strategy != SCORED:
-        heads += [] if started.engine else [(tr("Cache"), started.cache)]
+        heads += [] if started.engine else [(tr("Cache"), cache_title(started))]
         heads += [(tr("Seed"), str(started.seed))]
-    return heads + [(name, _written(value)) for name, value in started.settings]
+    return heads + [(setting_title(started, name), _written(value)) for name, value in started.settings]
 
 
 def made(started: RunStarted | None) -> list[str]:
@@ -33,17 +32,9 @@ def made(started: RunStarted | None) -> list[str]:
     if started is None:
         return []
     drawn = started.strategy != SCORED
-    kept = started.engine or tr("cache {cache}").format(cache=started.cache)
+    kept = started.engine or tr("cache {cache}").format(cache=cache_title(started))
     more = [kept, tr("seed {seed}").format(seed=started.seed)]
     return [started.model, strategy_title(started), *(more if drawn else ())]
-
-
-def strategy_title(started: RunStarted) -> str:
-    """As the program's picker calls it; its own name where this version has no such strategy."""
-    known = strategies.registry.get(started.strategy)
-    if known is None and started.strategy == SCORED:
-        return tr("Scored text")
-    return tr(known.title) if known else started.strategy
 
 
 def metrics(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> Facts:
@@ -84,7 +75,7 @@ def _of_drafts(told: Metrics) -> list[tuple[str, str | None]]:
     several = told.tokens_per_target_pass is not None and told.acceptance_rate is not None
     return [
         (tr("Tokens a pass"), f"{told.tokens_per_target_pass:.2f}" if several else None),
-        (tr("Drafts accepted"), _maybe(percent, told.acceptance_rate)),
+        (tr("Drafts accepted"), _maybe(whole_percent, told.acceptance_rate)),
     ]
 
 
@@ -97,4 +88,4 @@ def _written(value: object) -> str:
         return tr("on") if value else tr("off")
     if isinstance(value, (list, tuple)):
         return ", ".join(_written(item) for item in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}".replace("-", "−") if isinstance(value, float) else str(value)

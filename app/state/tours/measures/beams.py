@@ -35,6 +35,14 @@ def common_start(run: Run) -> Value:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
+@measure("count")
+def ways_on(run: Run) -> Value:
+    """How many different words follow where its texts are no longer alike; an end counts as one."""
+    texts, start = _texts(run), common_start(run)
+    assert isinstance(start, int)
+    return len({tuple(words[start : start + 1]) for words in texts})
+
+
 @measure("count", may_lack=True)
 def shortest(run: Run) -> Value:
     """Words of its shortest text."""

@@ -47,6 +47,12 @@ def passes(run: Run) -> Value:
     return run.finished.metrics.target_passes if run.finished else None
 
 
+@measure("count", may_lack=True)
+def passes_without_drafts(run: Run) -> Value:
+    """Passes of the large model that checked no drafts; the first one reads the prompt."""
+    return run.finished.metrics.target_passes - len(_rounds(run)) if run.finished else None
+
+
 @measure("place", may_lack=True)
 def good_round(run: Run) -> Value:
     """The first round in which everything on one path was accepted."""

@@ -21,7 +21,7 @@ from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import Figure, PlotPanel
 from app.widgets.wrapped_label import WrappedLabel
-from core import labs
+from core import labs, words
 from resources.language import sentences, tr
 
 
@@ -139,8 +139,8 @@ def told(events: Sequence[object]) -> str:
 def _result(checked: object) -> str:
     p = labs.preference
     if isinstance(checked, p.RewardChecked):
-        return tr("It puts {share:.1f} % of {pairs} held-out pairs in the right order.").format(
-            share=100 * checked.accuracy, pairs=checked.pairs
+        return tr("It puts {share} of {pairs} held-out pairs in the right order.").format(
+            share=words.percent(checked.accuracy), pairs=checked.pairs
         )
     if isinstance(checked, p.SftChecked):
         return tr("A held-out answer costs {loss:.3f} nats a token now.").format(loss=checked.loss)

@@ -49,8 +49,8 @@ def limit_told(is_foretold: bool) -> str:
 
 
 def _beside_limit(one: speed.Measured) -> str:
-    return tr("{share:.0f} % of its limit, {limit}").format(
-        share=100 * one.speed / one.limit, limit=speed.speed_words(one.limit)
+    return tr("{share} of its limit, {limit}").format(
+        share=words.whole_percent(one.speed / one.limit), limit=speed.speed_words(one.limit)
     )
 
 
@@ -79,7 +79,7 @@ def _brief(one: speed.Measured, sight: float) -> str:
     """What stands at the end of a bar; its limit too, where no stroke can show it."""
     parts = [speed.speed_words(one.speed), f"{speed.times(one.ratio)} ×" if one.base else ""]
     if one.limit > sight:
-        parts.append(tr("{share:.0f} % of its limit").format(share=100 * one.speed / one.limit))
+        parts.append(tr("{share} of its limit").format(share=words.whole_percent(one.speed / one.limit)))
     return " · ".join(filter(None, parts))
 
 

@@ -56,14 +56,14 @@ function toldElsewhere(token) {
 function aboutToken(at) {
   const token = shownTokens()[at];
   if (token.untold) {
-    return [...heading(tr("Token {place}", { place: whole(at + 1) }), wordOf(token), toldElsewhere(token)), verdict(token.why),
+    return [...heading(tr("Token {place}", { place: whole(numberOf(at)) }), wordOf(token), toldElsewhere(token)), verdict(token.why),
       ...(token.others.length ? [make("h3", {}, tr("Alternatives")), ...alternatives(token)] : [])];
   }
   const place = { rank: moved(whole(token.rank), whole(token.finalRank ?? token.rank)), count: whole(run.vocabulary) };
   const rank = run.vocabulary ? tr("rank {rank} of {count}", place) : tr("rank {rank}", place);
   const identity = tr("id {id}", { id: whole(token.id) });
   const surprise = tr("surprise {bits} bits", { bits: fixed(bits(token.log), 1) });
-  return [...heading(tr("Token {place}", { place: whole(at + 1) }), wordOf(token), `${identity} · ${rank}`,
+  return [...heading(tr("Token {place}", { place: whole(numberOf(at)) }), wordOf(token), `${identity} · ${rank}`,
     `${moved(percent(token.raw), percent(token.final))} · ${surprise}`), verdict(token.why),
     make("h3", {}, isContrastive(token) ? tr("Candidates") : tr("Alternatives")), ...alternatives(token),
     ...(token.second ? secondModel(token.second) : []), ...(token.layers ? layers(token.layers) : []), ...(token.funnel.length ? [make("h3", {}, tr("Funnel")), funnel(token)] : []),

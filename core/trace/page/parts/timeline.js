@@ -20,8 +20,8 @@ function showTimeline(before) {
   find("place").max = length;
   find("place").value = state.cursor;
   const at = track()[state.cursor - 1];
-  find("place").setAttribute("aria-valuetext", tr("{place} of {count}", { place: state.cursor, count: length }) + (at ? `: ${wordOf(at)}` : ""));
-  find("count").textContent = `${whole(state.cursor)} / ${whole(length)}`;
+  find("place").setAttribute("aria-valuetext", tr("{place} of {count}", { place: numberOf(state.cursor - 1), count: numberOf(length - 1) }) + (at ? `: ${wordOf(at)}` : ""));
+  find("count").textContent = `${whole(numberOf(state.cursor - 1))} / ${whole(numberOf(length - 1))}`;
   showPlay();
   showColumns();
   if (before.playing !== state.playing || before.speed !== state.speed) keepTime();

@@ -61,8 +61,13 @@ function subject() {
   return state.cursor < lengthOf() && count > 0 ? { kind: "token", at: count - 1 } : null;
 }
 
+/** Number of a token: a branch counts on where its text goes on. */
+function numberOf(place) {
+  return run.beginning.length + place + 1;
+}
+
 function spoken(token, place, count) {
   const word = wordOf(token).replace(/^␣/, "");
   return tr("Token {place} of {count}: “{word}”, probability {share}, rank {rank}",
-    { place: place + 1, count: whole(count), word: word || wordOf(token), share: percent(token.raw), rank: whole(token.rank) });
+    { place: numberOf(place), count: whole(run.beginning.length + count), word: word || wordOf(token), share: percent(token.raw), rank: whole(token.rank) });
 }

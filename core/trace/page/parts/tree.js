@@ -91,7 +91,7 @@ function boxOf(prefix, item, { x, y }, column) {
     role: "treeitem", "aria-level": column + 1, "aria-selected": false, "aria-label": item.spoken,
   }, draw("title", {}, item.spoken), draw("rect", { width: BOX.width, height: BOX.height, rx: round }),
   draw("text", { class: "label", x: 10, y: 20 }, label),
-  item.share === null ? null : draw("text", { class: "share", x: BOX.width - 9, y: 20 }, briefShare(item.share)));
+  item.share === null ? null : draw("text", { class: "share", x: BOX.width - 9, y: 20 }, treeShare(item.share)));
 }
 
 const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]|\p{Extended_Pictographic}|\p{RI}/u;
@@ -104,11 +104,6 @@ function fitted(label, room) {
     return parts.findIndex((part) => (taken += WIDE.test(part) ? 2 : 1) > most);
   };
   return beyond(room) < 0 ? label : `${parts.slice(0, beyond(room - 1)).join("")}…`;
-}
-
-/** .46; 1 for certainty. */
-function briefShare(share) {
-  return share >= 0.995 ? "1" : fixed(share, 2).replace(/^0/, "");
 }
 
 function onTreeKey(event, tree, choose) {

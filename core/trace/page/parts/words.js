@@ -16,23 +16,28 @@ function percent(share) {
   const value = share * 100;
   if (value <= 0 || value >= 100) return `${Math.min(Math.max(value, 0), 100)} %`;
   if (value < 0.001) return "< 0.001 %";
-  if (value > 99.99) return "> 99.99 %";
+  if (value >= 99.995) return "> 99.99 %";
   if (value < 0.0995) return `${fixed(value, 3)} %`;
-  if (value < 0.995) return `${fixed(value, 2)} %`;
-  if (value > 99) return `${fixed(floor(value, 2), 2)} %`;
+  if (value < 0.995 || value > 99) return `${fixed(value, 2)} %`;
   return value < 9.95 ? `${fixed(value, 1)} %` : `${fixed(value, 0)} %`;
 }
 
 function briefPercent(share) {
   if (share === null) return UNTOLD;
   const value = share * 100;
-  if (value > 99 && value < 100) return `${fixed(floor(value, 1), 1)} %`;
-  if (value >= 9.95) return `${fixed(value, 0)} %`;
+  if (value <= 0) return "0 %";
+  if (value >= 99.95 && value < 100) return "> 99.9 %";
+  if (value > 99 && value < 100) return `${fixed(value, 1)} %`;
+  if (value >= 9.95) return `${fixed(Math.min(value, 100), 0)} %`;
   return value >= 0.05 ? `${fixed(value, 1)} %` : "< 0.1 %";
 }
 
-function floor(value, digits) {
-  return Math.floor(value * 10 ** digits + 1e-6) / 10 ** digits;
+/** .46, where a node has room for three characters; <.01, >.99 and 1 at the ends. */
+function treeShare(share) {
+  if (share === null) return UNTOLD;
+  if (share > 0 && share < 0.005) return "<.01";
+  if (share >= 0.995 && share < 1) return ">.99";
+  return share >= 1 ? "1" : fixed(Math.max(share, 0), 2).replace(/^0/, "");
 }
 
 /** With a real minus sign; −∞ where there is nothing to count. */

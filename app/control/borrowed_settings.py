@@ -1,0 +1,124 @@
+"""Settings on loan: a tour, an example, the guessing game or a demo run changes them and gives them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QObject, Signal
+
+from app.control.settings_snapshot import (
+    SettingsSnapshot,
+    SettingsSources,
+    restore_snapshot,
+    take_snapshot,
+)
+
+TOUR, EXAMPLE, GUESS, DEMO = "tour", "example", "guess", "demo"
+"""Who can borrow the settings."""
+
+
+class BorrowedSettings(QObject):
+    """Keeps the user's own settings while something else uses the controls.
+
+    `changed`: the settings were borrowed or given back. What is saved to the disk meanwhile are the user's own
+    settings (`kept`), so that neither closing the window nor a crash makes borrowed ones permanent.
+    """
+
+    changed = Signal()
+
+    def __init__(self, sources: SettingsSources) -> None:
+        super().__init__(sources.centre)
+        self._sources = sources
+        self._loans: dict[str, SettingsSnapshot] = {}
+        self._as_applied: SettingsSnapshot | None = None
+        """The settings right after an example was applied; None while there is no example."""
+
+    @property
+    def loans(self) -> Mapping[str, SettingsSnapshot]:
+        """The settings before each borrower, the first borrower first."""
+        return self._loans
+
+    @property
+    def kept(self) -> SettingsSnapshot:
+        """The user's own settings. An example that has been changed by hand has become the user's own."""
+        loans = [loan for borrower, loan in self._loans.items() if borrower != EXAMPLE or not self.is_example_changed]
+        return loans[0] if loans else take_snapshot(self._sources)
+
+    @property
+    def is_example_changed(self) -> bool:
+        """Whether the settings were changed by hand after an example was applied."""
+        if self._as_applied is None or EXAMPLE not in self._loans:
+            return False
+        later = list(self._loans)[list(self._loans).index(EXAMPLE) + 1 :]
+        now = self._loans[later[0]] if later else take_snapshot(self._sources)
+        return _without_view(now) != _without_view(self._as_applied)
+
+    def is_lent_to(self, borrower: str) -> bool:
+        """Whether that borrower has the settings."""
+        return borrower in self._loans
+
+    def borrow(self, borrower: str) -> None:
+        """Keep the settings as they are now, unless that borrower has them already."""
+        if borrower == EXAMPLE and self.is_example_changed:
+            del self._loans[EXAMPLE]
+        if borrower not in self._loans:
+            self._loans[borrower] = take_snapshot(self._sources)
+            self.changed.emit()
+
+    def mark_applied(self) -> None:
+        """Remember what an example has set, so that a later change by hand is noticed."""
+        self._as_applied = take_snapshot(self._sources)
+
+    def give_back(self, borrower: str) -> None:
+        """Restore the settings as they were before that borrower; those of later borrowers are dropped."""
+        snapshot = self._loans.get(borrower)
+        if snapshot is None:
+            return
+        for later in list(self._loans)[list(self._loans).index(borrower) :]:
+            del self._loans[later]
+        restore_snapshot(snapshot, self._sources)
+        self.changed.emit()
+
+    def give_back_view(self, borrower: str) -> None:
+        """Restore the view alone, for a borrower that changes nothing else."""
+        snapshot = self._loans.pop(borrower, None)
+        if snapshot is not None:
+            self._sources.centre.show_view(snapshot.view)
+            self.changed.emit()
+
+    def keep_current(self, borrower: str) -> None:
+        """Make the borrowed settings the user's own."""
+        if self._loans.pop(borrower, None) is not None:
+            self.changed.emit()
+
+    def state(self) -> BorrowedState:
+        """What `resume` needs in a window that is built again, in another language."""
+        return BorrowedState(take_snapshot(self._sources), dict(self._loans), self._as_applied)
+
+    def resume(self, state: BorrowedState) -> None:
+        """Stand as another window stood. Does nothing if nothing was borrowed there."""
+        if state.loans:
+            restore_snapshot(state.current, self._sources)
+            self._loans, self._as_applied = dict(state.loans), state.as_applied
+            self.changed.emit()
+
+
+class BorrowedState:
+    """Plain values that outlive the parts of a window."""
+
+    def __init__(
+        self,
+        current: SettingsSnapshot,
+        loans: Mapping[str, SettingsSnapshot],
+        as_applied: SettingsSnapshot | None,
+    ) -> None:
+        self.current, self.loans, self.as_applied = current, loans, as_applied
+
+
+def _without_view(snapshot: SettingsSnapshot) -> tuple[object, ...]:
+    """What counts as a change of the settings: looking at another view does not, nor does a drawn seed."""
+    seed = snapshot.seed if snapshot.is_seed_locked else None
+    return (
+        snapshot.model, snapshot.drafts, snapshot.strategy.name, snapshot.strategy.changed, snapshot.cache.name,
+        snapshot.cache.changed, snapshot.prompt, snapshot.is_chat, snapshot.media, snapshot.is_seed_locked, seed,
+    )  # fmt: skip

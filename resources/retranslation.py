@@ -1,0 +1,114 @@
+"""Texts that were made in one language, in another: for what is on the screen when the language is switched.
+
+Most of what a window shows is made again from its values. An error or a notice has only its finished text. It is found
+among the sentences of the catalogues, with what stood in its placeholders, and said again in the current language.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import resources
+from resources.language import ENGLISH, LANGUAGES, current, sentences
+
+_PLACE = re.compile(r"\{(\w*)[^{}]*\}")
+_SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)\s*", re.DOTALL)
+_FEWEST_LETTERS = 2
+"""A template with fewer letters of its own fits almost every text."""
+_DEEPEST = 4
+"""Texts within texts that are followed."""
+
+
+class _Template(NamedTuple):
+    literals: tuple[str, ...]
+    """What stands between its placeholders."""
+    names: tuple[str, ...]
+    one: str
+    many: str
+    """What it becomes, of one and of many things."""
+
+    @property
+    def letters(self) -> int:
+        """How many letters of its own it has."""
+        return sum(character.isalpha() for literal in self.literals for character in literal)
+
+    def values(self, text: str) -> list[str] | None:
+        """What stands in the placeholders, in their order; None for the text of another template."""
+        if not text.startswith(self.literals[0]) or any(literal not in text for literal in self.literals):
+            return None
+        found = re.fullmatch("(.+?)".join(map(re.escape, self.literals)), text, re.DOTALL)
+        return list(found.groups()) if found else None
+
+    def filled(self, values: list[str]) -> str:
+        """The sentence that it becomes."""
+        named = dict(reversed(list(zip(self.names, values, strict=True))))
+        wanted = self.one if "1" in values else self.many
+        return _PLACE.sub(lambda place: named.get(place[1], place[0]), wanted)
+
+
+def translate_again(text: str) -> str:
+    """`text` in the current language, if it was made by a translated sentence of any language; else as it is."""
+    return _translated(text, 0)
+
+
+def _translated(text: str, depth: int) -> str:
+    stripped = text.strip()
+    if not stripped or depth > _DEEPEST:
+        return text
+    exact, templates = _tables(current())
+    if stripped in exact:
+        return text.replace(stripped, exact[stripped])
+    parts = [part.strip() for part in _SENTENCE.findall(text) if part.strip()]
+    if len(parts) > 1:
+        said = [_translated(part, depth + 1) for part in parts]
+        if all(new != old for new, old in zip(said, parts, strict=True)):
+            return sentences(*said)
+    for template in templates:
+        values = template.values(stripped)
+        if values is not None:
+            return template.filled([_translated(value, depth + 1) for value in values])
+    return text
+
+
+@cache
+def _tables(code: str) -> tuple[dict[str, str], tuple[_Template, ...]]:
+    """Whole texts of other languages, and templates, those with most letters of their own first; what each becomes."""
+    exact: dict[str, str] = {}
+    templates: list[_Template] = []
+    for other in (name for name in LANGUAGES if name != ENGLISH):
+        for english, foreign in _messages(other):
+            old, new = (english, foreign) if code == other else (foreign, english)
+            for form in old:
+                literals = tuple(_PLACE.sub("\x00", form).split("\x00"))
+                template = _Template(literals, tuple(_PLACE.findall(form)), new[0], new[-1])
+                if len(literals) == 1:
+                    exact.setdefault(form, new[0])
+                elif template.letters >= _FEWEST_LETTERS:
+                    templates.append(template)
+    return exact, tuple(sorted(templates, key=lambda one: -one.letters))
+
+
+def _messages(code: str) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """English forms and those of a language, of every message."""
+    for file in sorted(resources.path("translations", code).glob("*.mo")):
+        yield from _read(file)
+
+
+def _read(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The messages of a compiled catalogue. `gettext` keeps no plural forms of the original, so the file is read."""
+    data = file.read_bytes()
+    order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"
+    count, originals, translations = struct.unpack_from(f"{order}III", data, 8)
+    for number in range(count):
+        texts = []
+        for table in (originals, translations):
+            length, start = struct.unpack_from(f"{order}II", data, table + 8 * number)
+            texts.append(data[start : start + length].decode("utf-8"))
+        english = tuple(texts[0].rpartition("\x04")[2].split("\x00"))
+        if english[0] and texts[1]:
+            yield english, tuple(texts[1].split("\x00"))

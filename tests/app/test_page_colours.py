@@ -1,0 +1,48 @@
+"""The page of a run has the colours of the window."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+import core
+from app.theme.palettes import DARK, LIGHT, RAMPS
+from core import caches, strategies
+from core.events import RunStarted
+from tests.core.test_page import data, events
+
+NAMES = {
+    "window": "window", "panel": "panel", "field": "field", "line": "line", "ink": "text", "muted": "muted",
+    "faint": "faint", "accent": "accent", "on-accent": "on_accent", "tint": "tint", "hover": "hover", "kept": "kept",
+    "pruned": "pruned", "best": "best", "finished": "finished", "refused": "refused",
+}  # fmt: skip
+
+
+def colours() -> dict[str, tuple[str, str]]:
+    page = core.page_text(events("sampling"))
+    return {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", page)}
+
+
+def test_surfaces_and_fates() -> None:
+    found = colours()
+    assert {css: found[css] for css in NAMES} == {css: (LIGHT[name], DARK[name]) for css, name in NAMES.items()}
+
+
+@pytest.mark.parametrize("stop", range(5))
+def test_probabilities(stop: int) -> None:
+    assert colours()[f"ramp-{stop}"] == (RAMPS["light"][stop], RAMPS["dark"][stop])
+
+
+def test_settings_have_their_titles() -> None:
+    started = next(event for event in events("sampling") if isinstance(event, RunStarted))
+    named = (("max_new_tokens", 60), ("nbits", 4), ("of another version", 1))
+    page = core.page_text([replace(started, settings=named), *events("sampling")[1:]])
+    told = dict(data(page)["settings"])
+    strategy = strategies.registry["sampling"]
+    assert told[strategy.parameter("max_new_tokens").title] == "60"
+    assert told[next(p.title for p in caches.registry["quantized"].parameters if p.name == "nbits")] == "4"
+    assert told["of another version"] == "1"
+    assert "max_new_tokens" not in told
+    assert told["Cache"] == caches.registry[started.cache].title

@@ -1,0 +1,245 @@
+"""Tours, examples, the guessing game and demo runs borrow the settings and give all of them back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.session.engine import CoreEngine
+from app.state.tours import find, load
+from app.storage import examples
+from app.window.main_window import MainWindow
+from tests.ui.test_tours import shortened
+from tests.ui.windows import WAIT_MS, open_window, run
+
+TOURS = [tour.name for tour in load()[0]]
+EXAMPLES = {example.id: example for example in examples.load()}
+
+
+@pytest.fixture(scope="module")
+def core_engine() -> CoreEngine:
+    """One for all windows: the models are loaded once."""
+    return CoreEngine()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
+    """A window with settings of its own, none of which is a default."""
+    return prepare(open_window(qtbot, config_dir))
+
+
+def prepare(window: MainWindow) -> MainWindow:
+    parts = window.parts
+    parts.controller.choose("storyteller", "greedy")
+    parts.controller.set_values({"max_new_tokens": 9})
+    parts.controller.choose("storyteller", "sampling", "quantized", ["storyteller-draft-b"])
+    parts.controller.set_values({"temperature": 0.65, "top_k": 7, "max_new_tokens": 6})
+    parts.chosen.cache.parameters.set_values({"nbits": 1})
+    parts.toolbar.seed.spin.setValue(77)
+    parts.toolbar.seed.lock.setChecked(True)
+    parts.setup.prompt.set_prompt("My own words,\n\tand more")
+    parts.centre.show_view("memory")
+    return window
+
+
+def settings(window: MainWindow) -> dict[str, Any]:
+    """Everything that can be seen to be set, and what another strategy would show."""
+    parts = window.parts
+    found = {
+        "model": parts.toolbar.model.currentData(),
+        "drafts": parts.toolbar.draft.chosen,
+        "strategy": parts.toolbar.strategy.currentData(),
+        "values": parts.setup.parameters.values(),
+        "cache": parts.toolbar.cache.currentData(),
+        "cache values": parts.setup.cache_parameters.values(),
+        "seed": (parts.toolbar.seed.spin.value(), parts.toolbar.seed.is_locked),
+        "prompt": (parts.setup.prompt.editor.toPlainText(), parts.setup.prompt.is_chat),
+        "media": parts.media.paths,
+        "view": parts.centre.columns[0].current,
+        "advanced": parts.setup.parameters.is_advanced,
+    }
+    strategy = found["strategy"]
+    parts.toolbar.strategy.choose("contrastive")
+    found["values of another strategy"] = parts.setup.parameters.values()
+    parts.toolbar.strategy.choose(strategy)
+    return found
+
+
+def saved(window: MainWindow) -> dict[str, Any]:
+    """What the settings file holds."""
+    kept = json.loads(window.parts.store.path.read_text(encoding="utf-8"))
+    return {**kept["choices"], "view": kept["layout"]["view"]}
+
+
+@pytest.mark.parametrize("name", TOURS)
+def test_a_tour_gives_everything_back(qtbot: QtBot, config_dir: Path, core_engine: CoreEngine, name: str) -> None:
+    window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
+    run(qtbot, window)
+    shown, before, player = window.session.run, settings(window), window.parts.tours.player
+    tour = shortened(find(name), 8)
+    with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+        player.play(tour)
+    for _ in tour.steps[1:]:
+        with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+            player.next()
+    during = settings(window)
+    assert during["prompt"] != before["prompt"]
+    window.parts.controller.remember()
+    assert window.parts.settings.choices.prompt == before["prompt"][0]
+    assert window.parts.settings.choices.cache_values["quantized"]["nbits"] == 1
+    player.next()  # the last step is finished
+    assert not window.parts.tours.is_on
+    assert settings(window) == before
+    assert window.session.run is shown
+
+
+@pytest.mark.parametrize("leave", ["leave", "close", "crash"])
+def test_a_tour_left_half_way_gives_everything_back(
+    qtbot: QtBot, config_dir: Path, core_engine: CoreEngine, leave: str
+) -> None:
+    window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
+    before, player = settings(window), window.parts.tours.player
+    window.parts.controller.remember()
+    window.parts.keeper.keep_settings()
+    with qtbot.waitSignal(window.session.runStarted, timeout=WAIT_MS):
+        player.play(find("rounding"))
+    if leave == "leave":
+        with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+            window.parts.tours.leave()  # its run is under way and is stopped
+        assert settings(window) == before
+        return
+    if leave == "close":
+        window.close()
+    else:  # what a timer writes now is all that a killed program leaves
+        window.parts.controller.remember()
+        window.parts.keeper.keep_settings()
+    kept = saved(window)
+    assert kept["prompt"] == before["prompt"][0]
+    assert (kept["strategy"], kept["cache"], kept["model"]) == ("sampling", "quantized", "storyteller")
+    assert kept["values"]["sampling"] == {"temperature": 0.65, "top_k": 7, "max_new_tokens": 6}
+    assert kept["cache_values"]["quantized"] == {"nbits": 1}
+    assert (kept["seed"], kept["view"], kept["drafts"]) == (77, "memory" if leave == "close" else kept["view"],
+                                                           ["storyteller-draft-b"])  # fmt: skip
+    window.session.stop()
+
+
+def test_two_tours_in_a_row_give_the_first_settings_back(
+    qtbot: QtBot, config_dir: Path, core_engine: CoreEngine
+) -> None:
+    window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
+    before, player = settings(window), window.parts.tours.player
+    for name in ("likeliest", "rounding"):
+        with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+            player.play(shortened(find(name), 8))
+    player.leave()
+    assert settings(window) == before
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_states_all_settings_and_gives_the_users_back(window: MainWindow, name: str) -> None:
+    before, example = settings(window), EXAMPLES[name]
+    window.parts.setup.prompt.exampleChosen.emit(example)
+    during = settings(window)
+    assert (during["model"], during["strategy"], during["cache"]) == (example.model, example.strategy, "dynamic")
+    defaults = window.parts.chosen.strategy.strategy.parameters
+    own = {p.name: p.default for p in defaults if p.default is not None} | dict(example.params)
+    assert during["values"] == own
+    bar = window.parts.setup.example_bar
+    assert bar.isVisible()
+    assert example.title in bar.title.text()
+    window.parts.controller.remember()
+    assert window.parts.settings.choices.prompt == before["prompt"][0]
+    QTest.mouseClick(bar.back, Qt.MouseButton.LeftButton)
+    assert settings(window) == before
+    assert not bar.isVisible()
+
+
+def test_an_example_is_not_changed_by_what_a_tour_has_left(
+    qtbot: QtBot, config_dir: Path, core_engine: CoreEngine
+) -> None:
+    """The fault that was found: after the last tour the cache stayed at one bit."""
+    texts = []
+    for number in range(2):
+        window = open_window(qtbot, config_dir / str(number), core_engine)  # type: ignore[arg-type]
+        if number:
+            prepare(window)
+        window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["story"])
+        run(qtbot, window)
+        assert window.session.run is not None
+        texts.append(window.session.run.text)
+        window.close()
+    assert texts[0] == texts[1]
+
+
+def test_a_second_example_still_gives_the_users_settings_back(window: MainWindow) -> None:
+    before = settings(window)
+    for name in ("beam-search", "question", "story"):
+        window.parts.setup.prompt.exampleChosen.emit(EXAMPLES[name])
+    window.parts.setup.example_bar.back.click()
+    assert settings(window) == before
+
+
+def test_an_example_that_was_changed_by_hand_is_saved(window: MainWindow) -> None:
+    window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["story"])
+    window.parts.controller.set_more_values({"temperature": 1.1})
+    window.close()
+    kept = saved(window)
+    assert kept["prompt"] == EXAMPLES["story"].prompt
+    assert kept["values"]["sampling"]["temperature"] == 1.1
+
+
+def test_an_example_that_was_only_looked_at_is_not_saved(window: MainWindow) -> None:
+    before = settings(window)
+    window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["beam-search"])
+    window.close()
+    kept = saved(window)
+    assert (kept["prompt"], kept["strategy"], kept["view"]) == (before["prompt"][0], "sampling", "memory")
+
+
+def test_a_text_example_keeps_the_conversation(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.setup.prompt.set_prompt("Hello", is_chat=True)
+    run(qtbot, window)
+    turns = list(window.parts.chat.conversation.turns)
+    assert turns
+    window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["story"])
+    assert list(window.parts.chat.conversation.turns) == turns
+
+
+def _leave_guess(window: MainWindow) -> None:
+    window.parts.guess.leave()
+
+
+def _run_again(window: MainWindow) -> None:
+    window.parts.runs.run()
+
+
+@pytest.mark.parametrize("end", [_leave_guess, _run_again])
+def test_guess_first_gives_everything_back(qtbot: QtBot, window: MainWindow, end: Callable[[MainWindow], None]) -> None:
+    window.parts.controller.set_values({"max_new_tokens": 40})
+    run(qtbot, window)
+    before, whole = settings(window), window.session.run
+    with qtbot.waitSignal(window.parts.guess.asked, timeout=WAIT_MS):
+        window.parts.guess.start()
+    assert window.parts.centre.columns[0].current == "tokens"
+    end(window)
+    assert settings(window) == before
+    if end is _leave_guess:
+        assert window.session.run is whole
+
+
+@pytest.mark.parametrize("name", ["tree", "speculation", "tokens", "memory"])
+def test_a_demo_run_of_an_empty_view_gives_everything_back(qtbot: QtBot, window: MainWindow, name: str) -> None:
+    window.parts.centre.show_view(name)
+    before = settings(window)
+    button = next(b for b in window.parts.centre.findChildren(QPushButton, "fillButton") if b.isVisible())
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert settings(window) == before

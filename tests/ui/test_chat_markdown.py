@@ -1,0 +1,182 @@
+"""Answers of a chat as formatted text: Markdown, folded thinking, and nothing that a foreign text could open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QTextDocument, QTextTable
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.theme.tabs import tab_distance
+from app.theme.theme import theme_for
+from app.views.chat import markdown
+from app.views.chat.markdown import Answer, formatted, is_formatted, plain, split_thinking
+from app.views.chat.view import ChatView
+from app.window.main_window import MainWindow
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import settle
+from tests.ui.test_language_switch import switch
+from tests.ui.windows import find, open_window, run
+
+RICH = "## Foxes\n\nA **fox** is *quick*:\n\n- red\n- `sly`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n\ty\n```\n"
+HOSTILE = (
+    "<b>bold</b> <img src='file:///etc/hostname'> ![a](file:///etc/hostname) ![r][x] [l](https://example.org) "
+    "![\\n](http://127.0.0.1:9/x.png) <style>p{}</style> &lt;img src=x&gt;\n\n[x]: file:///etc/hostname\n\n"
+    "<script>1</script>\n\n**end**"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("<think>hm\nso</think>\n\nYes.", Answer("hm\nso", "Yes.")), ("<think>hm", Answer("hm", "")),
+     ("so it is</think>Yes.", Answer("so it is", "Yes.")), ("Yes.", Answer("", "Yes.")),
+     ("Write `</think>` to close it.", Answer("", "Write `</think>` to close it.")),
+     ("A text with <think> in it.", Answer("", "A text with <think> in it.")),
+     ("<THINKING>a</THINKING> b", Answer("a", "b")), ("<think></think>b", Answer("", "b"))],
+)  # fmt: skip
+def test_thinking_is_taken_off(text: str, answer: Answer) -> None:
+    assert split_thinking(text) == answer
+
+
+@pytest.mark.parametrize("text", ["Yes, it did.", "2 * 3 = 6 and 4 * 5", "a_b_c", "He said: no.\nThen he left.", "#fox"])
+def test_plain_words_are_not_formatted(text: str) -> None:
+    assert not is_formatted(text)
+
+
+@pytest.mark.parametrize("text", ["a **b**", "- a\n- b", "# A", "`x`", "1. a", "> a", "[a](b)", "<think>a</think>b", "```\na"])
+def test_markup_is_seen(text: str) -> None:
+    assert is_formatted(text)
+
+
+def test_what_would_take_long_is_shown_as_written() -> None:
+    assert not is_formatted("**a** " * 20_000)
+    assert not is_formatted(">" * 500 + " **a**")
+
+
+def test_markdown_becomes_a_document(qtbot: QtBot) -> None:
+    made = formatted(RICH, theme_for("light"), 400)
+    text = made.toPlainText()
+    assert "**" not in text
+    assert "##" not in text
+    assert "|" not in text
+    assert "x = 1\n\ty" in text or "x = 1" in text
+    assert [type(frame) for frame in made.rootFrame().childFrames()] == [QTextTable]
+    assert made.textWidth() == 400
+    (table,) = made.rootFrame().childFrames()
+    first = table.cellAt(0, 0)
+    assert (first.lastPosition() - first.firstPosition(), first.firstCursorPosition().block().text()) == (1, "a")
+
+
+def test_a_line_break_is_kept(qtbot: QtBot) -> None:
+    lines = formatted("Roses are **red**,\nviolets are blue.", theme_for("light"), 400).toPlainText()
+    assert "red,\nviolets" in lines.replace("\u2028", "\n")
+
+
+def test_nothing_is_loaded_and_no_html_is_read(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def load(_document: QTextDocument, _kind: int, address: QUrl) -> object:
+        asked.append(address.toString())
+        return b""
+
+    monkeypatch.setattr(markdown.ClosedDocument, "loadResource", load)
+    made = formatted(HOSTILE, theme_for("light"), 300)
+    picture = QImage(300, 600, QImage.Format.Format_RGB32)
+    from PySide6.QtGui import QPainter
+
+    painter = QPainter(picture)
+    made.drawContents(painter)
+    painter.end()
+    assert asked == []
+    text = made.toPlainText()
+    for shown in ("<b>bold</b>", "<img src='file:///etc/hostname'>", "<script>1</script>", "<style>", "<img src=x>"):
+        assert shown in text
+    block = made.begin()
+    while block.isValid():
+        fragments = block.begin()
+        while not fragments.atEnd():
+            style = fragments.fragment().charFormat()
+            assert not style.isImageFormat()
+            assert not style.anchorHref()
+            fragments += 1
+        block = block.next()
+
+
+def test_a_document_that_is_asked_for_a_file_gives_nothing(qtbot: QtBot) -> None:
+    made = plain("<b>x</b>", theme_for("dark"), 300)
+    assert made.toPlainText() == "<b>x</b>"
+    assert not made.resource(QTextDocument.ResourceType.ImageResource.value, QUrl("file:///etc/hostname"))
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine(tokens=["<think>", "I", " see", "</think>", "A", " **", "fox", "**", "."])
+
+
+@pytest.fixture
+def window(qtbot: QtBot, config_dir: Path, engine: ScriptedEngine) -> MainWindow:
+    window = open_window(qtbot, config_dir, engine)
+    qtbot.mouseClick(window.parts.setup.prompt.mode.button("chat"), Qt.MouseButton.LeftButton)
+    window.parts.setup.prompt.editor.setPlainText("**Who** is <b>it</b>?")
+    run(qtbot, window)
+    settle(window)
+    return window
+
+
+def test_an_answer_is_formatted_and_its_thinking_folds(qtbot: QtBot, window: MainWindow) -> None:
+    view = find(window, ChatView, "chatView")
+    asked, answer = view.area._bubbles.all
+    assert not asked.is_formatted
+    assert asked.asked.toPlainText() == "**Who** is <b>it</b>?"
+    assert answer.is_formatted
+    assert answer.rich.head == "▸ Thinking · 2 words"
+    folded = answer.rect.height()
+    middle = (answer.head_rect.center() + view.area._origin).toPoint()
+    QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    assert answer.rich.is_unfolded
+    assert answer.rect.height() > folded
+    QTest.keyClick(view, Qt.Key.Key_T)
+    assert not answer.rich.is_unfolded
+    assert answer.rect.height() == folded
+
+
+def test_the_tokens_stay_in_reach(qtbot: QtBot, window: MainWindow) -> None:
+    view = find(window, ChatView, "chatView")
+    assert view._tools.formatted.isEnabled()
+    before = view.grab().toImage()
+    view._tools.formatted.click()
+    answer = view.area._bubbles.all[-1]
+    assert not answer.is_formatted
+    assert view.grab().toImage() != before
+    rect = view.token_rect(1, 4)
+    QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=rect.center().toPoint())
+    assert window.session.run is not None
+    assert window.session.run.selected == 4
+    switch(qtbot, window, "zh_CN")
+    assert not find(window, ChatView, "chatView").area.formats
+    switch(qtbot, window, "en")
+
+
+def test_an_open_answer_shows_its_tokens(qtbot: QtBot, window: MainWindow) -> None:
+    bubble = find(window, ChatView, "chatView").area._bubbles.all[-1]
+    bubble.turn.is_open = True
+    assert not bubble.can_be_formatted
+    bubble.turn.is_open = False
+
+
+def test_a_tab_has_one_width(qtbot: QtBot, window: MainWindow) -> None:
+    editor = window.parts.setup.prompt.editor
+    for font, distance in (
+        (editor.font(), editor.tabStopDistance()),
+        (find(window, ChatView, "chatView").area._bubbles.all[-1].column.flow.font, None),
+    ):
+        spaces = QFontMetricsF(QFont(font)).horizontalAdvance(" ")
+        assert tab_distance(font) == pytest.approx(4 * spaces)
+        assert distance is None or distance == pytest.approx(4 * spaces)
+    column = find(window, ChatView, "chatView").area._bubbles.all[-1].column
+    assert column.flow.tab == pytest.approx(tab_distance(column.flow.font))

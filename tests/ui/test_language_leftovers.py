@@ -1,0 +1,186 @@
+"""After another language is chosen, nothing on the screen is left in the language before, whatever was open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QTabBar, QWidget
+from pytestqt.qtbot import QtBot
+
+import core
+from app.control.borrowed_settings import EXAMPLE
+from app.state.tours import find as find_tour
+from app.storage import examples
+from app.theme.language import speak
+from app.views import VIEWS
+from app.window.main_window import MainWindow
+from core.errors import PromptTooLongError
+from resources.language import ENGLISH, LANGUAGES, current, tr, use
+from resources.retranslation import _messages, translate_again
+from tests.ui.fake_engine import ScriptedEngine
+from tests.ui.layout import settle
+from tests.ui.test_language_switch import switch
+from tests.ui.windows import WAIT_MS, open_window, run
+
+CHINESE = re.compile(r"[\u3400-\u9fff]")
+OURS = {
+    english[0]
+    for english, foreign in _messages("zh_CN")
+    if "{" not in english[0] and english[0] != foreign[0] and CHINESE.search(foreign[0]) and len(english[0]) > 3
+}
+"""English sentences and titles that are said otherwise in Chinese."""
+SHARED = {"LM Studio", "mean"}
+
+
+@pytest.fixture(autouse=True)
+def _english_again(qapp: QApplication) -> Iterator[None]:
+    yield
+    speak(ENGLISH)
+
+
+def said(window: MainWindow) -> Iterator[tuple[str, str]]:
+    """Every text of every part that is seen, with the part's name."""
+    for part in (window, *window.findChildren(QWidget)):
+        if not part.isVisible():
+            continue
+        name = part.objectName() or type(part).__name__
+        for text in (part.toolTip(), part.accessibleName(), part.accessibleDescription(), part.windowTitle()):
+            yield name, text
+        if isinstance(part, QLabel | QAbstractButton):
+            yield name, part.text()
+        if isinstance(part, QComboBox):
+            yield from ((name, part.itemText(n)) for n in range(part.count()))
+        if isinstance(part, QTabBar):
+            yield from ((name, part.tabText(n)) for n in range(part.count()))
+
+
+def left_over(window: MainWindow) -> list[tuple[str, str]]:
+    """What is still in the other language."""
+    settle(window)
+    window.parts.status.refresh()
+    if current() == ENGLISH:
+        names = set(LANGUAGES.values())
+        return [(n, t) for n, t in said(window) if CHINESE.search(t) and not any(name in t for name in names)]
+    return [(n, t) for n, t in said(window) if t.strip(" …:") in OURS - SHARED or t in OURS - SHARED]
+
+
+def finished(qtbot: QtBot, window: MainWindow) -> None:
+    run(qtbot, window)
+    window.session.select_token(3)
+
+
+def failed(qtbot: QtBot, window: MainWindow) -> None:
+    engine = window.property("engine")
+    engine.fail_at, engine.error = 0, PromptTooLongError(600, 512)
+    run(qtbot, window)
+    assert window.parts.status.outcome.text() == tr("The prompt cannot be used")
+
+
+def stopped(qtbot: QtBot, window: MainWindow) -> None:
+    with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
+        window.parts.runs.run()
+        window.session.stop()
+
+
+def touring(qtbot: QtBot, window: MainWindow) -> None:
+    with qtbot.waitSignal(window.parts.tours.player.stepShown, timeout=WAIT_MS):
+        window.parts.tours.player.play(find_tour("likeliest"))
+
+
+def guessing(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.controller.set_values({"max_new_tokens": 40})
+    run(qtbot, window)
+    with qtbot.waitSignal(window.parts.guess.asked, timeout=WAIT_MS) as asked:
+        window.parts.guess.start()
+    window.parts.guess.pick(asked.args[0].right)
+
+
+def with_example(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.setup.prompt.exampleChosen.emit(next(one for one in examples.load() if one.id == "story"))
+
+
+def noticed(qtbot: QtBot, window: MainWindow) -> None:
+    window.parts.messages.show_notice(
+        tr("Write something first: a demo shows the run that is shown."), tr("There is nothing to film yet")
+    )
+
+
+STATES = [finished, failed, stopped, touring, guessing, with_example, noticed]
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
+@pytest.mark.parametrize("first", ["en", "zh_CN"])
+def test_nothing_is_left_in_the_other_language(
+    qtbot: QtBot, config_dir: Path, first: str, state: Callable[[QtBot, MainWindow], None]
+) -> None:
+    engine = ScriptedEngine()
+    window = open_window(qtbot, config_dir, engine)
+    window.setProperty("engine", engine)
+    if first != ENGLISH:
+        switch(qtbot, window, first)
+    state(qtbot, window)
+    assert left_over(window) == []
+    switch(qtbot, window, "zh_CN" if first == "en" else "en")
+    assert left_over(window) == []
+
+
+@pytest.mark.parametrize("first", ["en", "zh_CN"])
+def test_no_view_keeps_the_other_language(qtbot: QtBot, config_dir: Path, first: str) -> None:
+    window = open_window(qtbot, config_dir)
+    if first != ENGLISH:
+        switch(qtbot, window, first)
+    run(qtbot, window)
+    for view in VIEWS:
+        if not window.parts.centre.show_view(view.name):
+            continue
+        left_over(window)
+        switch(qtbot, window, "zh_CN" if current() == "en" else "en")
+        assert window.parts.centre.columns[0].current == view.name
+        assert left_over(window) == [], view.name
+
+
+def test_a_tour_goes_on_where_it_stood(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    before = window.parts.setup.prompt.editor.toPlainText()
+    touring(qtbot, window)
+    player = window.parts.tours.player
+    with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
+        player.next()
+    shown = window.session.run
+    switch(qtbot, window, "zh_CN")
+    again = window.parts.tours.player
+    assert again is not player
+    assert (again.place, window.session.run) == (1, shown)
+    assert CHINESE.search(again.face.panel.sentence.text())
+    again.leave()
+    assert window.parts.setup.prompt.editor.toPlainText() == before
+
+
+def test_an_example_is_still_borrowed(qtbot: QtBot, config_dir: Path) -> None:
+    window = open_window(qtbot, config_dir)
+    before = window.parts.setup.prompt.editor.toPlainText()
+    window.parts.setup.prompt.set_prompt("My own words")
+    example = next(one for one in examples.load() if one.id == "beam-search")
+    window.parts.setup.prompt.exampleChosen.emit(example)
+    switch(qtbot, window, "zh_CN")
+    parts = window.parts
+    assert parts.chosen.strategy.name == "beam_search"
+    assert parts.setup.prompt.editor.toPlainText() == example.prompt != before
+    assert parts.borrowed.is_lent_to(EXAMPLE)
+    parts.setup.example_bar.back.click()
+    assert parts.setup.prompt.editor.toPlainText() == "My own words"
+
+
+def test_a_text_is_said_again_in_both_directions() -> None:
+    error = PromptTooLongError(600, 512)
+    use("zh_CN")
+    other = PromptTooLongError(600, 512)
+    assert translate_again(error.cause) == other.cause
+    assert translate_again(f"{error.cause} {tr(error.title)}") != error.cause
+    use(ENGLISH)
+    assert translate_again(other.cause) == error.cause
+    assert translate_again("Nothing that this program says: 3 × 4") == "Nothing that this program says: 3 × 4"
+    assert core.words.count(1, "token") == "1 token"
