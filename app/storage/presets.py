@@ -17,7 +17,7 @@ from app.state.values import why_not
 from app.storage.checks import is_name
 from app.storage.files import StorageError, UnreadableError, read_object, write_json
 from core import strategies
-from core.errors import ParameterError, DecodescopeError
+from core.errors import DecodescopeError, ParameterError
 from core.strategies import Strategy
 from resources.language import mark, tr
 
