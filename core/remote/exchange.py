@@ -123,7 +123,7 @@ class Exchange:
 
     def _talk(self) -> None:
         """On a thread of its own: DNS, connecting and reading all wait."""
-        begun = False
+        begun, reply = False, None
         connection = _connection(self._address, self._patience.connect)
         try:
             reply = self._ask(connection)
@@ -135,6 +135,8 @@ class Exchange:
         except Exception as error:  # sockets, TLS and http.client each have their own
             self._came.put(BrokenError(error, begun))
         finally:
+            if reply is not None:
+                reply.close()  # it holds the socket until its end was read
             connection.close()
 
     def _ask(self, connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
