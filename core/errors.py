@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from core.terminal import printable
-from resources.language import mark, sentences, tr
 from resources.language import mark, sentences, tr, trn
 
 
@@ -115,9 +114,7 @@ class PromptTooLongError(PromptError):
                 "Shorten it by at least {over:,} token, or choose a model with a longer context.",
                 "Shorten it by at least {over:,} tokens, or choose a model with a longer context.",
                 over + 1,
-            ).format(
-                over=over + 1
-            ),
+            ).format(over=over + 1),
         )
 
 

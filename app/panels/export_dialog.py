@@ -115,7 +115,7 @@ class ExportDialog(ReadDialog):
         self.guard.setChecked(True)
         self.guard.setToolTip(
             tr(
-                "A text that begins with =, +, - or @ gets an apostrophe in front: a spreadsheet would run it otherwise."
+                "A text that begins with =, +, - or @ gets an apostrophe in front: otherwise a spreadsheet would run it."
             )
         )
 
@@ -128,7 +128,8 @@ class ExportDialog(ReadDialog):
         size.addStretch(1)
         form = self._form = QFormLayout()
         for title, field in ((tr("What"), self.what), (tr("As"), self.kind), ("", self.told), (tr("Size"), self._size),
-                             ("", self.whole), ("", self.guard), (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
+                             ("", self.whole), ("", self.guard),
+                             (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
             label = PlainLabel(title, self)
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)

@@ -8,9 +8,9 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 import core
-from app.theme.tabs import tab_distance
 from app.state.grammar_text import of_text, to_text
 from app.state.simple_schema import from_schema
+from app.theme.tabs import tab_distance
 from app.widgets.inputs import ComboBox
 from core.strategies import Parameter
 from resources.language import mark, tr

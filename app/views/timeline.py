@@ -189,7 +189,8 @@ class Timeline(View):
             return tip.format(number=number, piece=token_text(token.piece, token.is_special))
         if self.measure != "surprise":
             measure = MEASURES[self.measure]
-            tip = f"{number:,}  {token_text(token.piece, token.is_special)}\n{tr(measure.told(token)).format(value=measure.of(token))}"
+            value = tr(measure.told(token)).format(value=measure.of(token))
+            tip = f"{number:,}  {token_text(token.piece, token.is_special)}\n{value}"
             return "\n".join((tip, *self._curves.told(index)))
         tip = pick(
             tr("{number:,}  {piece}\nthe model saw it coming: {chance}"),

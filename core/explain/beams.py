@@ -207,7 +207,9 @@ def _diversity(candidate: BeamCandidate) -> Sentence:
 def _wish(candidate: BeamCandidate, step: BeamStep) -> Sentence:
     """What the model would rather have written behind the same beam, where a grammar forbade it."""
     wish = _summary_of(step).wishes.get(candidate.parent)
-    return _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability)) if wish else Sentence()
+    return (
+        _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability)) if wish else Sentence()
+    )
 
 
 _TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}

@@ -10,7 +10,7 @@ from typing import Any
 from core.defaults import DEFAULTS
 from core.errors import EmptyPromptError, ParameterError, PromptError
 from core.remote import grammars
-from core.remote.kinds import OFF
+from core.remote.kinds import LLAMA_CPP, OFF
 from core.remote.model import RemoteModel
 from core.remote.refusals import check_request
 from core.request import Request
@@ -21,6 +21,10 @@ from resources.language import tr
 _NEW_TOKENS = 20
 """Where nothing is said: as many as `generate` writes."""
 _SEED = 2**63
+_LLAMA_SEEDS = 2**32 - 1
+"""llama.cpp keeps 32 bits of a seed, and chooses one by chance for the largest number."""
+_LONGEST_TEXT = 2**17
+"""Tokens, where the engine does not report how long its longest text is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ class Asked:
 
 _PROBABILITIES = ("logprobs", "top_logprobs", "n_probs")
 _NO_STAGES = frozenset({"max_new_tokens", "stop_strings", "num_return_sequences", "eos_token_id", "max_time",
-                        "xtc_threshold", "dry_base", "dry_allowed_length"})  # fmt: skip
+                        "xtc_threshold", "dry_base", "dry_allowed_length", "dry_range"})  # fmt: skip
 
 
 def ask(model: RemoteModel, request: Request) -> Asked:
@@ -131,13 +135,17 @@ def _body(
     if not samples:
         wanted["temperature"] = 0.0
     theirs = {kind.settings[name]: _theirs(model, name, value) for name, value in wanted.items()}
+    whole = dict.fromkeys(kind.whole_text, model.context or _LONGEST_TEXT)
+    seeds = _LLAMA_SEEDS if kind is LLAMA_CPP else _SEED
     told = _probabilities(model, request, is_chat)
-    return {**common, **theirs, **formed, "seed": request.seed % _SEED, **kind.extras, **told}
+    return {**common, **whole, **theirs, **formed, "seed": request.seed % seeds, **kind.extras, **told}
 
 
 def _theirs(model: RemoteModel, name: str, value: Any) -> Any:
     if name == "top_k" and value == 0:
         return model.kind.no_top_k
+    if name == "dry_range" and value == 0:
+        return model.context or _LONGEST_TEXT
     if name in ("stop_strings", "eos_token_id"):
         return [value] if isinstance(value, (str, int)) else list(value)
     return value

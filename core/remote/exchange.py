@@ -127,7 +127,7 @@ class Exchange:
 
     def _talk(self) -> None:
         """On a thread of its own: DNS, connecting and reading all wait."""
-        begun = False
+        begun, reply = False, None
         connection = _connection(self._address, self._patience.connect)
         try:
             reply = self._ask(connection)
@@ -140,10 +140,12 @@ class Exchange:
         except Exception as error:  # sockets, TLS and http.client each have their own
             self._put(BrokenError(error, begun))
         finally:
+            if reply is not None:
+                reply.close()  # it holds the socket until its end was read
             connection.close()
 
     def _put(self, came: Head | bytes | Exception | None) -> bool:
-        """Hand on what came once there is room: an engine that sends faster than it is read waits. False when closed."""
+        """Hand on what came once there is room: an engine that sends too fast waits. False when closed."""
         while not self._is_closed:
             try:
                 self._came.put(came, timeout=_LOOK)

@@ -18,6 +18,7 @@ _LLAMA = {
     "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", "typical_p": "typical_p",
     "top_n_sigma": "top_n_sigma", "xtc_probability": "xtc_probability", "xtc_threshold": "xtc_threshold",
     "dry_multiplier": "dry_multiplier", "dry_base": "dry_base", "dry_allowed_length": "dry_allowed_length",
+    "dry_range": "dry_penalty_last_n",
 }  # fmt: skip
 _OF_GENERATE = (
     "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "typical_p", "top_h", "epsilon_cutoff", "eta_cutoff",
@@ -62,6 +63,9 @@ class Kind:
     """Where it was started without them, asking for them is answered as a fault of its own."""
     scores: bool = False
     """It tells what it holds of a prompt's tokens (`echo`)."""
+    whole_text: tuple[str, ...] = ()
+    """Its names for how many of the last tokens a penalty reads. Each of them is sent as the length of the longest
+    text: -1 is refused, and a larger number is memory that the engine reserves."""
     after_temperature: bool = False
     """What it tells is divided by the temperature already; else it is of the model alone."""
 
@@ -81,8 +85,9 @@ SGLANG = Kind(
 )  # fmt: skip
 LLAMA_CPP = Kind(
     "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA, **_GRAMMAR},
-    {**_USAGE, "samplers": _ORDER, "repeat_last_n": -1, "timings_per_token": True, "return_tokens": True},
+    {**_USAGE, "samplers": _ORDER, "timings_per_token": True, "return_tokens": True},
     alternatives=100, chat_alternatives=100, counts_by="n_probs", takes_ids=True, tokenizes=True,
+    whole_text=("repeat_last_n", "dry_penalty_last_n"),
 )  # fmt: skip
 LLAMA_CPP_PYTHON = Kind(
     "llama-cpp-python", "llama-cpp-python",

@@ -88,9 +88,27 @@ class RemoteModel:
         return {name: reason for name, reason in found if reason}
 
     def spell(self, beginning: object) -> str:
-        """Words, or tokens that this engine has told, as text. Raises ParameterError."""
+        """Words, or tokens that this engine has told, as the text that was shown for them. Raises ParameterError."""
         items = [*beginning] if isinstance(beginning, Iterable) and not isinstance(beginning, str) else [beginning]
-        return "".join(item if isinstance(item, str) else self._piece(item) for item in items)
+        text, length = self.words.shown_start(items)
+        for start, shown in ((length, text), (0, "")):
+            try:
+                return shown + b"".join(self._data(item) for item in items[start:]).decode()
+            except UnicodeDecodeError:
+                continue
+        raise ParameterError(
+            tr("The answer is to begin with a token that is only part of a character, and {engine} takes text.").format(
+                engine=self.kind.title
+            ),
+            tr("Choose a token that completes the character, or give words."),
+            "beginning",
+        )
+
+    def _data(self, item: object) -> bytes:
+        if isinstance(item, str):
+            return item.encode("utf-8", "replace")
+        known = self.words.data(item) if isinstance(item, int) else None
+        return known if known is not None else self._piece(item).encode("utf-8", "replace")
 
     def _piece(self, number: object) -> str:
         piece = self.words.piece(number) if isinstance(number, int) else None

@@ -46,10 +46,8 @@ def read_prompt(model: RemoteModel, asked: Asked, cancel: threading.Event) -> Re
     tokenizer never again."""
     if not (model.kind.tokenizes and model.reads):
         return None
-    patience = model.client.patience
-    hasty = replace(patience, first=min(patience.first, _SECONDS), between=min(patience.between, _SECONDS), tries=1)
     try:
-        return _read(model, Client(model.address, hasty), asked, cancel)
+        return _read(model, hasty_client(model), asked, cancel)
     except StoppedError:
         return None
     except (EngineBusyError, EngineAccessError):
@@ -57,6 +55,24 @@ def read_prompt(model: RemoteModel, asked: Asked, cancel: threading.Event) -> Re
     except (EngineError, _OddError):
         model.reads = False
         return None
+
+
+def hasty_client(model: RemoteModel) -> Client:
+    """Return a client that does not wait long: for what a run can do without."""
+    patience = model.client.patience
+    hasty = replace(patience, first=min(patience.first, _SECONDS), between=min(patience.between, _SECONDS), tries=1)
+    return Client(model.address, hasty)
+
+
+def tokens_of(client: Client, model: RemoteModel, text: str, cancel: threading.Event) -> tuple[list[int], list[bytes]]:
+    """Return the ids and the bytes of the tokens that llama.cpp's tokenizer cuts `text` into, without special tokens.
+    Raises EngineError, StoppedError, ValueError."""
+    body = {"content": text, "add_special": False, "parse_special": False, "with_pieces": True}
+    try:
+        ids, raw = _tokens(client.post(f"{model.address.root}/tokenize", body, cancel))
+    except _OddError as error:
+        raise ValueError(text) from error
+    return ids, [one if isinstance(one, bytes) else _as_it_is(one) for one in raw]
 
 
 def _read(model: RemoteModel, client: Client, asked: Asked, cancel: threading.Event) -> Reading:

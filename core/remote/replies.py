@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from core.remote.words import shown, whole
+from core.remote.words import as_bytes, shown, whole
 
 MOST_LIKELY = 1000
 """Alternatives of a token that are read; no engine can be asked for more."""
@@ -24,6 +24,8 @@ class Likely(NamedTuple):
     piece: str
     log_probability: float
     id: int | None = None
+    data: bytes | None = None
+    """Its bytes, where they are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class Told:
     """NaN where it is not told."""
     top: tuple[Likely, ...] = ()
     """The likeliest of its step, the likeliest first."""
+    data: bytes | None = None
+    """Its bytes, where they are reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +98,15 @@ def _of_chat(content: Sequence[object], ids: Sequence[object]) -> Iterator[Told]
             told = _list(item.get("top_logprobs"))[:MOST_LIKELY]
             top = sorted((_likely(one) for one in told if isinstance(one, dict)), key=_order)
             one = _likely(item)
-            yield Told(one.piece, _id(item.get("id"), ids, place), one.log_probability, tuple(top))
+            yield Told(one.piece, _id(item.get("id"), ids, place), one.log_probability, tuple(top), one.data)
 
 
 def _likely(item: Mapping[str, object]) -> Likely:
+    data = item.get("bytes")
     return Likely(
-        shown(str(item.get("token", "")), item.get("bytes")), log_probability(item.get("logprob")), _id(item.get("id"))
-    )
+        shown(str(item.get("token", "")), data), log_probability(item.get("logprob")), _id(item.get("id")),
+        as_bytes(data),
+    )  # fmt: skip
 
 
 def _of_completion(told: Mapping[str, object], ids: Sequence[object]) -> Iterator[Told]:
@@ -162,6 +168,8 @@ class Counts:
     """Of the prompt: those that were not computed anew."""
     written: int | None = None
     prompt_seconds: float | None = None
+    decoded: int | None = None
+    """Tokens that llama.cpp has decoded up to the message that was read last."""
     drafted: int | None = None
     accepted: int | None = None
     passes: int | None = None
@@ -201,6 +209,7 @@ class Counts:
         if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _MOST:
             self.prompt_seconds = milliseconds / 1000
         self.cached = _count(timings.get("cache_n"), self.cached)
+        self.decoded = _count(timings.get("predicted_n"), self.decoded)
         self.drafted = _count(timings.get("draft_n"), self.drafted)
         self.accepted = _count(timings.get("draft_n_accepted"), self.accepted)
 

@@ -24,13 +24,15 @@ from core.remote import faults
 from core.remote.asking import Asked, ask
 from core.remote.exchange import StoppedError
 from core.remote.faces import messages
+from core.remote.kinds import LLAMA_CPP
 from core.remote.messages import Joiner
 from core.remote.model import RemoteModel
 from core.remote.own_face import Generated, is_own
 from core.remote.reading import Reading, read_prompt
 from core.remote.replies import Counts, Part, Told, parts, shared_out
 from core.remote.telling import Teller
-from core.remote.words import shown
+from core.remote.withheld_tokens import WithheldTokens
+from core.remote.words import AnswerText, shown
 from core.request import Request
 from resources.language import tr
 
@@ -47,7 +49,7 @@ def stream(model: RemoteModel, request: Request, cancel: threading.Event | None 
     """The events of a run by `model`; the last one is `Finished`. Probabilities that the engine does not tell are NaN,
     ranks 0. Raises EngineErrors, and what any run raises for a request that cannot be."""
     asked = ask(model, request)
-    yield from _Run(model, asked, request).events(cancel or threading.Event())
+    yield from _Run(model, asked, request, cancel or threading.Event()).events()
 
 
 @dataclass(slots=True)
@@ -55,6 +57,7 @@ class _Text:
     """One text as it is written."""
 
     number: int
+    shown: AnswerText
     joiner: Joiner = field(default_factory=Joiner)
     ids: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -65,13 +68,20 @@ class _Text:
     def text(self) -> str:
         return "".join(self.texts)
 
+    def add(self, number: int, text: str) -> None:
+        """Append one token."""
+        self.ids.append(number)
+        self.texts.append(text)
+        self.shown.add(number, text)
+
 
 class _Run:
     """One run; `events` once."""
 
-    def __init__(self, model: RemoteModel, asked: Asked, request: Request) -> None:
-        self._model, self._asked, self._request = model, asked, request
-        self._texts = [_Text(number) for number in range(asked.texts)]
+    def __init__(self, model: RemoteModel, asked: Asked, request: Request, cancel: threading.Event) -> None:
+        self._model, self._asked, self._request, self._cancel = model, asked, request, cancel
+        self._texts = [_Text(number, model.words.answer()) for number in range(asked.texts)]
+        self._withheld = WithheldTokens(model, cancel) if model.kind is LLAMA_CPP else None
         self._counts = Counts()
         self._generated = Generated(model.place)
         self._teller = Teller(model, asked.alternatives, asked.acting, "sampled" if asked.samples else "greedy")
@@ -81,10 +91,10 @@ class _Run:
         self._stopped = False
         self._messages_after_end = 0
 
-    def events(self, cancel: threading.Event) -> Iterator[Event]:
-        yield self._started(self._read(cancel))
+    def events(self) -> Iterator[Event]:
+        yield self._started(self._read(self._cancel))
         try:
-            for message in messages(self._model, self._asked, cancel):
+            for message in messages(self._model, self._asked, self._cancel):
                 yield from self._hear(message)
                 if self._is_enough():
                     break
@@ -99,6 +109,11 @@ class _Run:
                 raise
         if not all(text.is_over for text in self._texts):
             raise faults.cut(None, self._model.place)
+        if self._withheld is not None and self._withheld.missing:
+            yield Notice("not_told", tr(
+                "The tokens are not complete: {engine} sends whole characters only, and does not report every token of "
+                "one. Tokens of this answer without an id: {count}."
+            ).format(engine=self._model.kind.title, count=self._withheld.missing))  # fmt: skip
         yield self._finished()
 
     def _read(self, cancel: threading.Event) -> Reading | None:
@@ -112,6 +127,10 @@ class _Run:
 
     def _started(self, read: Reading | None) -> RunStarted:
         model, asked = self._model, self._asked
+        beginning = read.beginning if read and read.prompt else self._as_told(asked.before)
+        for text in self._texts:
+            for token in beginning:
+                text.shown.add(token.id, token.text)
         settings = {**asked.settings, "do_sample": asked.samples}
         return RunStarted(
             strategy=asked.strategy.name,
@@ -126,7 +145,7 @@ class _Run:
             sequences=asked.texts,
             vocabulary=model.vocabulary,
             context=model.context,
-            beginning=read.beginning if read and read.prompt else self._as_told(asked.before),
+            beginning=beginning,
             identity=model.identity,
             engine=model.kind.title,
         )  # fmt: skip
@@ -145,6 +164,8 @@ class _Run:
     def _add(self, text: _Text, part: Part) -> Iterator[Event]:
         if text.is_over:
             return
+        if self._withheld is not None:
+            part = self._withheld.complete(part, self._counts.decoded)
         added = text.joiner.push(part.text)
         if part.tokens:
             tellings, told = shared_out(added, [token.piece for token in part.tokens]), part.tokens
@@ -159,10 +180,10 @@ class _Run:
                 yield self._ended(text, "length", limit=self._asked.max_new)
                 return
             yield self._teller.chosen(token, piece, len(text.ids), text.number, seconds)
-            text.ids.append(self._teller.number(token))
-            text.texts.append(piece)
+            text.add(self._teller.number(token), piece)
         if part.finish:
-            yield self._ended(text, *self._ending(part))
+            rest = self._withheld.rest(part) if self._withheld is not None else ""
+            yield self._ended(text, *self._ending(part), rest=rest)
 
     def _begin(self, with_tokens: bool) -> Iterator[Event]:
         """With the first token: what is known of the prompt, and what will not be told."""
@@ -192,8 +213,10 @@ class _Run:
         limits = {"length": self._asked.max_new, "context": self._model.context}
         return reason, "", limits.get(reason)
 
-    def _ended(self, text: _Text, reason: Ending, stop: str = "", limit: float | None = None) -> SequenceFinished:
-        tail = text.joiner.flush()
+    def _ended(
+        self, text: _Text, reason: Ending, stop: str = "", limit: float | None = None, rest: str = ""
+    ) -> SequenceFinished:
+        tail = text.joiner.flush() + rest
         text.texts.append(tail)
         text.is_over = True
         return SequenceFinished(text.number, reason, stop, limit, tail)

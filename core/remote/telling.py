@@ -6,7 +6,7 @@ import math
 
 from core.events import Alternative, Method, TokenChosen
 from core.remote.model import RemoteModel
-from core.remote.replies import Told
+from core.remote.replies import Likely, Told
 
 
 class Teller:
@@ -18,7 +18,7 @@ class Teller:
 
     def number(self, token: Told) -> int:
         """Its id, or the number that stands for it."""
-        return self._model.words.number(token.piece, token.id)
+        return self._model.words.number(token.piece, token.id, token.data)
 
     def chosen(self, token: Told, text: str, step: int, sequence: int, seconds: float) -> TokenChosen:
         """The event. `text`: what the token adds to the text."""
@@ -36,12 +36,12 @@ class Teller:
         found, own, has_own = list[Alternative](), 0, False
         for place, one in enumerate(token.top, 1):
             is_asked = place <= self._asked
-            is_own = not has_own and one.piece == token.piece
+            is_own = not has_own and _is_same(one, token)
             if not (is_asked or is_own):
                 continue  # more than was asked for
             rank = place if is_asked else 0  # one more is the chosen one, from anywhere behind them
             own = rank if is_own else own
-            told = number if is_own else self._model.words.number(one.piece, one.id)
+            told = number if is_own else self._model.words.number(one.piece, one.id, one.data)
             has_own = has_own or told == number
             found.append(self._alternative(told, one.piece, one.log_probability, rank))
         if found and not has_own:
@@ -58,3 +58,12 @@ class Teller:
         if self._model.kind.after_temperature and "temperature" in self._acting:
             return math.nan, told if self._acting == {"temperature"} else math.nan
         return told, math.nan if self._acting else told
+
+
+def _is_same(one: Likely, token: Told) -> bool:
+    """Compare by id: several ids can have the same text. Where ids are missing or contradict each other, the text and
+    the log-probability decide."""
+    if one.id is not None and token.id is not None:
+        is_named_twice = one.piece == token.piece and one.log_probability == token.log_probability
+        return one.id == token.id or is_named_twice
+    return one.piece == token.piece

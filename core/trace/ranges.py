@@ -58,7 +58,8 @@ LONGEST_TEXT = 2**16
 _BY_NAME: Mapping[str, Ranges] = {
     # positions and counts
     **dict.fromkeys(
-        ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "window", "node", "parent", "depth", "progress", "accepted", "times", "silent", "asked", "order",
+        ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "window", "node",
+         "parent", "depth", "progress", "accepted", "times", "silent", "asked", "order",
          "prompt_tokens", "new_tokens", "target_passes", "survivors", "count", "removed", "back", "size", "counts",
          "rows", "columns", "width", "height", "vocabulary", "layer"), COUNT),
     **dict.fromkeys(("rank", "raw_rank", "final_rank"), RANK),

@@ -152,7 +152,9 @@ def test_settings_in_each_engines_words() -> None:
         core.run(model_of(machine), asked(do_sample=True, temperature=0.7, min_p=0.1, repetition_penalty=1.2))
         sent = machine.sent
         assert (sent["temperature"], sent["min_p"], sent["repeat_penalty"], sent["top_k"]) == (0.7, 0.1, 1.2, 50)
-        assert (sent["typical_p"], sent["n_probs"], sent["repeat_last_n"]) == (1.0, 3, -1)
+        assert (sent["typical_p"], sent["n_probs"]) == (1.0, 3)
+        length = core.load(machine.name()).context or 2**17
+        assert (sent["repeat_last_n"], sent["dry_penalty_last_n"]) == (length, length)  # it refuses -1
     with fake_machine.running("llama-cpp-python") as machine:
         core.run(model_of(machine), asked())  # what is off is said to be: it would repeat less by itself
         assert (machine.sent["repeat_penalty"], machine.sent["temperature"], machine.sent["logprobs"]) == (1.0, 0.0, 3)

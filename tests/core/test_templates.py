@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 import core
 from core.errors import PromptError
+from core.models.templates.meter import TemplateLimitError
 from core.models.templates.render import render_chat
 from tests.core import tiny
 from tests.core.test_text import byte_level
@@ -59,6 +60,49 @@ def test_a_long_chat_is_no_attack() -> None:
     chat = [{"role": ("user", "assistant")[turn % 2], "content": "word " * 4000} for turn in range(101)]
     for template in (CHATML, LLAMA2, MACROS):
         assert len(render_chat(template, chat, {"bos_token": "<s>", "eos_token": "</s>"})) > 2_000_000 // 2
+
+
+WITH_TOOLS = "{% if tools %}" + "{{ tools[0] }}" * 250 + "{% endif %}"
+"""The branch for tools, as long as real templates have it."""
+REAL_STYLES = {
+    "macro of the whole text": """{% macro shown(content, depth) %}{% if content is string %}{{ content }}
+        {%- else %}{% for part in content %}{{ part.text }}{% endfor %}{% endif %}{% endmacro %}
+        {%- for m in messages %}<|{{ m.role }}|>{{ shown(m.content, 0) | trim }}<|end|>{% endfor %}""",
+    "the last question is searched for": """{% set ns = namespace(last=-1, open=true) %}
+        {%- for m in messages[::-1] %}{% set index = messages | length - 1 - loop.index0 %}
+        {%- if ns.open and m.role == 'user' and not m.content.startswith('<tool>') %}{% set ns.last = index %}
+        {%- set ns.open = false %}{% endif %}{% endfor %}{% for m in messages %}{% set content = m.content %}
+        {%- if '</think>' in content %}{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}
+        {%- if loop.index0 > ns.last %}[{{ content.replace('/think', '').replace('/no_think', '').strip() }}]
+        {%- else %}{{ content | trim }}{% endif %}{% endfor %}""",
+    "every message looks at those before it": """{% for m in messages %}{% set ns = namespace(users=0) %}
+        {%- for earlier in messages[:loop.index] %}{% if earlier.role != 'user' %}{% continue %}{% endif %}
+        {%- set ns.users = ns.users + 1 %}{% endfor %}{{ ns.users }}:{{ m.content }}
+        {%- if loop.index > 100000 %}{% break %}{% endif %}{% endfor %}""",
+    "parts are collected": """{% set ns = namespace(parts=[]) %}{% for m in messages %}
+        {%- set ns.parts = ns.parts + [m.role ~ ': ' ~ (m.content | replace('|', '/'))] %}{% endfor %}
+        {{- ns.parts | join('\n') }}{{ messages | tojson }}{{ strftime_now('') }}""",
+}
+
+
+@pytest.mark.parametrize("name", REAL_STYLES)
+def test_two_hundred_turns_and_a_hundred_thousand_characters_are_written_as_in_transformers(name: str) -> None:
+    tokenizer = byte_level()
+    tokenizer.chat_template = template = REAL_STYLES[name] + WITH_TOOLS
+    many = [{"role": ("user", "assistant")[turn % 2], "content": "word " * 100} for turn in range(201)]
+    for chat in (many, [{"role": "user", "content": "word " * 20_000}]):
+        expected = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        assert render_chat(template, chat, tokenizer.special_tokens_map) == expected
+
+
+def test_time_of_other_threads_and_programs_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = iter(range(10**9))
+    monkeypatch.setattr("time.monotonic", lambda: 3600.0 * next(later))
+    monkeypatch.setattr("time.process_time", lambda: 3600.0 * next(later))
+    assert len(render_chat(CHATML, CHAT * 200, {})) > 10_000
+    monkeypatch.setattr("time.thread_time", lambda: 3600.0 * next(later))
+    with pytest.raises(TemplateLimitError, match="longer than 5 seconds"):
+        render_chat(CHATML, CHAT * 200, {})
 
 
 BOMBS = {

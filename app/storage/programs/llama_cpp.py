@@ -15,7 +15,7 @@ from resources.language import mark, tr
 DEFAULTS: dict[str, Any] = {
     "temperature": 0.8, "dynatemp_range": 0.0, "dynatemp_exponent": 1.0, "top_k": 40, "top_p": 0.95, "min_p": 0.05,
     "typical_p": 1.0, "top_n_sigma": -1.0, "xtc_probability": 0.0, "xtc_threshold": 0.1, "repeat_penalty": 1.0,
-    "repeat_last_n": 64, "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": -1,
+    "repeat_last_n": 64, "dry_multiplier": 0.0, "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 64,
     "mirostat": 0, "mirostat_tau": 5.0, "mirostat_eta": 0.1, "n_predict": -1, "seed": -1,
 }  # fmt: skip
 """What the server takes where nothing is said."""
@@ -98,9 +98,9 @@ def _write(out: Writing) -> None:
         "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
         "typical_p": out.take("typical_p", 1.0), "top_n_sigma": out.take("top_n_sigma", -1.0),
         "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
-        "repeat_penalty": out.take("repetition_penalty", 1.0), "repeat_last_n": -1,
+        "repeat_penalty": out.take("repetition_penalty", 1.0), "repeat_last_n": common.WHOLE_TEXT,
     }  # fmt: skip
-    common.write_dry(out, whole=-1)
+    common.write_dry(out, whole=common.WHOLE_TEXT)
     common.write_mirostat(out)
     out.data |= {"n_predict": out.take("max_new_tokens", -1), "stop": list(out.take("stop_strings", []))}
     names = {stage: name for name, stage in STAGES.items() if name not in ("typical_p", "temperature")}

@@ -230,4 +230,3 @@ def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
             return min(end, fragment.position() + fragment.length())
         fragments += 1
     return end
-

@@ -23,7 +23,9 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
     chosen = run.tokens[token]
     forbidden = forbidden_in(run, chosen, grammar)
     others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
-    heading = menu.addAction(caption(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special))))
+    heading = menu.addAction(
+        caption(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special)))
+    )
     heading.setEnabled(False)  # a section of a menu is a bare line in most styles
     for item in others:
         if item.id in forbidden:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 METER: ContextVar[Meter] = ContextVar("meter")
 """Of the template that is being compiled or rendered."""
 _WEIGH, _LOOP = "_weigh", "_loop"
+_MACRO, _ROUND = 300, 16
+"""Units of calling a macro and of one round of a loop, whatever stands in them."""
 _FOR_WEB_PAGES = ("urlize", "striptags", "xmlattr", "pprint")
 _MULTIPLYING = {
     "replace", "join", "indent", "center", "format", "tojson", "wordwrap", "batch", "slice", "round", "map",
@@ -49,7 +51,7 @@ class _Meters(NodeTransformer):
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = nodes.Filter(node.iter, _LOOP, [nodes.Const(_count(node))], [], None, None).set_lineno(node.lineno)
+        node.iter = nodes.Filter(node.iter, _LOOP, [], [], None, None).set_lineno(node.lineno)
         return node
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:
@@ -116,28 +118,23 @@ def _weighed(node: nodes.Expr) -> nodes.Expr:
     return weighed
 
 
-def _count(node: nodes.Node) -> int:
-    """Parts of a piece of program: what running it once costs."""
-    return 1 + sum(1 for _ in node.find_all(nodes.Node))
-
-
 def _weigh_one(value: object) -> object:
     METER.get().weigh(value)
     return value
 
 
-def _loop(values: Iterable[object], weight: int) -> Iterable[object]:
+def _loop(values: Iterable[object]) -> Iterable[object]:
     """What a loop goes over, paid for in advance where its length is known."""
     meter = METER.get()
     if isinstance(values, Sized):
-        meter.charge(weight * len(values))
+        meter.charge(_ROUND * len(values))
         return values
-    return _metered_iterator(values, weight)
+    return _metered_iterator(values)
 
 
-def _metered_iterator(values: Iterable[object], weight: int) -> Iterable[object]:
+def _metered_iterator(values: Iterable[object]) -> Iterable[object]:
     for value in values:
-        METER.get().charge(weight)
+        METER.get().charge(_ROUND)
         yield value
 
 
@@ -156,7 +153,9 @@ def _metered(name: str, function: Callable[..., object]) -> Callable[..., object
     @functools.wraps(function)
     def paid(*args: object, **kwargs: object) -> object:
         values, meter = [*args[skip:], *kwargs.values()], METER.get()
-        if name in _MULTIPLYING and values:
+        if name == "replace" and len(values) == 3 and isinstance(values[0], str):
+            meter.replace(values[0], values[1], values[2])
+        elif name in _MULTIPLYING and values:
             meter.multiply(values[0], values[1:])
         else:
             meter.weigh(*values)
@@ -168,7 +167,9 @@ def _metered(name: str, function: Callable[..., object]) -> Callable[..., object
 def _charge_call(meter: Meter, function: Callable[..., object], args: list[object]) -> None:
     method = getattr(function, "__wrapped__", function)  # the sandbox wraps str.format
     owner = getattr(method, "__self__", None)
-    if isinstance(owner, (str, bytes, int, float, list, tuple, dict)) and method.__name__ not in _LINEAR:
+    if isinstance(owner, str) and method.__name__ == "replace" and len(args) >= 2:
+        meter.replace(owner, args[0], args[1])
+    elif isinstance(owner, (str, bytes, int, float, list, tuple, dict)) and method.__name__ not in _LINEAR:
         meter.multiply(owner, args)
     else:
         meter.multiply("", args) if function is _strftime_now else meter.weigh(owner, *args)
@@ -226,19 +227,20 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
         """A function, a method or a macro."""
         meter = METER.get()
         if isinstance(__obj, (Macro, LoopContext)):
-            rounds = sum(len(arg) for arg in args if isinstance(arg, (list, tuple, str)))
-            meter.charge((1 + rounds) * __self.template_weight)
+            meter.charge(_MACRO)  # what it does with its arguments pays for itself
         else:
             _charge_call(meter, __obj, [*args, *kwargs.values()])
         return super().call(__context, __obj, *args, **kwargs)
 
     def getitem(self, obj: object, argument: object) -> object:
         """A slice is a copy; a key of many parts is read whole."""
-        METER.get().weigh(*([obj] if isinstance(argument, slice) else [argument]))
+        if isinstance(argument, slice):
+            METER.get().copy(obj)
+        else:
+            METER.get().weigh(argument)
         return super().getitem(obj, argument)
 
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
-        self.template_weight = _count(source)
         return super()._generate(_Meters().visit(source), name, filename, defer_init)

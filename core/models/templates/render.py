@@ -14,7 +14,7 @@ from resources.language import tr
 
 _LARGEST = 2**19
 """Characters of a template; those of the largest models have 30,000."""
-_BASE, _EACH = 2_000_000, 200
+_BASE, _EACH = 2**23, 400
 """Units that a template may use: some anyway, and so many for each character of the messages."""
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 """Names that a message's reasoning goes by; templates read the first, or the second."""
