@@ -38,6 +38,7 @@ def setting_title(started: RunStarted, name: str) -> str:
 
 def _parameters(started: RunStarted) -> list[Sequence[Parameter]]:
     """Those of the run's own strategy and cache first."""
-    own = [strategies.registry.get(started.strategy), caches.registry.get(started.cache)]
-    others = [*strategies.registry.values(), *caches.registry.values()]
-    return [entry.parameters for entry in (*own, *others) if entry is not None]
+    strategy, cache = strategies.registry.get(started.strategy), caches.registry.get(started.cache)
+    own = [*([strategy.parameters] if strategy else []), *([cache.parameters] if cache else [])]
+    others = (registry.values() for registry in (strategies.registry, caches.registry))
+    return [*own, *(entry.parameters for entries in others for entry in entries)]

@@ -11,9 +11,10 @@ from typing import Any
 from app.album.keys import Reader, readers
 from app.album.picture import AlbumProblem, Picture
 from app.start.cli.values import LARGEST_AREA
-from app.state.near import near, short
+from app.state.near import short
 from app.views import VIEWS
 from app.window.main_window import LEAST_SIZE
+from core.suggestions import near
 from resources.language import tr
 
 _LIST = "picture"

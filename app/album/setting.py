@@ -12,12 +12,13 @@ from app.start.launch import show_recorded
 from app.start.waiting import loaded, next_value, painted, run_to_the_end
 from app.state import values
 from app.state.branching import Instead
-from app.state.near import near, short
+from app.state.near import short
 from app.state.run import Run
 from app.storage import examples
 from app.window.main_window import MainWindow
 from core import caches
 from core.strategies import Parameter
+from core.suggestions import near
 from resources.language import tr
 
 

@@ -29,7 +29,7 @@ class RegistryChoiceSnapshot(NamedTuple):
     """Parameters of the chosen entry that differ from their defaults."""
     shared: Mapping[Parameter, Any]
     """Changed parameters of every entry that has been shown."""
-    stored: Mapping[str, Mapping[str, Any]]
+    stored: Mapping[str, dict[str, Any]]
     """Values from the settings file of entries that have not been shown yet."""
 
 

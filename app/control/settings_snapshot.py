@@ -52,7 +52,7 @@ class SettingsSnapshot(NamedTuple):
 
 def _values(choice: RegistryChoiceSnapshot) -> dict[str, dict[str, Any]]:
     """Changed values by the name of the strategy or cache, as the settings file has them."""
-    return deepcopy({**choice.stored, choice.name: choice.changed})  # type: ignore[arg-type]
+    return deepcopy({**choice.stored, choice.name: dict(choice.changed)})
 
 
 def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:

@@ -114,9 +114,7 @@ class ExportDialog(ReadDialog):
 
         self.guard.setChecked(True)
         self.guard.setToolTip(
-            tr(
-                "A text that begins with =, +, - or @ gets an apostrophe in front: otherwise a spreadsheet would run it."
-            )
+            tr("A text that begins with =, +, - or @ gets an apostrophe in front, or a spreadsheet would run it.")
         )
 
     def _lay_out(self) -> None:

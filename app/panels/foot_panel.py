@@ -56,7 +56,7 @@ class FootPanel(QFrame):
     @property
     def has_focus(self) -> bool:
         """Whether the keys go to it, or will once its window is the active one."""
-        focused = self.window().focusWidget()
+        focused: QWidget | None = self.window().focusWidget()  # PySide6's annotation leaves None out
         return focused is not None and (focused is self or self.isAncestorOf(focused))
 
     def take_focus(self) -> None:

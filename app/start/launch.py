@@ -10,11 +10,12 @@ from app.start.cli.values import PICTURE_SIZE
 from app.start.picture import PictureError, export, hold_still, record_demo, save_picture
 from app.start.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled, toured
 from app.state import values as typed
-from app.state.near import near, short, unknown
+from app.state.near import short, unknown
 from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import DecodescopeError
+from core.suggestions import near
 from resources.language import sentences, tr
 
 __all__ = ["LaunchProblem", "apply", "show_recorded", "start"]

@@ -159,11 +159,11 @@ def _begin(model: LoadedModel, bos: object = None) -> list[int]:
     """What an empty prompt begins with."""
     bos = model.generation_config.bos_token_id if bos is None else bos
     first = bos[0] if isinstance(bos, list) and bos else bos
-    if not _is_id(first) or model.is_encoder_decoder:
+    if not isinstance(first, int) or not _is_id(first) or model.is_encoder_decoder:
         raise EmptyPromptError(
             tr("The prompt is empty, and {model} has no beginning-of-sequence token to start from.").format(
                 model=model.name
             ),
             tr("Write at least one word."),
         )
-    return [int(first)]
+    return [first]

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.models.text import Decoder
 
 if TYPE_CHECKING:
-    from core.models.model import LoadedModel
+    from transformers import PreTrainedTokenizerBase
+
+
+class SpellingVocabulary(Protocol):
+    """The part of a `LoadedModel` that spelling a word needs."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerBase: ...
+
+    @property
+    def remembered(self) -> dict[str, Any]: ...
+
+    @property
+    def token_bytes(self) -> Sequence[bytes | None] | None: ...
+
 
 _CONTEXTS = ("(", "\n", '"', ".", "a", "1 ")
 """What a word may stand behind: tokenizers write it otherwise there than at the start of a text."""
 
 
-def word_spellings(model: LoadedModel, text: str) -> list[list[int]]:
+def word_spellings(model: SpellingVocabulary, text: str) -> list[list[int]]:
     """Token ids that write `text` behind a space and without one, each once.
 
     These are the tokenizer's own spellings in different surroundings, and single tokens of the same letters.
@@ -38,7 +53,7 @@ def word_spellings(model: LoadedModel, text: str) -> list[list[int]]:
     return [list(ids) for ids in found if ids and unknown not in ids]
 
 
-def _by_bytes(model: LoadedModel) -> dict[bytes, int]:
+def _by_bytes(model: SpellingVocabulary) -> dict[bytes, int]:
     """The first token of the vocabulary that writes these bytes."""
     known: dict[bytes, int] | None = model.remembered.get("tokens_by_bytes")
     if known is None:

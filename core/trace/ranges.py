@@ -146,4 +146,6 @@ def check_value(value: object, allowed: Ranges) -> None:
 
 
 def _short(value: float) -> str:
-    return f"{value:.6g}" if isinstance(value, float) or abs(value) < 10**15 else f"{'-' if value < 0 else ''}10^15…"
+    if -(10**15) < value < 10**15:
+        return f"{value:.6g}"
+    return f"{'-' if value < 0 else ''}10^15…"

@@ -8,7 +8,7 @@ from app.start.cli.argparse_words import spoken
 from app.start.cli.options import Options
 from app.start.cli.parser import make
 from app.start.cli.values import LARGEST_AREA, PICTURE_SIZE
-from app.state.near import near
+from core.suggestions import near
 from resources.language import tr
 
 

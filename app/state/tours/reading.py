@@ -10,12 +10,13 @@ from typing import Any, get_args
 
 import resources
 from app.state import values
-from app.state.near import near, short, unknown
+from app.state.near import short, unknown
 from app.state.tours.measures import MEASURES
 from app.state.tours.tour import Condition, Setting, Step, Tour, TourProblem, Waits, Wanted
 from app.state.tours.values import RELATIONS
 from core import caches, strategies
 from core.strategies import Parameter
+from core.suggestions import near
 from resources.language import tr
 
 _STEP = Step.__dataclass_fields__.keys()

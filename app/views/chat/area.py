@@ -240,8 +240,8 @@ _SPEAKERS = {
 
 def _spoken(bubble: Bubble, number: int) -> str:
     turn = bubble.turn
-    is_shown_whole = bubble.column is None or bubble.is_formatted
-    said = turn.content if is_shown_whole else bubble.column.text.text[: bubble.column.limit]
+    column = None if bubble.is_formatted else bubble.column
+    said = turn.content if column is None else column.text.text[: column.limit]
     if bubble.is_formatted and bubble.rich.answer.thinking and not bubble.rich.is_unfolded:
         said = f"{bubble.rich.head}. {bubble.rich.answer.body.strip()}"
     return tr(_SPEAKERS[turn.role]).format(number=number, words=said or "…")

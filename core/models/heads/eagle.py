@@ -43,7 +43,7 @@ class EagleHead:
         for part in (self._layer, self._join):
             part.to(device=model.device, dtype=model.dtype).eval()
         self._embed = embed if own is None else _embedding(own.to(model.device, model.dtype))
-        self.readable_ids = int(self._embed.weight.shape[0]) if own is not None else model.readable_ids
+        self.readable_ids = len(own) if own is not None else model.readable_ids
         self._head = model.head
         self.weights = sum(weight.numel() for part in (self._layer, self._join) for weight in part.parameters())
 
