@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from core.models.text import Decoder
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
 class SpellingVocabulary(Protocol):
     """The part of a `LoadedModel` that spelling a word needs."""
 
     @property
-    def tokenizer(self) -> PreTrainedTokenizerBase: ...
+    def tokenizer(self) -> Any: ...
 
     @property
     def remembered(self) -> dict[str, Any]: ...
