@@ -11,6 +11,7 @@ from core.arguments import check_cancel, check_drafters, check_kind
 from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.kept import KeptScores, check_kept
+from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
 from core.decoding.tracks import Written
 from core.defaults import non_default
@@ -130,7 +131,11 @@ def _decode(
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:
-        yield from _with_plan(decoding, strategy.decode(decoding))
+        try:
+            yield from _with_plan(decoding, strategy.decode(decoding))
+        except PrefillStoppedError:
+            decoding.results = [Written((), "")]
+            decoding.keep_read()
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)
     yield Finished(

@@ -24,6 +24,7 @@ from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.kept import KeptScores
 from core.decoding.opening import open_text
+from core.decoding.prefill import ChunkSizes, PrefillStoppedError, can_read_in_chunks, read_prompt
 from core.decoding.prepare import backend_of, check_memory, check_room, check_scores
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, build_stopping
@@ -149,7 +150,8 @@ class DecodingRun:
     def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:
         """Read the prompt once and leave the memory `rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand.
 
-        What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted.
+        What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted. A long
+        prompt is read in chunks. Raises PrefillStoppedError when the user stops the run meanwhile.
         """
         begun = time.perf_counter()
         device = self.device
@@ -160,7 +162,7 @@ class DecodingRun:
         reused = self.figures.reused = 0 if whole else self._reuse.start(self.forward, self.opening)
         ids = torch.tensor([self.start_ids[reused:]], device=device)
         expand_first = self.forward.cache is None
-        output = self.forward(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
+        output = self._read(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
         self._reuse.keep_prompt(self.forward, self.opening.kept, rows)
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
@@ -168,6 +170,24 @@ class DecodingRun:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return output, Prefilled(self.opening.length, self.figures.prompt_read(begun), reused)
+
+    def _read(self, ids: torch.Tensor, *, hidden: bool) -> Output:
+        """Read the prompt's ids [B, n], in chunks where that gives the same scores."""
+        if self.opening.perceived is not None or not can_read_in_chunks(
+            self.model, self.backend, self.forward, ids.shape[1]
+        ):
+            output = self.forward(ids, hidden=hidden)
+        else:
+            fixed = self.config.prefill_chunk_size
+            sizes = ChunkSizes(self.model, fixed and int(fixed), steady=self.request.steady)
+            output = read_prompt(self.forward, ids, sizes, self.is_cancelled, hidden=hidden)
+        if self.is_cancelled():
+            raise PrefillStoppedError
+        return output
+
+    def keep_read(self) -> None:
+        """After a stop while the prompt was read: leave what has been read to later runs."""
+        self._reuse.keep_text(self.forward, self.opening.kept, 1)
 
     def step_done(self, step: int) -> Iterator[Event]:
         """After all sequences of a step: measure the cache now and then, and restart the step's clock."""
