@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
-    QPlainTextEdit,
     QPushButton,
     QTextEdit,
     QToolButton,
@@ -26,6 +25,7 @@ from app.storage.examples import Example
 from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.segmented import Segmented
 from resources.language import mark, tr
@@ -37,7 +37,7 @@ CHAT_HINT = mark("Write a message… Ctrl+Enter sends it.\nA line that begins wi
 TEXT_HINT = mark("Write how the text begins…")
 
 
-class PromptEdit(QPlainTextEdit):
+class PromptEdit(ExactTextEdit):
     """Plain text that grows with its content, within bounds; Tab leaves it.
 
     `filesGiven(paths)`, `pictureGiven(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
@@ -158,9 +158,7 @@ class PromptPanel(QWidget):
         """Show a prompt; undo brings the old one back."""
         self._set_mode(is_chat)
         if text != self.editor.toPlainText():
-            cursor = self.editor.textCursor()
-            cursor.select(cursor.SelectionType.Document)
-            cursor.insertText(text)
+            self.editor.replace_text(text)
         self.edited.emit()
 
     def show_above(self, part: QWidget) -> None:

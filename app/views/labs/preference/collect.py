@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
-    QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QSpinBox,
@@ -25,6 +24,7 @@ from app.state.labs import CompletionsDrawn, LabWish
 from app.views.labs.preference.ordering import OrderList
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.pages import EXAMPLE
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -47,7 +47,7 @@ class CollectPage(LabPage):
         super().__init__(about, (), parent)
         self._prompt, self._seed = "", 0
         self.start.setText(tr("Write endings"))
-        self.prompt = QPlainTextEdit(EXAMPLE.strip(), self)
+        self.prompt = ExactTextEdit(EXAMPLE.strip(), self)
         self.prompt.setAccessibleName(tr("The beginning of the story"))
         self.prompt.setTabChangesFocus(True)
         self.prompt.setMaximumHeight(self.fontMetrics().height() * 5)
