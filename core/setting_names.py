@@ -20,7 +20,8 @@ _TYPING_ERROR = 0.8
 def generation_fields() -> frozenset[str]:
     """Names of the fields of a GenerationConfig, those of the installed transformers included where it is loaded."""
     module = sys.modules.get("transformers.generation.configuration_utils")
-    return KNOWN if module is None else KNOWN | vars(module.GenerationConfig()).keys()
+    config = getattr(module, "GenerationConfig", None)  # another thread may be importing the module
+    return KNOWN if config is None else KNOWN | vars(config()).keys()
 
 
 def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:

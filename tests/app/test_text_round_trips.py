@@ -17,9 +17,10 @@ from core.code.literals import literal, paragraph
 from core.strategies import Parameter
 
 NASTY = (
-    " was", "was ", "\n", "\n\n", "a\nb", "\\n", "\\", "\\\\", "C:\\new", "C:\\temp\\u0041", "none", "None", "off", "auto", "null",
-    "unset", "true", "[", "[]", '["a"]', "{", '"', "'", '"a"', "a, b", "a=b", "5", "-1", "1.5", "\t", "a\tb", "\r", "x\r\ny",
-    "a\u2028b", "a\u2029b", "\x85", "a\x0bb", "\x1b[31m", "\u00a0", "\u3000", "e\u0301", "👩‍👩‍👧‍👦", "<b>&amp;</b>", "#", "%s", "${x}", "''' \"\"\"",
+    " was", "was ", "\n", "\n\n", "a\nb", "\\n", "\\", "\\\\", "C:\\new", "C:\\temp\\u0041", "none", "None",
+    "off", "auto", "null", "unset", "true", "[", "[]", '["a"]', "{", '"', "'", '"a"', "a, b", "a=b", "5",
+    "-1", "1.5", "\t", "a\tb", "\r", "x\r\ny", "a\u2028b", "a\u2029b", "\x85", "a\x0bb", "\x1b[31m", "\u00a0",
+    "\u3000", "e\u0301", "👩‍👩‍👧‍👦", "<b>&amp;</b>", "#", "%s", "${x}", "''' \"\"\"",
 )  # fmt: skip
 
 
@@ -120,7 +121,7 @@ def test_a_recording(tmp_path: Path) -> None:
     config = {"max_new_tokens": 2, "stop_strings": list(NASTY[4:])}
     request = core.Request("Once upon a\u00a0time\u2028", config)
     path = tmp_path / "run.decodescope"
-    for _event in core.record(core.stream(model, request), path, request):
+    for _event in core.record(path, core.stream(model, request), request):
         pass
     kept = core.trace.read(path).request
     assert (kept["prompt"], kept["config"]["stop_strings"]) == (request.prompt, config["stop_strings"])

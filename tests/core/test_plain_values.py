@@ -121,3 +121,11 @@ def test_scores_out_of_range_are_blamed_on_the_setting_that_scales_them(settings
 def test_banned_tokens_are_still_blamed_on_bans() -> None:
     with pytest.raises(ParameterError, match="every one is banned"):
         core.run(tiny.shared("llama"), core.Request([5, 6], {"max_new_tokens": 4, "suppress_tokens": list(range(61))}))
+
+
+def test_a_library_that_is_being_imported_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    import types
+
+    monkeypatch.setitem(sys.modules, "numpy", types.ModuleType("numpy"))
+    assert plain_value({"a": (1, 2), "b": range(3)}) == {"a": (1, 2), "b": range(3)}
