@@ -13,6 +13,7 @@ from core.caches.prefixes.store import PrefixStore
 from core.decoding.kept import KeptScores, check_kept
 from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
+from core.decoding.speculation.tree_support import reads_drafts
 from core.decoding.tracks import Written
 from core.defaults import non_default
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
@@ -121,6 +122,7 @@ def _decode(
 ) -> Iterator[Event]:  # fmt: skip
     strategy, config = resolve(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
+    decoding.reads_behind = reads_drafts
     if kept is not None:
         kept.begin(decoding.start_ids)
         decoding.kept = kept

@@ -10,7 +10,6 @@ import torch
 from core.caches.base import CacheBackend
 from core.caches.tensors.reading import memory_of
 from core.decoding.forward.forward import Forward, Output
-from core.decoding.speculation.tree_support import reads_drafts
 from core.models.model import LoadedModel
 
 CHUNK_SECONDS = 0.18
@@ -97,8 +96,9 @@ def read_prompt(
 
 
 def can_read_in_chunks(model: LoadedModel, backend: CacheBackend, forward: Forward, tokens: int) -> bool:
-    """Whether reading a prompt of `tokens` in several passes gives the same scores as reading it in one.
+    """Whether reading a prompt of `tokens` in several passes can give the same scores as reading it in one.
 
+    The model has to read several tokens behind others as it reads them one by one (`DecodingRun.reads_behind`).
     Not for states and memories of the model's own, nor for caches that change what later tokens see of earlier ones
     (quantized ones, sinks): there a chunk would see what one pass over all does not.
     """
@@ -108,5 +108,4 @@ def can_read_in_chunks(model: LoadedModel, backend: CacheBackend, forward: Forwa
         and backend.exact
         and not (model.is_encoder_decoder or model.is_recurrent)
         and memory_of(model) == "kept"
-        and reads_drafts(model)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -43,6 +43,10 @@ _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
 
 
+def _never(model: LoadedModel) -> bool:
+    return False
+
+
 class DecodingRun:
     """A prepared request: prompt ids, cache, funnel, stopping rules, random generator, scribe and figures.
 
@@ -75,6 +79,8 @@ class DecodingRun:
         """A number of [0, 1) for each row; a strategy with dice of its own for each text puts them here."""
         self.kept: KeptScores | None = None
         """Where the scores of its steps are left; None where nobody will ask for them."""
+        self.reads_behind: Callable[[LoadedModel], bool] = _never
+        """Whether a model reads several tokens behind others as it reads them one by one: prompts go in chunks then."""
         self.results: list[Written] = []
         self.stopped = False
         self.figures = Figures(device, self.opening.length, 1 if self.beams > 1 else self.sequences)
@@ -173,8 +179,10 @@ class DecodingRun:
 
     def _read(self, ids: torch.Tensor, *, hidden: bool) -> Output:
         """Read the prompt's ids [B, n], in chunks where that gives the same scores."""
-        if self.opening.perceived is not None or not can_read_in_chunks(
-            self.model, self.backend, self.forward, ids.shape[1]
+        if (
+            self.opening.perceived is not None
+            or not can_read_in_chunks(self.model, self.backend, self.forward, ids.shape[1])
+            or not self.reads_behind(self.model)
         ):
             output = self.forward(ids, hidden=hidden)
         else:
