@@ -40,11 +40,13 @@ def _converted(value: Any, kind: type) -> Any:
 
 
 def _is_array_type(kind: type) -> bool:
-    """Whether it is a scalar or an array of NumPy, or a tensor. Where a library is not imported, no value is its."""
-    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-    if numpy is not None and issubclass(kind, (numpy.generic, numpy.ndarray)):
-        return True
-    return torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor)
+    """Whether it is a scalar or an array of NumPy, or a tensor.
+
+    No value comes from a library that is not imported. Another thread may be importing it at this moment.
+    """
+    names = (("numpy", "generic"), ("numpy", "ndarray"), ("torch", "Tensor"))
+    kinds = (getattr(sys.modules.get(module), name, None) for module, name in names)
+    return any(isinstance(one, type) and issubclass(kind, one) for one in kinds)
 
 
 def _listed(value: Any) -> Any:

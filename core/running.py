@@ -11,7 +11,9 @@ from core.arguments import check_cancel, check_drafters, check_kind
 from core.caches.notices import notices
 from core.caches.prefixes.store import PrefixStore
 from core.decoding.kept import KeptScores, check_kept
+from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
+from core.decoding.speculation.tree_support import reads_drafts
 from core.decoding.tracks import Written
 from core.defaults import non_default
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
@@ -120,6 +122,7 @@ def _decode(
 ) -> Iterator[Event]:  # fmt: skip
     strategy, config = resolve(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
+    decoding.reads_behind = reads_drafts
     if kept is not None:
         kept.begin(decoding.start_ids)
         decoding.kept = kept
@@ -130,7 +133,11 @@ def _decode(
     if decoding.is_cancelled():
         decoding.results = [Written((), "")]
     else:
-        yield from _with_plan(decoding, strategy.decode(decoding))
+        try:
+            yield from _with_plan(decoding, strategy.decode(decoding))
+        except PrefillStoppedError:
+            decoding.results = [Written((), "")]
+            decoding.keep_read()
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)
     yield Finished(

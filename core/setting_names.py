@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from core import strategies
 from core.errors import ParameterError
@@ -20,7 +21,13 @@ _TYPING_ERROR = 0.8
 def generation_fields() -> frozenset[str]:
     """Names of the fields of a GenerationConfig, those of the installed transformers included where it is loaded."""
     module = sys.modules.get("transformers.generation.configuration_utils")
-    return KNOWN if module is None else KNOWN | vars(module.GenerationConfig()).keys()
+    config = getattr(module, "GenerationConfig", None)  # another thread may be importing the module
+    return KNOWN if config is None else _fields_of(config, config.__init__)
+
+
+@functools.cache
+def _fields_of(config: Callable[[], object], _initializer: object) -> frozenset[str]:
+    return KNOWN | vars(config()).keys()
 
 
 def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
@@ -31,7 +38,8 @@ def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
     error (`foreign_settings` gives the others).
     """
     known = generation_fields()
-    unknown = sorted(name for name, value in request.given.items() if name not in known and name not in set(own))
+    unknown = sorted(name for name in request.given if name not in known)
+    unknown = [name for name in unknown if name not in set(own)]
     if not unknown:
         return
     if not isinstance(request.config, Mapping) and _is_from_file(request.config):
@@ -53,7 +61,7 @@ def foreign_settings(request: Request, own: Collection[str]) -> list[str]:
     if request.config is None or isinstance(request.config, Mapping):
         return []
     known = generation_fields()
-    return sorted(name for name, value in request.given.items() if name not in known and name not in own)
+    return sorted(name for name in request.given if name not in known and name not in own)
 
 
 def unknown_option(cause: str, name: str, known: Iterable[str]) -> ParameterError:

@@ -24,6 +24,7 @@ _ALWAYS = (
     Parameter("num_return_sequences", mark("Texts"), "int", 1, "", minimum=1, maximum=1_000_000),
     Parameter("max_length", mark("Length with prompt"), "int", 20, "", minimum=0, maximum=10_000_000),
     Parameter("do_sample", mark("Sample"), "bool", False, ""),
+    Parameter("prefill_chunk_size", mark("Prefill chunk size"), "int", None, "", minimum=1, maximum=10_000_000),
     Parameter(
         "num_assistant_tokens_schedule", mark("Draft length"), "choice", "constant", "",
         choices=("auto", "constant", "heuristic", "heuristic_transient"),

@@ -88,10 +88,10 @@ class History(HistoryFile):
         return self._session.show(opened)
 
     def keep(self, run: Run, recording: Path) -> None:
-        """Keep a run that has ended; one that wrote nothing is not worth it."""
+        """Keep a run that has ended, unless it wrote nothing."""
         from app.storage.history.of_run import keeping_of
 
-        if run.started is None or self.store is None:
+        if run.started is None or not run.is_worth_keeping or self.store is None:
             with suppress(OSError):
                 recording.unlink()
             return

@@ -89,7 +89,7 @@ class RunController(QObject):
     @Slot()
     def retry(self) -> None:
         """What failed once more: the run, or the loading of a model."""
-        last = self._session.run
+        last = self._session.latest
         if last is None or last.outcome is None or last.outcome.kind != "failed":
             self.loadWanted.emit()
         elif last.request.scored or last.request.is_branch:

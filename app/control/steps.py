@@ -24,6 +24,7 @@ class Steps(QObject):
         super().__init__(session)
         self._session, self._history = session, history
         self.generations = Generations()
+        self._shown: Run | None = None
         for signal in (session.runStarted, session.runShown):
             signal.connect(self._on_shown)
         history.forgotten.connect(self._on_forgotten)
@@ -88,7 +89,10 @@ class Steps(QObject):
 
     @Slot(object)
     def _on_shown(self, run: Run) -> None:
+        before, self._shown = self._shown, run
         self.generations.show(run)
+        if before is not None and before is not run and before.outcome is not None and not before.is_worth_keeping:
+            self.generations.drop([before.id])
         self.tell()
 
     @Slot()

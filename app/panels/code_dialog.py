@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.tabs import tab_distance
 from app.widgets.dialog import ReadDialog
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.segmented import Segmented
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr
@@ -33,13 +34,13 @@ class CodeDialog(ReadDialog):
         self.reason = WrappedLabel(reason)
         self.reason.setProperty("role", "muted")
         self.reason.setVisible(bool(reason))
-        self.code = QPlainTextEdit(self)
+        self.code = ExactTextEdit(self)
         self.code.setObjectName("code")
         self.code.setProperty("role", "code")
         self.code.setAccessibleName(tr("Code of the run"))
         self.code.setReadOnly(True)
         self.code.setTabStopDistance(tab_distance(self.code.font()))
-        self.code.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.code.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)
         self._lay_out()
         self._make_room()
         self.show_flavour(self.flavour.value)

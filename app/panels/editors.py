@@ -12,12 +12,12 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
     QLineEdit,
-    QPlainTextEdit,
     QWidget,
 )
 
 from app.state import values
 from app.state.values import LARGEST_INT
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from core.strategies import Parameter
 from resources.language import tr
@@ -231,7 +231,7 @@ class TextEditor(QLineEdit):
     set_plain_value = setValue
 
 
-class ListEditor(QPlainTextEdit):
+class ListEditor(ExactTextEdit):
     """Several lines: strings (`lines`), names (`names`), or token ids and phrases (`tokens`) as a JSON list or one a
     line."""
 
@@ -253,8 +253,9 @@ class ListEditor(QPlainTextEdit):
         return self._value
 
     def setValue(self, value: Any) -> None:
-        """Show `value`; a string is taken as if typed."""
-        self.setPlainText(values.format_text(value))
+        """Show `value`; a string is taken as if typed, but for stop texts, where it is one of them."""
+        is_one_text = isinstance(value, str) and self._read is values.parse_lines and bool(value)
+        self.setPlainText(values.format_text([value] if is_one_text else value))
         self._parse()
 
     plain_value = value

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
 import core
 from app.state.grammar_text import of_text, to_text
 from app.state.simple_schema import from_schema
 from app.theme.tabs import tab_distance
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.inputs import ComboBox
 from core.strategies import Parameter
 from resources.language import mark, tr
@@ -45,7 +46,7 @@ class GrammarEditor(QWidget):
         self._texts: dict[str, str] = {}
         self._kind = ""
         """What the text shows."""
-        self.text: QPlainTextEdit | None = None
+        self.text: ExactTextEdit | None = None
         self.form: QPushButton | None = None
         """Opens a form, for schemas that one can show."""
         self.kinds = _Kinds(self)
@@ -127,9 +128,9 @@ class GrammarEditor(QWidget):
             self.form.setEnabled(can_show)
             self.form.setToolTip("" if can_show else tr("This schema says more than a form can show: edit it as text."))
 
-    def _made_text(self) -> QPlainTextEdit:
+    def _made_text(self) -> ExactTextEdit:
         if self.text is None:
-            self.text = QPlainTextEdit(self)
+            self.text = ExactTextEdit(self)
             self.text.setObjectName(f"{self.objectName()}.text")
             self.text.setAccessibleName(tr("Text of the grammar"))
             self.text.setTabChangesFocus(True)

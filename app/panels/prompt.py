@@ -9,7 +9,6 @@ from PySide6.QtGui import QAction, QColor, QKeyEvent, QKeySequence, QTextCursor,
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
-    QPlainTextEdit,
     QPushButton,
     QTextEdit,
     QToolButton,
@@ -26,6 +25,7 @@ from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.inputs import changes_text_size
 from app.widgets.plain_text import PlainLabel, tooltip
@@ -39,7 +39,7 @@ CHAT_HINT = mark("Write a message… Ctrl+Enter sends it.\nA line that begins wi
 TEXT_HINT = mark("Write how the text begins…")
 
 
-class PromptEdit(QPlainTextEdit):
+class PromptEdit(ExactTextEdit):
     """Plain text that grows with its content, within bounds; Tab leaves it.
 
     `filesGiven(paths)`, `pictureGiven(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
@@ -167,9 +167,7 @@ class PromptPanel(QWidget):
         """Show a prompt; undo brings the old one back."""
         self._set_mode(is_chat)
         if text != self.editor.toPlainText():
-            cursor = self.editor.textCursor()
-            cursor.select(cursor.SelectionType.Document)
-            cursor.insertText(text)
+            self.editor.replace_text(text)
         self.edited.emit()
 
     def clear_text(self) -> None:

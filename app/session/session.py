@@ -58,6 +58,9 @@ class Session(ShownRun):
         super().__init__(parent)
         self._underway: Underway | None = None
         self._next: RunRequest | None = None
+        self._shown_before: Run | None = None
+        """The last run with a text, to be shown again where a later one fails before it has any."""
+        self._latest: Run | None = None
         self._measuring = Measuring()
         self._jobs = 0
         self._place_of: Callable[[Run], Path | None] = _nowhere
@@ -80,6 +83,11 @@ class Session(ShownRun):
         return self._state
 
     @property
+    def latest(self) -> Run | None:
+        """The run that was started last, whether it is shown or not."""
+        return self._latest if self._latest is not None else self._run
+
+    @property
     def busy(self) -> bool:
         """Whether a run is under way."""
         return self._underway is not None
@@ -94,10 +102,13 @@ class Session(ShownRun):
         if self._is_over:
             return
         if self._underway is not None:
+            self._underway.run.was_replaced = not self._underway.is_silent
             self._next = request
             self.stop()
             return
-        self._run = Run(request)
+        if self._run is not None and self._run.is_worth_keeping:
+            self._shown_before = self._run
+        self._run = self._latest = Run(request)
         self._held.await_for(self._run)
         self._begin(self._run)
 
@@ -229,6 +240,8 @@ class Session(ShownRun):
             self.finished.emit(run.outcome)
         underway.job.told.set()
         self._follow_up(underway.is_silent)
+        if run is self._run and run.outcome.kind == "failed" and not run.has_text and self._shown_before is not None:
+            self.show(self._shown_before)
 
     def _follow_up(self, was_silent: bool) -> None:
         """Measure the next one, or start the run that was asked for meanwhile."""

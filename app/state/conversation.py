@@ -32,13 +32,13 @@ Message = Mapping[str, str]
 def parse(text: str) -> tuple[dict[str, str], ...]:
     """The turns of `text`; what stands before the first role's name is the user's. Empty turns are left out."""
     turns: list[tuple[str, list[str]]] = [("user", [])]
-    for line in text.splitlines():
+    for line in text.split("\n"):
         opening = _TURN.match(line)
         if opening:
             turns.append((opening[1].lower(), [line[opening.end() :]]))
         else:
             turns[-1][1].append(line)
-    spoken = ((role, "\n".join(lines).strip()) for role, lines in turns)
+    spoken = ((role, "\n".join(lines).strip(" \t\r\n")) for role, lines in turns)
     return tuple({"role": role, "content": content} for role, content in spoken if content)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app.state.text_lines import escape, unescape
 from resources.language import tr
 
 _BY_SUFFIX = {".json": "json_schema", ".lark": "lark", ".txt": "choice", ".regex": "regex"}
@@ -18,7 +19,7 @@ def to_text(kind: str, content: Any) -> str:
     if kind == "json_schema" and not isinstance(content, str):
         return json.dumps(content, indent=2, ensure_ascii=False)
     if kind == "choice" and isinstance(content, list | tuple):
-        return "\n".join(str(word).replace("\\", "\\\\").replace("\n", "\\n") for word in content)
+        return "\n".join(escape(str(word)) for word in content)
     return content if isinstance(content, str) else json.dumps(content)
 
 
@@ -30,7 +31,7 @@ def of_text(kind: str, text: str) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {kind: text}
     if kind == "choice":
-        return {kind: [_unescaped(line) for line in text.splitlines() if line]}
+        return {kind: [unescape(line) for line in text.replace("\r\n", "\n").split("\n") if line]}
     return {kind: text}
 
 
@@ -70,7 +71,3 @@ def _of_file(path: Path) -> dict[str, Any]:
 
 
 _KINDS = tuple(_BY_SUFFIX.values())
-
-
-def _unescaped(line: str) -> str:
-    return "\\".join(part.replace("\\n", "\n") for part in line.split("\\\\"))

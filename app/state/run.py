@@ -28,6 +28,9 @@ if TYPE_CHECKING:
         TokenCompared,
     )
 
+_BARELY_BEGUN = 8
+"""Fewer tokens than this nobody has read when the next run begins."""
+
 
 class Run:
     """The events of one run, sorted as they come in; `cursor` says how many tokens the views draw."""
@@ -58,6 +61,8 @@ class Run:
         self.selected: int | None = None
         self.is_loading = False
         """Whether the model is still on its way into memory."""
+        self.was_replaced = False
+        """Whether another run was started before this one had ended."""
 
     @property
     def prompt(self) -> tuple[PromptToken, ...]:
@@ -98,6 +103,17 @@ class Run:
     def length(self) -> int:
         """The cursor's last place: tokens of the shown text, or steps of a beam search."""
         return len(self.beams.steps) if self.beams is not None else len(self.tokens)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it has written, or scored, at least one token."""
+        return self.beams is not None or any(sequence.tokens for sequence in self.sequences)
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether it belongs in the history: not without text, nor when another run replaced it as it began."""
+        tokens = max((len(sequence.tokens) for sequence in self.sequences), default=0)
+        return self.has_text and not (self.was_replaced and tokens < _BARELY_BEGUN)
 
     @property
     def track(self) -> list[TokenChosen]:

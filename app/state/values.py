@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import core
 from app.state.grammar_text import parse_grammar
 from app.state.numbers import is_number, is_whole
+from app.state.text_lines import read_lines, write_lines
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -29,11 +30,28 @@ class ValueProblem(ValueError):
 
 
 def parse(parameter: Parameter, text: str) -> Any:
-    """The value of `parameter` written as `text`, as on a command line. Raises ValueProblem."""
+    """The value of `parameter` written as `text`, as on a command line. Raises ValueProblem.
+
+    Words such as `none` and `off` unset a setting; one that is made of text has no such words, and only an empty text
+    unsets it.
+    """
+    if is_made_of_text(parameter):
+        if not text:
+            return None if parameter.default is None else _READERS[parameter.kind](parameter, text)
+        return (
+            [text] if parameter.kind == "lines" and not text.strip("\n") else _READERS[parameter.kind](parameter, text)
+        )
     text = text.strip()
     if parameter.default is None and text.lower() in {*_UNSET, "off", ""}:
         return None
     return within(parameter, _READERS[parameter.kind](parameter, text))
+
+
+def is_made_of_text(parameter: Parameter) -> bool:
+    """Whether any word may be its value: stop texts, banned words, a text."""
+    if parameter.kind == "tokens":
+        return parameter.form in ("phrases", "alternatives")
+    return parameter.kind in ("text", "lines")
 
 
 def within(parameter: Parameter, value: Any) -> Any:
@@ -69,20 +87,18 @@ def why_not(parameter: Parameter, value: Any) -> str:
 
 
 def parse_lines(text: str) -> list[str] | None:
-    """One string a line, `\\n` and `\\t` in them meaning what they say; None when there is none."""
-    lines = [line.replace("\\n", "\n").replace("\\t", "\t") for line in text.splitlines() if line]
-    return lines or None
+    """One string a line, with escapes such as `\\n` in them, or a JSON list of strings; None when there is none."""
+    return read_lines(text) or None
 
 
 def parse_tokens(text: str) -> Any:
     """A JSON value (ids, lists of ids), or one phrase a line; None when there is nothing. Raises ValueProblem."""
-    text = text.strip()
-    if not text:
-        return None
+    if not text.strip():
+        return parse_lines(text)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        if text[0] in "[{":
+        if text.lstrip()[0] in "[{":
             raise ValueProblem(
                 tr("This list does not end well: {problem} at character {place}.").format(
                     problem=error.msg, place=error.pos + 1
@@ -120,8 +136,17 @@ def format_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
-        return "\n".join(item.replace("\n", "\\n").replace("\t", "\\t") for item in value)
+        lines = write_lines(value)
+        return lines if _reads_back(lines, list(value)) else json.dumps(list(value), ensure_ascii=False)
     return json.dumps(value)
+
+
+def _reads_back(text: str, value: list[str]) -> bool:
+    """Whether the lines are read as `value` where token ids may stand too: digits alone would be an id."""
+    try:
+        return bool(parse_tokens(text) == value)
+    except ValueProblem:
+        return False
 
 
 def short(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from core.decoding.forward.forward import Forward, Output
 from core.decoding.funnel import Funnel, build_funnel
 from core.decoding.kept import KeptScores
 from core.decoding.opening import open_text
+from core.decoding.prefill import ChunkSizes, PrefillStoppedError, can_read_in_chunks, read_prompt
 from core.decoding.prepare import backend_of, check_memory, check_room, check_scores
 from core.decoding.reuse import Reuse
 from core.decoding.stopping import Stop, build_stopping
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 
 _DRAFT_ROOM = 128
 """Tokens a fixed cache can hold beyond the run's limit: a draft is read before it is known how much of it stays."""
+
+
+def _never(model: LoadedModel) -> bool:
+    return False
 
 
 class DecodingRun:
@@ -75,6 +80,8 @@ class DecodingRun:
         """A number of [0, 1) for each row; a strategy with dice of its own for each text puts them here."""
         self.kept: KeptScores | None = None
         """Where the scores of its steps are left; None where nobody will ask for them."""
+        self.reads_behind: Callable[[LoadedModel], bool] = _never
+        """Whether a model reads several tokens behind others as it reads them one by one: prompts go in chunks then."""
         self.results: list[Written] = []
         self.stopped = False
         self.figures = Figures(device, self.opening.length, 1 if self.beams > 1 else self.sequences)
@@ -150,7 +157,8 @@ class DecodingRun:
     def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:
         """Read the prompt once and leave the memory `rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand.
 
-        What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted.
+        What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted. A long
+        prompt is read in chunks. Raises PrefillStoppedError when the user stops the run meanwhile.
         """
         begun = time.perf_counter()
         device = self.device
@@ -161,7 +169,7 @@ class DecodingRun:
         reused = self.figures.reused = 0 if whole else self._reuse.start(self.forward, self.opening)
         ids = torch.tensor([self.start_ids[reused:]], device=device)
         expand_first = self.forward.cache is None
-        output = self.forward(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
+        output = self._read(ids.repeat(rows, 1) if expand_first else ids, hidden=hidden)
         self._reuse.keep_prompt(self.forward, self.opening.kept, rows)
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
@@ -169,6 +177,26 @@ class DecodingRun:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return output, Prefilled(self.opening.length, self.figures.prompt_read(begun), reused)
+
+    def _read(self, ids: torch.Tensor, *, hidden: bool) -> Output:
+        """Read the prompt's ids [B, n], in chunks where that gives the same scores."""
+        if (
+            self.opening.perceived is not None
+            or not can_read_in_chunks(self.model, self.backend, self.forward, ids.shape[1])
+            or not self.reads_behind(self.model)
+        ):
+            output = self.forward(ids, hidden=hidden)
+        else:
+            fixed = self.config.prefill_chunk_size
+            sizes = ChunkSizes(self.model, fixed and int(fixed), steady=self.request.steady)
+            output = read_prompt(self.forward, ids, sizes, self.is_cancelled, hidden=hidden)
+        if self.is_cancelled():
+            raise PrefillStoppedError
+        return output
+
+    def keep_read(self) -> None:
+        """After a stop while the prompt was read: leave what has been read to later runs."""
+        self._reuse.keep_text(self.forward, self.opening.kept, 1)
 
     def step_done(self, step: int) -> Iterator[Event]:
         """After all sequences of a step: measure the cache now and then, and restart the step's clock."""

@@ -25,11 +25,12 @@ HEAD = Parameter(
 
 
 def has_heads(model: LoadedModel, request: Request | None) -> str | None:
-    """Heads in its checkpoint, or a folder of one; without a request the folder may still come."""
-    from core.models.heads.folder import why_not_heads
+    """Return why no head can draft: without a request, there is neither one in its checkpoint nor one on this disk that
+    was made for it."""
+    from core.models.heads.folder import has_fitting_head, why_not_heads
 
     folder = request.options.get("draft_head") if request is not None else None
-    if request is None and not model.is_encoder_decoder:
+    if request is None and not model.is_encoder_decoder and has_fitting_head(model):
         return None
     return why_not_heads(model, folder if isinstance(folder, str) else None)
 

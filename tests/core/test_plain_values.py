@@ -35,7 +35,7 @@ def test_converted(value: Any, plain: Any) -> None:
     assert repr(found) == repr(plain)
 
 
-@pytest.mark.parametrize("value", [None, "text", 5, [1, "a"], {"a": (1, 2)}, b"x", range(3), object()], ids=repr)
+@pytest.mark.parametrize("value", [None, "text", 5, [1, "a"], {"a": (1, 2)}, b"x", range(3), object()], ids=lambda value: type(value).__name__)
 def test_what_is_plain_is_the_same_object(value: Any) -> None:
     assert plain_value(value) is value
 
@@ -86,7 +86,7 @@ def test_other_questions(of: Callable[[int], Any]) -> None:
     assert core.occlude(model, ids, of(2), of(9), instead=of(3)) == core.occlude(model, [5, 6, 7], 2, 9, instead=3)
     assert len(core.score(model, ids, of(2))) == 2
     request = core.Request([5], {"max_new_tokens": 3})
-    assert core.what_if(model, request, ids, of(1), {"repetition_penalty": np.float32(1.5)}, of(0)).before.step == 1
+    assert core.what_if(model, request, ids, of(1), {"repetition_penalty": np.float32(1.5)}, sequence=of(0))
     assert core.KeptScores(of(100))
 
 
@@ -121,3 +121,11 @@ def test_scores_out_of_range_are_blamed_on_the_setting_that_scales_them(settings
 def test_banned_tokens_are_still_blamed_on_bans() -> None:
     with pytest.raises(ParameterError, match="every one is banned"):
         core.run(tiny.shared("llama"), core.Request([5, 6], {"max_new_tokens": 4, "suppress_tokens": list(range(61))}))
+
+
+def test_a_library_that_is_being_imported_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+    import types
+
+    monkeypatch.setitem(sys.modules, "numpy", types.ModuleType("numpy"))
+    assert plain_value({"a": (1, 2), "b": range(3)}) == {"a": (1, 2), "b": range(3)}

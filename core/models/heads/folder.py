@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import CorruptWeightsError, ModelFileError, ModelNotFoundError
-from core.models import catalog
+from core.errors import CorruptWeightsError, ModelError, ModelFileError, ModelNotFoundError
+from core.models import catalog, hub
 from core.models.files import is_file, read_json
 from core.models.weights import find_weights, read_header
 from resources.language import tr
@@ -65,6 +65,25 @@ def why_not_heads(model: LoadedModel, name: str | None) -> str | None:
             "{model} comes without heads for several tokens (MTP), and no EAGLE head is named (draft_head)."
         ).format(model=model.name)
     return None
+
+
+def has_fitting_head(model: LoadedModel) -> bool:
+    """Whether an EAGLE head that was made for the model lies among the bundled ones or in the hub's cache. Remembered.
+
+    Heads elsewhere are found by their path alone.
+    """
+    if "fitting_head" not in model.remembered:
+        bundled = sorted(BUNDLED.iterdir()) if BUNDLED.is_dir() else []
+        folders = (*bundled, *(cached.path for cached in hub.cached_models() if not cached.problem))
+        model.remembered["fitting_head"] = any(_is_eagle_of(model, folder) for folder in folders)
+    return bool(model.remembered["fitting_head"])
+
+
+def _is_eagle_of(model: LoadedModel, folder: Path) -> bool:
+    try:
+        return "fc.weight" in _names(folder) and why_not_eagle(model, folder) is None
+    except (ModelError, OSError):
+        return False
 
 
 def why_not_eagle(model: LoadedModel, folder: Path) -> str | None:

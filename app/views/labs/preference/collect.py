@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
     QHBoxLayout,
-    QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QStackedWidget,
@@ -23,6 +22,7 @@ from app.state.labs import CompletionsDrawn, LabWish
 from app.views.labs.preference.ordering import OrderList
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.pages import EXAMPLE
+from app.widgets.exact_text import ExactTextEdit
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
@@ -47,7 +47,7 @@ class CollectPage(LabPage):
         super().__init__(about, (), parent)
         self._prompt, self._seed = "", 0
         self.start.setText(tr("Write endings"))
-        self.prompt = QPlainTextEdit(EXAMPLE.strip(), self)
+        self.prompt = ExactTextEdit(EXAMPLE.strip(), self)
         self.prompt.setAccessibleName(tr("The beginning of the story"))
         self.prompt.setTabChangesFocus(True)
         self.prompt.setMaximumHeight(self.fontMetrics().height() * 5)

@@ -19,6 +19,10 @@ from core.decoding.speculation.tree import Branch
 
 Leaf = tuple[int, int, float]
 """Parent, token, probability."""
+FIRST_CHUNK = 256
+"""Tokens of a text that a draft model reads at once, at least."""
+CHUNK_SECONDS = 0.18
+"""How long a draft model may read before the next look at whether the run was stopped."""
 _DOUBT = 0.1
 """Less than this left to the other tokens makes none of them worth a look."""
 _SIDE_BY_SIDE = 3
@@ -43,6 +47,20 @@ class Follower(Protocol):
 
     def behind(self, token: int) -> torch.Tensor: ...
     def likeliest(self, logits: torch.Tensor) -> tuple[int, float]: ...
+
+
+def read_text(reader: Reader, ids: torch.Tensor, is_cancelled: Callable[[], bool]) -> torch.Tensor | None:
+    """Read text ids [1, n] in chunks; logits [1, V] behind the last, None when the run was cancelled meanwhile."""
+    size = FIRST_CHUNK
+    while ids.shape[1] > size + size // 2:
+        begun = time.perf_counter()
+        reader.text(ids[:, :size])
+        if is_cancelled():
+            return None
+        ids = ids[:, size:]
+        seconds = max(time.perf_counter() - begun, 1e-6)
+        size = max(FIRST_CHUNK, min(int(size * CHUNK_SECONDS / seconds), 4 * size))
+    return reader.text(ids)
 
 
 class ModelDrafter:
@@ -80,7 +98,9 @@ class ModelDrafter:
         """Catch up with the text, then draft."""
         self._fed = []
         begun = time.perf_counter()
-        raw = self.reader.text(self._readable(text.slice(self.reader.length)))
+        raw = read_text(self.reader, self._readable(text.slice(self.reader.length)), self._is_cancelled)
+        if raw is None:
+            return None
         logits = self._fit(raw)
         self.first_seconds = time.perf_counter() - begun
         if not plan.is_chain or (plan.leaves and plan.gate is not None and plan.gate.spreads()):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from core.caches.prefixes.store import shared_length
-from core.decoding.speculation.drafters.model import Reader
+from core.decoding.speculation.drafters.model import Reader, read_text
 from core.decoding.speculation.drafters.spelling import Piece, Spelled, Spelling, go_on, respell, whole_length
 from core.decoding.speculation.plan import Plan
 from core.decoding.speculation.text import Text
@@ -90,6 +90,8 @@ class TranslatedDrafter:
         if not ids or pieces is None or count < 1 or not self._own.reads(ids):
             return Branch()
         logits = self._catch_up(ids)
+        if logits is None:
+            return None
         self.first_seconds = time.perf_counter() - begun
         guess = self._guess(logits, plan, count, pace)
         return None if guess is None else self._told(guess, bytes(self._text.data[whole:]), plan)
@@ -102,7 +104,7 @@ class TranslatedDrafter:
         self.reader.crop(0)
         self._read, self._fed = [], []
 
-    def _catch_up(self, ids: list[int]) -> torch.Tensor:
+    def _catch_up(self, ids: list[int]) -> torch.Tensor | None:
         """Logits [1, V] behind the text; what the memory holds of it already stays, guesses that came true too."""
         kept = shared_length(self._read, ids)
         rows = shared_length(self._fed, ids[kept:]) if kept == len(self._read) else 0
@@ -113,7 +115,7 @@ class TranslatedDrafter:
         else:
             self.reader.settle(range(rows))
         self._read, self._fed = ids, []
-        return self.reader.text(torch.tensor([ids[kept + rows :]], device=self._device))
+        return read_text(self.reader, torch.tensor([ids[kept + rows :]], device=self._device), self._is_cancelled)
 
     def _guess(self, logits: torch.Tensor, plan: Plan, count: int, pace: float) -> _Guess | None:
         """Its likeliest tokens, `count` at most; `pace` of them make one of the target's."""

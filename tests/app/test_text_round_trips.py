@@ -1,0 +1,127 @@
+"""Settings that are made of text come back from every form they are kept in as they were."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+from app.state import request_json, text_lines, values
+from app.state.grammar_text import of_text, to_text
+from app.state.requests import RunRequest
+from app.storage import presets
+from core.code.literals import literal, paragraph
+from core.strategies import Parameter
+
+NASTY = (
+    " was", "was ", "\n", "\n\n", "a\nb", "\\n", "\\", "\\\\", "C:\\new", "C:\\temp\\u0041", "none", "None",
+    "off", "auto", "null", "unset", "true", "[", "[]", '["a"]', "{", '"', "'", '"a"', "a, b", "a=b", "5",
+    "-1", "1.5", "\t", "a\tb", "\r", "x\r\ny", "a\u2028b", "a\u2029b", "\x85", "a\x0bb", "\x1b[31m", "\u00a0",
+    "\u3000", "e\u0301", "👩‍👩‍👧‍👦", "<b>&amp;</b>", "#", "%s", "${x}", "''' \"\"\"",
+)  # fmt: skip
+
+
+def text_parameters() -> list[Parameter]:
+    """Every parameter of a strategy or a cache whose values are texts."""
+    found = {}
+    for owner in (*core.strategies.registry.values(), *core.caches.registry.values()):
+        found.update({p.name: p for p in owner.parameters if values.is_made_of_text(p)})
+    return list(found.values())
+
+
+PARAMETERS = text_parameters()
+OF_TEXTS = [p for p in PARAMETERS if p.kind != "text"]
+OF_ONE_TEXT = [p for p in PARAMETERS if p.kind == "text"]
+
+
+def test_there_are_such_parameters() -> None:
+    assert {"stop_strings", "bad_words_ids", "must_contain"} <= {p.name for p in PARAMETERS}
+
+
+def _name(parameter: Parameter) -> str:
+    return parameter.name
+
+
+@pytest.mark.parametrize("parameter", OF_TEXTS, ids=_name)
+@pytest.mark.parametrize("text", NASTY)
+def test_lists_of_texts_on_the_command_line(parameter: Parameter, text: str) -> None:
+    for texts in ([text], ["first", text], [text, "last"]):
+        assert values.parse(parameter, values.format_text(texts)) == texts
+        assert values.parse(parameter, json.dumps(texts)) == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (" was", [" was"]), ("was ", ["was "]), ("\n", ["\n"]), ("\n\n", ["\n\n"]), ("\\n", ["\n"]), ("none", ["none"]),
+        ("off", ["off"]), ("auto", ["auto"]), ("", None), ("a\nb", ["a", "b"]), ("\u00a0", ["\u00a0"]), (" ", [" "]),
+        ("C:\\dir", ["C:\\dir"]), ("\t", ["\t"]), ("x\\r\\ny", ["x\r\ny"]), ("a\u2028b", ["a\u2028b"]),
+    ],
+)  # fmt: skip
+def test_a_stop_text_as_it_is_typed(text: str, read: Any) -> None:
+    assert values.parse(core.strategies.registry["greedy"].parameter("stop_strings"), text) == read
+
+
+@pytest.mark.parametrize("text", ["none", " cat", "cat ", "off"])
+def test_a_banned_word_as_it_is_typed(text: str) -> None:
+    assert values.parse(core.strategies.registry["greedy"].parameter("bad_words_ids"), text) == [text]
+
+
+@pytest.mark.parametrize("parameter", OF_ONE_TEXT, ids=_name)
+@pytest.mark.parametrize("text", NASTY)
+def test_a_text_on_the_command_line(parameter: Parameter, text: str) -> None:
+    assert values.parse(parameter, text) == text
+
+
+@pytest.mark.parametrize("texts", [[text] for text in NASTY] + [list(NASTY), ["", "a"], ["a", ""]], ids=repr)
+def test_lines(texts: list[str]) -> None:
+    assert text_lines.read_lines(text_lines.write_lines(texts)) == texts
+    assert values.parse_lines(values.format_text(texts)) == texts
+    assert values.parse_tokens(values.format_text(texts)) == texts
+    if all(texts):
+        assert of_text("choice", to_text("choice", texts)) == {"choice": texts}
+
+
+def _values(strategy: core.strategies.Strategy) -> dict[str, Any]:
+    """Every text parameter of a strategy with all nasty values."""
+    made = {p.name: list(NASTY) for p in strategy.parameters if values.is_made_of_text(p) and p.kind != "text"}
+    return {**made, **{p.name: "".join(NASTY) for p in strategy.parameters if p.kind == "text"}}
+
+
+@pytest.mark.parametrize("name", core.strategies.registry)
+def test_presets(name: str, tmp_path: Path) -> None:
+    made = _values(core.strategies.registry[name])
+    path = presets.save(tmp_path, presets.Preset("mine", name, made))
+    assert dict(presets.load(path).values) == made
+
+
+@pytest.mark.parametrize("name", core.strategies.registry)
+def test_requests_in_json(name: str) -> None:
+    from app.state.requests import divided
+
+    config, options = divided(core.strategies.registry[name], _values(core.strategies.registry[name]))
+    request = RunRequest("".join(NASTY), strategy=name, config=config, options=options, beginning=NASTY)
+    back = request_json.from_plain(json.loads(json.dumps(request_json.to_plain(request))))
+    assert (back.prompt, dict(back.config), dict(back.options)) == (request.prompt, config, options)
+    assert tuple(back.beginning) == NASTY
+
+
+@pytest.mark.parametrize("text", [*NASTY, "".join(NASTY), "word " * 60 + "\u2028" + "word\u00a0" * 60])
+def test_source_of_scripts(text: str) -> None:
+    assert eval(literal(text)) == text
+    assert eval(paragraph(text)) == text
+    assert eval(literal({"stop_strings": [text]})) == {"stop_strings": [text]}
+
+
+def test_a_recording(tmp_path: Path) -> None:
+    model = core.load("storyteller")
+    config = {"max_new_tokens": 2, "stop_strings": list(NASTY[4:])}
+    request = core.Request("Once upon a\u00a0time\u2028", config)
+    path = tmp_path / "run.decodescope"
+    for _event in core.record(path, core.stream(model, request), request):
+        pass
+    kept = core.trace.read(path).request
+    assert (kept["prompt"], kept["config"]["stop_strings"]) == (request.prompt, config["stop_strings"])

@@ -1,0 +1,133 @@
+"""What is typed, pasted or set in an editor reaches the model character by character."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QMimeData
+from PySide6.QtWidgets import QApplication, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.panels.editors import make_editor
+from app.panels.grammar_editor import GrammarEditor
+from app.panels.prompt import PromptPanel
+from app.widgets.exact_text import ExactTextEdit
+from core import strategies
+
+HOSTILE = {
+    "no-break space": "Bonjour\u00a0!",
+    "narrow no-break space": "1\u202f000",
+    "line separator": "a\u2028b",
+    "paragraph separator": "a\u2029b\nc",
+    "carriage return": "a\rb",
+    "line end of Windows": "a\r\nb\r\n",
+    "tab": "\ta\t",
+    "next line": "a\x85b",
+    "vertical tab and form feed": "a\x0bb\x0cc",
+    "controls": "a\x01\x02\x1b[31m\x7f",
+    "zero width": "a\u200b\u200c\u200d\ufeff\u2060b",
+    "directions": "\u202eabc\u202c \u05d0\u05d1 \u0627\u0644",
+    "soft hyphen": "co\u00adop",
+    "object replacement": "a\ufffcb",
+    "frame marks": "a\ufdd0b\ufdd1c",
+    "emoji": "👩‍👩‍👧‍👦 🏳️‍🌈 é e\u0301",
+    "spaces at both ends": "  a \n\n b  \n",
+    "only line feeds": "\n\n",
+    "ideographic space": "\u3000中文\u3000",
+}
+Fill = Callable[[Any, str], None]
+
+
+def by_pasting(editor: Any, text: str) -> None:
+    data = QMimeData()
+    data.setText(text)
+    editor.insertFromMimeData(data)
+
+
+def by_clipboard(editor: Any, text: str) -> None:
+    """Copied from one editor, pasted into another."""
+    other = ExactTextEdit()
+    other.setPlainText(text)
+    other.selectAll()
+    other.copy()
+    editor.paste()
+
+
+WAYS: dict[str, Fill] = {
+    "set": lambda editor, text: editor.setPlainText(text),
+    "inserted": lambda editor, text: editor.insertPlainText(text),
+    "replaced": lambda editor, text: editor.replace_text(text),
+    "pasted": by_pasting,
+    "copied and pasted": by_clipboard,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_prompt_editor(qtbot: QtBot, way: str, name: str) -> None:
+    panel = PromptPanel([])
+    qtbot.addWidget(panel)
+    WAYS[way](panel.editor, HOSTILE[name])
+    assert panel.prompt == HOSTILE[name]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_prompt_that_is_set(qtbot: QtBot, name: str) -> None:
+    panel = PromptPanel([])
+    qtbot.addWidget(panel)
+    panel.set_prompt("before")
+    panel.set_prompt(HOSTILE[name])
+    assert panel.prompt == HOSTILE[name]
+    panel.editor.undo()
+    assert panel.prompt == "before"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_turn_of_a_chat(qtbot: QtBot, name: str) -> None:
+    text = HOSTILE[name].strip()
+    if not text or "\n" in text:
+        pytest.skip("the border of a turn")
+    panel = PromptPanel([])
+    qtbot.addWidget(panel)
+    panel.set_prompt(f"user: {text}", is_chat=True)
+    assert panel.prompt[0]["content"] == text  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_grammar_editor(qtbot: QtBot, name: str) -> None:
+    parameter = strategies.registry["greedy"].parameter("grammar")
+    editor = GrammarEditor(parameter)
+    qtbot.addWidget(editor)
+    field = editor._made_text()
+    field.setPlainText(HOSTILE[name])
+    assert field.toPlainText() == HOSTILE[name]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_stop_texts(qtbot: QtBot, name: str) -> None:
+    editor: Any = make_editor(strategies.registry["greedy"].parameter("stop_strings"))
+    qtbot.addWidget(editor)
+    editor.setValue([HOSTILE[name], " x"])
+    assert editor.value() == [HOSTILE[name], " x"]
+    editor.setValue(HOSTILE[name])
+    assert editor.value() == [HOSTILE[name]]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_field_of_one_line(qtbot: QtBot, name: str) -> None:
+    """What continues a branch is written in one."""
+    field = QLineEdit()
+    qtbot.addWidget(field)
+    field.setText(HOSTILE[name])
+    assert field.text() == HOSTILE[name]
+
+
+def test_places_in_the_document_are_places_in_the_text(qtbot: QtBot) -> None:
+    editor = ExactTextEdit()
+    qtbot.addWidget(editor)
+    text = "".join(HOSTILE.values())
+    editor.setPlainText(text)
+    assert editor.document().characterCount() - 1 == len(text.encode("utf-16-le")) // 2
+    assert QApplication.instance() is not None
