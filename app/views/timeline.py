@@ -191,7 +191,8 @@ class Timeline(View):
             tr("{number:,}  {piece}\nsurprise {surprise} ({share})"),
             tr("{number:,}  {piece}\n−log₂ p = {bits:.4f} bits, p = {chance}"),
         ).format(
-            number=index + 1, piece=token_text(token.piece, token.is_special), surprise=bits_told(surprise), bits=surprise,
+            number=index + 1, piece=token_text(token.piece, token.is_special),
+            surprise=bits_told(surprise), bits=surprise,
             share=words.percent(token.raw_probability), chance=share(token.raw_probability),
         )  # fmt: skip
         return "\n".join((tip, *self._curves.told(index)))
