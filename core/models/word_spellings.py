@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from core.models.spelling import Speaker, token_bytes
 from core.models.text import Decoder
-
-
-class SpellingVocabulary(Protocol):
-    """The part of a `LoadedModel` that spelling a word needs."""
-
-    @property
-    def tokenizer(self) -> Any: ...
-
-    @property
-    def remembered(self) -> dict[str, Any]: ...
-
-    @property
-    def token_bytes(self) -> Sequence[bytes | None] | None: ...
-
 
 _CONTEXTS = ("(", "\n", '"', ".", "a", "1 ")
 """What a word may stand behind: tokenizers write it otherwise there than at the start of a text."""
 
 
-def word_spellings(model: SpellingVocabulary, text: str) -> list[list[int]]:
+def word_spellings(model: Speaker, text: str) -> list[list[int]]:
     """Token ids that write `text` behind a space and without one, each once.
 
     These are the tokenizer's own spellings in different surroundings, and single tokens of the same letters.
     """
-    encode, decode = model.tokenizer.encode, Decoder(model.tokenizer)
+    tokenizer: Any = model.tokenizer
+    encode, decode = tokenizer.encode, Decoder(tokenizer)
     found: dict[tuple[int, ...], None] = {}
-    forms = (text, f" {text.lstrip()}")
+    forms = (text, f" {text.lstrip()}") if text.strip() else (text,)
     for form in forms:
         found[tuple(encode(form, add_special_tokens=False))] = None
     written = {text.strip(), *(decode(ids).strip() for ids in found)}
-    for context in _CONTEXTS:
+    for context in _CONTEXTS if text.strip() else ():
         before = list(encode(context, add_special_tokens=False))
         for form in forms:
             ids = list(encode(context + form, add_special_tokens=False))
             if ids[: len(before)] == before and decode.added(before, ids).strip() in written:
                 found[tuple(ids[len(before) :])] = None
-    unknown = getattr(model.tokenizer, "unk_token_id", None)
+    unknown = getattr(tokenizer, "unk_token_id", None)
     known = _by_bytes(model)
     for word in written - {""}:
         singles = (known.get(form.encode("utf-8", "surrogatepass")) for form in (word, f" {word}"))
@@ -50,11 +37,10 @@ def word_spellings(model: SpellingVocabulary, text: str) -> list[list[int]]:
     return [list(ids) for ids in found if ids and unknown not in ids]
 
 
-def _by_bytes(model: SpellingVocabulary) -> dict[bytes, int]:
+def _by_bytes(model: Speaker) -> dict[bytes, int]:
     """The first token of the vocabulary that writes these bytes."""
     known: dict[bytes, int] | None = model.remembered.get("tokens_by_bytes")
     if known is None:
-        spelled = model.token_bytes or ()
-        known = {data: token for token, data in reversed(list(enumerate(spelled))) if data}
+        known = {data: token for token, data in reversed(list(enumerate(token_bytes(model)))) if data}
         model.remembered["tokens_by_bytes"] = known
     return known

@@ -20,6 +20,10 @@ from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
 from app.views.text.cells import Cell, cell_between, cells_of, characters, x_of
 from core.plain import plain
 
+_MOST_SPACES = 256
+"""Spaces that hang behind the end of a row."""
+_MOST_CHARACTERS = 2048
+"""Characters in a row: no screen is as wide, but some characters have no width."""
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 
 
@@ -105,6 +109,18 @@ class Flow:
 
     def _breaks(self, start: int, end: int, rtl: bool) -> list[int]:
         """Offsets at which the paragraph's second and later lines begin."""
+        found: list[int] = []
+        while True:
+            places = self._line_breaks(start, end, rtl)
+            rows = pairwise([start, *places, end])
+            cut = next((place for row in rows if (place := _forced_break(self._text, *row)) is not None), None)
+            if cut is None:
+                return found + places
+            found += [*(place for place in places if place < cut), cut]
+            start = cut
+
+    def _line_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
+        """As `_breaks`, by the letters alone."""
         piece = self._text[start:end]
         layout = QTextLayout(piece, self.font)
         layout.setTextOption(text_option(rtl, wrap=True, tab=self.tab))
@@ -115,6 +131,18 @@ class Flow:
     def row_at(self, offset: int) -> int:
         """Index of the row that holds the character at `offset`."""
         return max(0, bisect_right(self.rows, offset, key=lambda row: row.start) - 1)
+
+
+def _forced_break(text: str, start: int, end: int) -> int | None:
+    """Where a row of characters without width, or of spaces that hang behind its end, is cut; None for any other.
+
+    Such a row would never be full, and a text that goes on with them would be laid out again with each of them.
+    """
+    if end - start <= _MOST_SPACES:
+        return None
+    shown = start + len(text[start:end].rstrip(" \t"))
+    cut = min(shown + _MOST_SPACES, start + _MOST_CHARACTERS)
+    return cut if cut < end else None
 
 
 def _line_starts(layout: QTextLayout, width: float) -> list[int]:

@@ -114,10 +114,18 @@ class TokenText:
     def pieces_in(self, start: int, end: int) -> range:
         """Pieces with a character in [start, end), and the empty ones that stand in it (or at the text's end)."""
         first = max(0, bisect_right(self.starts, start) - 1)
-        while first > 0 and self.starts[first - 1] == start:
-            first -= 1
+        if self.starts and self.starts[first] == start:
+            first = bisect_left(self.starts, start)
         last = len(self.starts) if end >= len(self.text) else bisect_left(self.starts, end)
         return range(first, last)
+
+    def empty_before(self, piece: int) -> int:
+        """How many pieces without text stand right before that one."""
+        return piece - bisect_left(self.starts, self.starts[piece])
+
+    def after_empty(self, piece: int) -> int:
+        """The last of the pieces that begin where that one does: the only one of them that can have text."""
+        return bisect_right(self.starts, self.starts[piece]) - 1
 
     def groups_in(self, start: int, end: int) -> list[tuple[int, int]]:
         """(offset, tokens) of the prompt's characters in [start, end) that are made of several tokens."""

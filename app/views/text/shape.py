@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from PySide6.QtGui import QColor, QTextLayout
@@ -62,9 +63,24 @@ class RowShaper(NamedTuple):
         """That row of the flow."""
         row = self.flow.rows[index]
         line = Line(self.text.text, row, self.flow, self._formats(row.start, row.end))
-        drawn = [piece for piece in self.text.pieces_in(row.start, row.end) if self._is_drawn(piece)]
+        drawn = [piece for piece in self._pieces_in(row.start, row.end) if self._is_drawn(piece)]
         marks = [mark for piece in drawn if (mark := self._mark(piece, line, row.end))]
         return RowArt(line, marks, self._pills(line), self._groups(line))
+
+    def _pieces_in(self, start: int, end: int) -> Iterator[int]:
+        """The pieces of a row; of many without text in one place, those whose ticks have room in it."""
+        pieces = self.text.pieces_in(start, end)
+        room = self.flow.width / self._tick_step
+        piece = pieces.start
+        while piece < pieces.stop:
+            yield piece
+            last = self.text.after_empty(piece)
+            piece = last if piece < last and self.text.empty_before(piece) > room else piece + 1
+
+    @property
+    def _tick_step(self) -> float:
+        """Pixels from one tick to the next."""
+        return self.metrics.tick * 1.5
 
     def _is_drawn(self, piece: int) -> bool:
         start, end = self.text.piece_span(piece)
@@ -74,7 +90,7 @@ class RowShaper(NamedTuple):
         """Colours of a row: the prompt and control tokens muted, what is past the limit clear."""
         text, muted = self.text, self.theme.color("muted")
         ranges = [(0, text.prompt_end, muted), (text.owned, len(text.text), muted)]
-        ranges += [(*text.piece_span(piece), muted) for piece in text.pieces_in(start, end) if piece in text.specials]
+        ranges += [(*text.piece_span(piece), muted) for piece in self._pieces_in(start, end) if piece in text.specials]
         ranges.append((self.limit, len(text.text), QColor(0, 0, 0, 0)))
         utf16 = _Utf16(text.text[start:end])
         return [_format(utf16, max(a, start) - start, min(b, end) - start, color)
@@ -82,7 +98,7 @@ class RowShaper(NamedTuple):
 
     def _pills(self, line: Line) -> list[tuple[float, float]]:
         text = self.text
-        pieces = [piece for piece in text.pieces_in(line.start, line.end) if piece in text.specials]
+        pieces = [piece for piece in self._pieces_in(line.start, line.end) if piece in text.specials]
         spans = [text.piece_span(piece) for piece in pieces if text.starts[piece] < self.limit]
         return [stretch for start, end in spans for stretch in line.spans(start + 1, end - 1)]
 
@@ -103,11 +119,7 @@ class RowShaper(NamedTuple):
 
     def _tick(self, piece: int, line: Line) -> float:
         """Where the tick of an unfinished character stands; several stand side by side."""
-        start = self.text.starts[piece]
-        before = 0
-        while piece - before > 0 and self.text.piece_span(piece - before - 1) == (start, start):
-            before += 1
-        return line.x(start) + before * self.metrics.tick * 1.5
+        return line.x(self.text.starts[piece]) + self.text.empty_before(piece) * self._tick_step
 
 
 class _Utf16:

@@ -1,0 +1,113 @@
+"""Stop strings end a run where they end transformers' `generate`, in every strategy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+import core
+from core.decoding.stop_strings import StopStringMatcher
+from core.models.text import Pieces
+from tests.core.tokenizer_families import FAMILIES, SPECIAL
+
+_WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {}, "sampling": {"do_sample": True}, "beams": {"num_beams": 2},
+    "lookup": {"prompt_lookup_num_tokens": 3},
+}  # fmt: skip
+
+
+def chain(names: dict[str, str], tokenizer: Any) -> Any:
+    """A model whose next token depends on the last one alone."""
+    size = len(tokenizer)
+    width = (size + 7) // 8 * 8
+    config = transformers.LlamaConfig(
+        vocab_size=size, hidden_size=width, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1,
+        num_key_value_heads=1, head_dim=8, eos_token_id=None, bos_token_id=0, pad_token_id=None,
+    )  # fmt: skip
+    network = transformers.LlamaForCausalLM(config).eval()
+    ids = {name: tokenizer.convert_tokens_to_ids(name) for name in names}
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            parameter.fill_(1.0) if "norm" in name else parameter.zero_()
+        for one in range(size):
+            network.model.embed_tokens.weight[one, one] = 1.0
+        for name, following in names.items():
+            network.lm_head.weight[ids[following], ids[name]] = 1.0
+    return network
+
+
+@pytest.mark.parametrize("way", _WAYS)
+@pytest.mark.parametrize("stop", [SPECIAL, "c", f"c{SPECIAL}", f"{SPECIAL}a", "im_end", "ab", "xyz", "bca"])
+def test_a_run_stops_where_generate_stops(way: str, stop: str) -> None:
+    tokenizer = FAMILIES["byte level"]()
+    network = chain({"a": "b", "b": "c", "c": SPECIAL, SPECIAL: "a"}, tokenizer)
+    model = core.wrap(network, tokenizer, "chain")
+    config = transformers.GenerationConfig(max_new_tokens=9, stop_strings=[stop], **_WAYS[way])
+    inputs = tokenizer("a", return_tensors="pt")
+    torch.manual_seed(0)
+    theirs = network.generate(**inputs, generation_config=config, tokenizer=tokenizer)[0, 1:].tolist()
+    ours = core.run(model, core.Request("a", config))
+    assert list(ours.sequences[0]) == theirs
+    assert (len(theirs) < 9) == (stop != "xyz" and stop != "bca") or way == "beams"
+
+
+@pytest.mark.parametrize("strategy", ["contrastive", "token_tree", "dola", "speculative"])
+def test_strategies_of_our_own_stop_at_special_tokens_too(strategy: str) -> None:
+    tokenizer = FAMILIES["byte level"]()
+    network = chain({"a": "b", "b": "c", "c": SPECIAL, SPECIAL: "a"}, tokenizer)
+    model = core.wrap(network, tokenizer, "chain")
+    if strategy not in core.strategies.registry:
+        pytest.skip("not a strategy of this version")
+    request = core.Request("a", {"max_new_tokens": 9, "stop_strings": [SPECIAL]}, strategy=strategy,
+                           drafters=(model,) if strategy in ("token_tree", "speculative") else ())  # fmt: skip
+    try:
+        found = core.run(model, request)
+    except core.errors.DecodescopeError as error:
+        pytest.skip(str(error))
+    assert [tokenizer.decode(found.sequences[0])] == [f"bc{SPECIAL}"]
+
+
+@pytest.mark.parametrize("name", ["byte level", "sentencepiece", "wordpiece", "unigram"])
+def test_stop_strings_are_found_as_generate_finds_them(name: str) -> None:
+    """Token by token over random ids, for strings inside words, over several tokens and of several bytes."""
+    tokenizer = FAMILIES[name]()
+    pieces, strings = Pieces(tokenizer), ["e t", "日", "cat", "</s>", SPECIAL, "\n", "本e", "th"]
+    generator, stops = torch.Generator().manual_seed(3), 0
+    for string in strings:
+        try:
+            criteria = transformers.StopStringCriteria(tokenizer, [string])
+        except ValueError:  # no token of the vocabulary has its letters
+            continue
+        for _ in range(12):
+            ids = torch.randint(len(tokenizer), (60,), generator=generator).tolist()
+            ids += tokenizer.encode(f"the {string} cat", add_special_tokens=False)
+            matcher = StopStringMatcher([string], pieces.stop_bytes, ids[:20])
+            tail = matcher.start
+            for end in range(20, len(ids)):
+                found, tail = matcher.push(tail, ids[end])
+                theirs = bool(criteria(torch.tensor([ids[: end + 1]]), None)[0])
+                assert bool(found) == theirs, (string, tokenizer.convert_ids_to_tokens(ids[: end + 1]))
+                stops += theirs
+    assert stops > 20
+
+
+@pytest.mark.parametrize("settings", [{}, {"do_sample": True}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 3}])
+def test_the_script_of_a_run_stops_where_the_run_stopped(settings: dict[str, Any], tmp_path: Path) -> None:
+    """With a stop string that begins in the prompt."""
+    model = core.load("storyteller")
+    free = core.run(model, core.Request("Once upon a", {"max_new_tokens": 12, **settings}, seed=4)).texts[0]
+    request = core.Request(
+        "Once upon a", {"max_new_tokens": 12, "stop_strings": [f"upon a{free[:4]}"], **settings}, seed=4
+    )
+    text = core.run(model, request).texts[0]
+    assert len(text) < len(free)
+    script = tmp_path / "script.py"
+    script.write_text(core.as_code(request, model=model), encoding="utf-8")
+    told = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+    assert told.removesuffix("\n") == text

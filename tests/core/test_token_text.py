@@ -1,0 +1,184 @@
+"""Ids to text, token by token, over every family of tokenizers: what the tokenizer decodes, at a constant cost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from transformers import GenerationConfig
+
+import core
+from core.models.text import Pieces, TextStream
+from core.models.token_scheme import special_ids
+from core.models.word_spellings import word_spellings
+from tests.core import tiny
+from tests.core.tokenizer_families import FAMILIES, ORDINARY, SPECIAL, decoded
+
+_PARTS = ("the cat", " ", "\n", "日本", "👩\u200d🚀", "مرحبا", "\x07", "e\u0301", *ORDINARY, SPECIAL, "\u200b", "  ")
+_INVALID = "\ufffd"
+
+
+@pytest.fixture(scope="module", params=list(FAMILIES))
+def tokenizer(request: pytest.FixtureRequest) -> Any:
+    return FAMILIES[request.param]()
+
+
+def sequences(tokenizer: Any, count: int) -> Iterator[list[int]]:
+    """Random ids, and the ids of texts of many scripts."""
+    dice = random.Random(5)
+    for number in range(count):
+        ids = [dice.randrange(len(tokenizer)) for _ in range(dice.randrange(30))] if number % 3 else []
+        text = "".join(dice.choice(_PARTS) for _ in range(dice.randrange(10)))
+        yield ids + tokenizer.encode(text, add_special_tokens=False)
+
+
+def written(tokenizer: Any, pieces: Pieces, before: list[int], ids: list[int]) -> str:
+    stream = TextStream(tokenizer, before, pieces)
+    return "".join([*map(stream.push, ids), stream.flush()])
+
+
+def gives_up_runs(tokenizer: Any, text: str) -> bool:
+    """Whether the decoder gave up a whole run of byte tokens for one of them: what was shown of it stays."""
+    return _INVALID in text and Pieces(tokenizer).scheme.byte_fallback
+
+
+def test_joined_pieces_are_the_decoded_text(tokenizer: Any) -> None:
+    pieces, compared = Pieces(tokenizer), 0
+    for ids in sequences(tokenizer, 600):
+        whole = decoded(tokenizer, ids)
+        if not gives_up_runs(tokenizer, whole):
+            compared += 1
+            assert written(tokenizer, pieces, [], ids) == whole, tokenizer.convert_ids_to_tokens(ids)
+    assert compared > 150
+
+
+def test_what_follows_a_prompt_goes_on_with_its_text(tokenizer: Any) -> None:
+    pieces, dice = Pieces(tokenizer), random.Random(6)
+    for ids in sequences(tokenizer, 600):
+        cut = dice.randint(0, len(ids))
+        before, whole = decoded(tokenizer, ids[:cut]), decoded(tokenizer, ids)
+        if gives_up_runs(tokenizer, whole):
+            continue
+        shown = written(tokenizer, pieces, ids[:cut], ids[cut:])
+        if gives_up_runs(tokenizer, before):  # the run of bytes that the prompt cuts is whole with what follows
+            assert whole.endswith(shown)
+            assert len(shown) >= len(whole) - len(before)
+            continue
+        halves = len(before) - len(before.rstrip(_INVALID))
+        assert any(before[: len(before) - half] + shown == whole for half in range(halves + 1)), ids
+
+
+def test_a_prompts_tokens_add_up_to_its_text(tokenizer: Any) -> None:
+    pieces = Pieces(tokenizer)
+    for ids in sequences(tokenizer, 300):
+        texts = [text for token, text in zip(ids, pieces.texts(ids), strict=True) if token not in pieces.special]
+        joined, whole = "".join(texts), decoded(tokenizer, ids)
+        if "⟨" not in joined and not joined.startswith("  "):
+            assert joined == whole, tokenizer.convert_ids_to_tokens(ids)
+
+
+class Counted:
+    """A tokenizer that counts the ids it decodes."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer, self.ids = tokenizer, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def decode(self, ids: list[int], **more: Any) -> str:
+        self.ids += len(ids)
+        return str(self._tokenizer.decode(ids, **more))
+
+
+@pytest.mark.parametrize("kind", ["line break", "space", "special", "unknown", "invalid byte", "word", "first byte"])
+def test_the_cost_of_a_token_does_not_grow(tokenizer: Any, kind: str) -> None:
+    """Counted in ids that are decoded, for tokens without visible text as for others."""
+    byte = {"invalid byte": 0xFF, "first byte": 0xE6}.get(kind)
+    if byte is not None:
+        token = tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>")
+        if token in (None, tokenizer.unk_token_id):
+            token = next((one for one in range(len(tokenizer)) if Pieces(tokenizer).data(one) == bytes([byte])), None)
+    else:
+        texts = {"line break": "\n", "space": " ", "special": SPECIAL, "word": "cat"}
+        ids = tokenizer.encode(texts.get(kind, ""), add_special_tokens=False)
+        token = 10**6 if kind == "unknown" else ids[-1] if ids else None
+    if token is None:
+        pytest.skip("this vocabulary has no such token")
+    costs = []
+    for count in (200, 400):
+        counted = Counted(tokenizer)
+        stream = TextStream(counted, [], Pieces(tokenizer))  # type: ignore[arg-type]
+        for _ in range(count):
+            stream.push(token)
+        costs.append(counted.ids)
+    assert costs[1] <= 2.2 * costs[0] + 100
+    assert costs[1] <= 400 * 40
+
+
+def test_special_ids_are_those_that_decoding_skips(tokenizer: Any) -> None:
+    if not hasattr(tokenizer, "backend_tokenizer"):
+        assert special_ids(tokenizer) == frozenset(tokenizer.all_special_ids)
+        return
+    plain = tokenizer.encode("cat", add_special_tokens=False)
+    for token in tokenizer.added_tokens_decoder:
+        skipped = decoded(tokenizer, [*plain, token]) == decoded(tokenizer, plain)
+        assert (token in special_ids(tokenizer)) == skipped, tokenizer.convert_ids_to_tokens(token)
+    assert tokenizer.convert_tokens_to_ids(SPECIAL) in special_ids(tokenizer)
+
+
+def test_added_tokens_are_spelled_as_the_decoder_writes_them() -> None:
+    for name in ("byte level", "sentencepiece"):
+        tokenizer = FAMILIES[name]()
+        pieces, plain = Pieces(tokenizer), tokenizer.encode("cat", add_special_tokens=False)
+        for added in ORDINARY[:2]:
+            token = tokenizer.convert_tokens_to_ids(added)
+            assert "cat" + pieces[token] == decoded(tokenizer, [*plain, token]).strip()
+
+
+def test_bytes_of_byt5_are_shown_as_bytes_and_its_text_as_text() -> None:
+    tokenizer = FAMILIES["byt5"]()
+    pieces, ids = Pieces(tokenizer), tokenizer.encode("日é", add_special_tokens=False)
+    ids = ids if len(ids) > 1 else [byte + 3 for byte in "日é".encode()]
+    assert [pieces[token] for token in ids] == ["⟨E6⟩", "⟨97⟩", "⟨A5⟩", "⟨C3⟩", "⟨A9⟩"]
+    assert pieces.texts(ids) == ["", "", "日", "", "é"]
+    assert pieces.data(300) is None  # a row of the embedding beyond the vocabulary: decode would fail
+    assert written(tokenizer, pieces, [], [300, *ids, 300]) == "日é"
+
+
+@pytest.mark.parametrize("name", ["byte level", "sentencepiece", "byt5"])
+@pytest.mark.parametrize("text", ["é", "日", "🎉"])
+def test_a_character_that_begins_in_the_prompt_is_shown_once_it_is_whole(name: str, text: str) -> None:
+    tokenizer = FAMILIES[name]()
+    pieces = Pieces(tokenizer)
+    by_bytes = {pieces.data(token): token for token in reversed(range(len(tokenizer))) if pieces.data(token)}
+    bytes_of = {0x100 - 1 - n: by_bytes.get(bytes([0x100 - 1 - n])) for n in range(0x80)}
+    ids = [bytes_of[byte] for byte in text.encode()]
+    start = tokenizer.encode("cat", add_special_tokens=False)
+    for cut in range(1, len(ids)):
+        assert written(tokenizer, pieces, [*start, *ids[:cut]], [*ids[cut:], *start]).startswith(text)  # type: ignore[list-item]
+
+
+def test_a_run_shows_a_character_that_begins_in_its_prompt() -> None:
+    """Beams too, and a branch that begins inside one."""
+    tokenizer = FAMILIES["byte level"]()
+    model = tiny.make("llama", vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=1)
+    model.tokenizer = tokenizer
+    first, *rest = (next(i for i in range(len(tokenizer)) if model.pieces.data(i) == bytes([b])) for b in "é".encode())
+    for settings in ({}, {"num_beams": 2}):
+        config = GenerationConfig(max_new_tokens=1, suppress_tokens=[i for i in range(len(tokenizer)) if i not in rest],
+                                  eos_token_id=None, **settings)  # fmt: skip
+        prompt = [*tokenizer.encode("cat", add_special_tokens=False), first]
+        assert core.run(model, core.Request(prompt, config)).texts == ["é"]
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_word_spellings_write_the_word_in_every_place(name: str) -> None:
+    model = tiny.make("llama", vocab_size=700)
+    model.tokenizer = FAMILIES[name]()
+    encode, found = model.tokenizer.encode, word_spellings(model, "cat")
+    for before in ("", "(", "\n", '"', "the "):
+        ids = encode(f"{before}cat", add_special_tokens=False)
+        assert any(ids[-len(spelling) :] == spelling for spelling in found), (before, ids)
