@@ -90,6 +90,7 @@ def main() -> None:
     """Run the chosen modules (all of this folder by default) and print a table, or JSON."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     found = [info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]) if info.name not in _HELPERS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=f"of: {', '.join(found)}")
