@@ -63,6 +63,7 @@ class Keeper(QObject):
         self._told: dict[str, str] = {}
         self._remembered: Callable[[], AbstractContextManager[object]] = nullcontext
         self._is_held: Callable[[], bool] = _never
+        self._is_live = False
         self._saver = Saver(self._keep_changes, self)
 
     def remember_with(
@@ -72,7 +73,7 @@ class Keeper(QObject):
 
         While `is_held`, nothing is written by itself: a tour sets things that are not the reader's own.
         """
-        self._remembered, self._is_held = remembered, is_held
+        self._remembered, self._is_held, self._is_live = remembered, is_held, True
 
     @Slot()
     def keep_settings(self) -> None:
@@ -87,12 +88,13 @@ class Keeper(QObject):
     @Slot()
     def keep_soon(self) -> None:
         """Write the settings a little later, once for all changes until then."""
-        self._saver.later()
+        if self._is_live:
+            self._saver.later()
 
     def stop(self) -> None:
         """Write nothing by itself any more: the window closes, or its parts are replaced."""
         self._saver.cancel()
-        self._remembered, self._is_held = nullcontext, _never
+        self._remembered, self._is_held, self._is_live = nullcontext, _never, False
 
     def keep(self, write: Callable[[], object]) -> None:
         """Call `write`, and tell what it could not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, Qt, Signal, Slot
@@ -14,7 +13,7 @@ from app.panels.value_slider import slider_for
 from app.state import values
 from app.theme.theme import Theme
 from app.views.shared.terms import explain
-from app.widgets.plain_text import PlainLabel, caption, rich_tooltip
+from app.widgets.plain_text import PlainLabel, caption, escaped, rich_tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 from resources.language import tr
@@ -194,6 +193,6 @@ class ParameterRow(QWidget):
 
 
 def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
-    title, *lines = (html.escape(text, quote=False) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
-    told = html.escape(values.short(default), quote=False)
+    title, *lines = (escaped(text) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
+    told = escaped(values.short(default))
     return "<br>".join([f"<b>{title}</b>", *filter(None, lines)]) + tr("<br>Default: {default}.").format(default=told)

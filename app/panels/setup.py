@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, QTimer, Slot
@@ -18,7 +17,7 @@ from app.state import values
 from app.storage.examples import Example
 from app.theme.theme import Theme, theme_for
 from app.widgets.inputs import ScrollArea
-from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
+from app.widgets.plain_text import PlainLabel, RichLabel, escaped, tooltip
 from resources.language import sentences, tr
 
 LEAST_SETTINGS = 120
@@ -57,7 +56,7 @@ class SetupPanel(QFrame):
 
     def set_summary(self, text: str) -> None:
         """Help while nothing in particular is pointed at: what the strategy does."""
-        self._resting_help = html.escape(text, quote=False)
+        self._resting_help = escaped(text)
         self.help.setText(self._resting_help)
 
     @Slot()
@@ -70,7 +69,7 @@ class SetupPanel(QFrame):
     def show_help(self, row: ParameterRow) -> None:
         """Explain one setting, and first why it has no effect, if so."""
         title, *parts = (
-            html.escape(part, quote=False)
+            escaped(part)
             for part in (
                 tr(row.parameter.title),
                 row.unavailable,

@@ -57,6 +57,10 @@ def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
         _paint(widget, QPainter(generator), ground)
 
 
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that XML has no place for, not even escaped: Qt writes those of a model's text into the file."""
+
+
 @contextmanager
 def _drawn(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iterator[QBuffer]:
     """Drawn in memory and written here: Qt does not say that a disk has become full."""
@@ -83,7 +87,8 @@ def _with_fonts(svg: bytes) -> bytes:
         generic = "monospace" if font.fixedPitch() else "sans-serif"
         return f'font-family="{escape(font.family())}, {generic}"'
 
-    return re.sub(r'font-family="([^"]*)"', named, svg.decode("utf-8")).encode("utf-8")
+    text = _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", svg.decode("utf-8"))
+    return re.sub(r'font-family="([^"]*)"', named, text).encode("utf-8")
 
 
 def _paint(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:

@@ -119,6 +119,16 @@ def test_a_recording_is_closed(config_dir: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
+def test_a_program_that_leaves_files_ends_in_order(config_dir: Path, tmp_path: Path) -> None:
+    picture, record = tmp_path / "x.png", tmp_path / "run.decodescope"
+    process = start(config_dir, "asked", "--run", "--screenshot", str(picture), "--record", str(record))
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == 128 + signal.SIGINT
+    assert not picture.exists(), "the run has not come to its end"
+    assert len([event for event in core.replay(record) if isinstance(event, TokenChosen)]) >= 10
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends another process without a signal")
 def test_a_second_signal_ends_it_at_once(config_dir: Path) -> None:
     process = start(config_dir, "stuck")
     process.send_signal(signal.SIGTERM)

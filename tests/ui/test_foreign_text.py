@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import huggingface_hub.constants
 import pytest
@@ -17,6 +18,7 @@ from app.panels.download.dialog import DownloadDialog
 from app.state.requests import ModelInfo, Outcome
 from app.widgets.late_tip import LateTip
 from app.widgets.not_saved import tell_not_saved
+from app.widgets.pictures import save_picture
 from app.widgets.plain_text import as_written
 from app.window.main_window import MainWindow
 from core import catalog
@@ -232,3 +234,15 @@ def test_models_of_the_hub(qtbot: QtBot, window: MainWindow, monkeypatch: pytest
         check(dialog)
         check(window)
         dialog.close()
+
+
+def test_a_picture_in_svg_is_whole_whatever_it_describes(qtbot: QtBot, tmp_path: Path) -> None:
+    widget = QLabel("\x1b[2J\x01")
+    widget.setTextFormat(Qt.TextFormat.PlainText)
+    qtbot.addWidget(widget)
+    widget.setAccessibleName(f"{HOSTILE}</title>")
+    widget.setAccessibleDescription("<script>\x01\x1b\ufffe")
+    save_picture(widget, tmp_path / "x.svg")
+    described = {part.tag.rpartition("}")[2]: part.text for part in ElementTree.parse(tmp_path / "x.svg").getroot()}
+    assert described["title"] == f"{HOSTILE}</title>"
+    assert (described["desc"] or "").startswith("<script>")
