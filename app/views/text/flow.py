@@ -20,6 +20,8 @@ from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
 from app.views.text.cells import Cell, cell_between, cells_of, characters, x_of
 from core.plain import plain
 
+_MOST_AT_ONCE = 4000
+"""Characters of a paragraph that Qt breaks into lines at once."""
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 
 
@@ -104,7 +106,24 @@ class Flow:
         return newline + 1
 
     def _breaks(self, start: int, end: int, rtl: bool) -> list[int]:
-        """Offsets at which the paragraph's second and later lines begin."""
+        """Offsets at which the paragraph's second and later lines begin.
+
+        A long paragraph is broken piece by piece, each from the beginning of the last piece's last line: Qt looks
+        through all of a word for each of its lines, so that one without spaces costs its length squared.
+        """
+        found: list[int] = []
+        while start < end:
+            stop = end if end - start <= _MOST_AT_ONCE + _MOST_AT_ONCE // 2 else start + _MOST_AT_ONCE
+            breaks = self._breaks_of_piece(start, stop, rtl)
+            found += breaks
+            if stop == end:
+                break
+            if not breaks:
+                found.append(stop)
+            start = found[-1]
+        return found
+
+    def _breaks_of_piece(self, start: int, end: int, rtl: bool) -> list[int]:
         piece = self._text[start:end]
         layout = QTextLayout(piece, self.font)
         layout.setTextOption(text_option(rtl, wrap=True, tab=self.tab))
