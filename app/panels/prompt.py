@@ -27,6 +27,7 @@ from app.theme.theme import Theme
 from app.widgets import by_direction
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.flow_layout import FlowLayout
+from app.widgets.long_words import wrap_mode
 from app.widgets.segmented import Segmented
 from resources.language import mark, tr
 
@@ -77,7 +78,14 @@ class PromptEdit(QPlainTextEdit):
         elif has_picture(source):
             self.pictureGiven.emit(source.imageData())
         else:
+            self.wrap_for(self.toPlainText() + source.text())
             super().insertFromMimeData(source)
+
+    def wrap_for(self, text: str) -> None:
+        """Break lines as the text that is about to be shown needs it."""
+        mode = wrap_mode(text)
+        if mode != self.wordWrapMode():
+            self.setWordWrapMode(mode)
 
     @Slot()
     def _on_size(self) -> None:
@@ -160,7 +168,9 @@ class PromptPanel(QWidget):
         if text != self.editor.toPlainText():
             cursor = self.editor.textCursor()
             cursor.select(cursor.SelectionType.Document)
+            self.editor.wrap_for(max(text, self.editor.toPlainText(), key=len))
             cursor.insertText(text)
+            self.editor.wrap_for(text)
         self.edited.emit()
 
     def show_above(self, part: QWidget) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from PySide6.QtGui import QFont, QTextLayout
+from PySide6.QtGui import QFont, QTextLayout, QTextOption
+from pytestqt.qtbot import QtBot
 
+from app.panels.prompt import PromptPanel
 from app.views.text import flow
 from app.views.text.flow import Flow
+from app.widgets.long_words import wrap_mode
 
 
 @pytest.mark.usefixtures("qtbot")
@@ -44,3 +47,21 @@ def test_a_text_of_one_word_is_shown() -> None:
     starts = [row.start for row in broken.rows]
     assert starts == sorted(set(starts))
     assert broken.rows[-1].end == 300_000
+
+
+@pytest.mark.parametrize(
+    ("text", "anywhere"),
+    [("x" * 5000, True), ("a " + "x" * 6000 + " b", True), ("word " * 5000, False), ("日本語" * 5000, False),
+     ("x" * 4999, False)],
+)  # fmt: skip
+def test_only_a_text_with_a_very_long_word_is_broken_anywhere(text: str, anywhere: bool) -> None:
+    assert (wrap_mode(text) == QTextOption.WrapMode.WrapAnywhere) == anywhere
+
+
+def test_the_editor_breaks_a_prompt_of_one_word_anywhere(qtbot: QtBot) -> None:
+    panel = PromptPanel([])
+    qtbot.addWidget(panel)
+    for text, mode in (("x" * 200_000, "WrapAnywhere"), ("Once upon a time", "WrapAtWordBoundaryOrAnywhere")):
+        panel.set_prompt(text)
+        assert panel.editor.toPlainText() == text
+        assert panel.editor.wordWrapMode() == getattr(QTextOption.WrapMode, mode)
