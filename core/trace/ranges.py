@@ -60,7 +60,8 @@ _BY_NAME: Mapping[str, Ranges] = {
     **dict.fromkeys(
         ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "node", "parent", "depth",
          "progress", "accepted", "times", "silent", "asked", "order", "prompt_tokens", "new_tokens", "target_passes",
-         "survivors", "count", "removed", "back", "size", "counts", "rows", "columns", "width", "height", "vocabulary", "layer"), COUNT),
+         "survivors", "count", "removed", "back", "size", "counts", "rows",
+         "columns", "width", "height", "vocabulary", "layer"), COUNT),
     **dict.fromkeys(("rank", "raw_rank", "final_rank"), RANK),
     **dict.fromkeys(
         ("bytes", "peak", "layers", "predicted", "dynamic", "cache_bytes", "cache_peak_bytes", "peak_memory_bytes"),
@@ -146,5 +147,5 @@ def check_value(value: object, allowed: Ranges) -> None:
                 check_value(part, its_range)
 
 
-def _short(value: float) -> str:
+def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) or abs(value) < 10**15 else f"{'-' if value < 0 else ''}10^15…"
