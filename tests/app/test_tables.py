@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from pathlib import Path
 
@@ -71,3 +72,13 @@ def test_measurements_of_caches_with_fewer_layers_are_rows_of_the_same_length() 
     assert len({len(line) for line in table}) == 1
     assert as_csv(table)
     assert as_json(table)
+
+
+def test_half_a_character_and_no_rows_are_written(tmp_path: Path) -> None:
+    for name in ("t.csv", "t.json"):
+        write_table([["text"], ["a\ud800b"]], tmp_path / name)
+        assert "a?b" in (tmp_path / name).read_text()
+        write_table([], tmp_path / name)
+    assert (tmp_path / "t.json").read_text() == "[]\n"
+    write_table([["name", "state"], ["a"]], tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text()) == [{"name": "a", "state": None}]
