@@ -98,7 +98,7 @@ class Exports:
     def _save_page(self, path: Path) -> None:
         run = self._session.run
         assert run is not None, "a page is offered where there is a run"
-        path.write_text(core.page_text(run.events), encoding="utf-8", newline="\n")
+        path.write_text(core.page_text(run.events), encoding="utf-8", errors="replace", newline="\n")
 
     @contextmanager
     def _subject(self, name: str) -> Iterator[Subject]:

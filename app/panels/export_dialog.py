@@ -90,7 +90,7 @@ class ExportDialog(ReadDialog):
         self.width_box, self.height_box = (_pixels(self, name) for name in (tr("Width"), tr("Height")))
         self.scale = _scale(self)
         self.whole = QCheckBox(tr("as high as all of it"), self)
-        self.guard = QCheckBox(tr("mark texts that look like formulas"), self)
+        self.guard = QCheckBox(tr("Mark texts that look like formulas"), self)
         self.told = PlainLabel(self, wordWrap=True)
         self.told.setProperty("role", "muted")
         self._fill()
@@ -114,7 +114,7 @@ class ExportDialog(ReadDialog):
 
         self.guard.setChecked(True)
         self.guard.setToolTip(
-            tr("A text that begins with =, +, - or @ gets an apostrophe in front, or a spreadsheet would run it.")
+            tr("A text that begins with =, +, - or @ gets an apostrophe in front: a spreadsheet would run it.")
         )
 
     def _lay_out(self) -> None:
@@ -126,8 +126,8 @@ class ExportDialog(ReadDialog):
         size.addStretch(1)
         form = self._form = QFormLayout()
         for title, field in ((tr("What"), self.what), (tr("As"), self.kind), ("", self.told), (tr("Size"), self._size),
-                             ("", self.whole), ("", self.guard),
-                             (tr("Scale"), self.scale), (tr("Theme"), self.theme)):  # fmt: skip
+                             ("", self.whole), ("", self.guard), (tr("Scale"), self.scale),
+                             (tr("Theme"), self.theme)):  # fmt: skip
             label = PlainLabel(title, self)
             label.setMinimumWidth(label.fontMetrics().horizontalAdvance(tr("Theme")))
             label.setBuddy(field)

@@ -28,6 +28,7 @@ from app.widgets.elided_label import ElidedLabel
 from app.widgets.exact_text import ExactTextEdit
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.inputs import changes_text_size
+from app.widgets.long_words import wrap_mode
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.segmented import Segmented
 from resources.language import mark, tr
@@ -86,7 +87,14 @@ class PromptEdit(ExactTextEdit):
         elif has_picture(source):
             self.pictureGiven.emit(source.imageData())
         else:
+            self.wrap_for(self.toPlainText() + source.text())
             super().insertFromMimeData(source)
+
+    def wrap_for(self, text: str) -> None:
+        """Break lines as the text that is about to be shown needs it."""
+        mode = wrap_mode(text)
+        if mode != self.wordWrapMode():
+            self.setWordWrapMode(mode)
 
     @Slot()
     def _on_size(self) -> None:
@@ -167,7 +175,9 @@ class PromptPanel(QWidget):
         """Show a prompt; undo brings the old one back."""
         self._set_mode(is_chat)
         if text != self.editor.toPlainText():
+            self.editor.wrap_for(max(text, self.editor.toPlainText(), key=len))
             self.editor.replace_text(text)
+            self.editor.wrap_for(text)
         self.edited.emit()
 
     def clear_text(self) -> None:

@@ -25,5 +25,5 @@ def _guarded(row: Sequence[object]) -> list[object]:
 
 
 def is_formula(text: str) -> bool:
-    """Whether a spreadsheet may run the text: it begins with =, +, - or @ (also after spaces), a tab or a return."""
+    """Whether a spreadsheet may run the text: it begins with =, +, - or @ (behind space too), a tab or a return."""
     return text.startswith(("\t", "\r", "\n")) or text.lstrip(_SPACE).startswith(_FORMULA_STARTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import repeat
 from pathlib import Path
 
 from app.state.csv_text import Rows, as_csv
@@ -16,14 +17,17 @@ CSV, JSON = "csv", "json"
 def write_table(rows: Rows, path: Path, guard_formulas: bool = True) -> None:
     """Write `rows`, the head first, as the path's suffix says. Raises OSError."""
     text = as_json(rows) if path.suffix.lower() == ".json" else as_csv(rows, guard_formulas)
-    path.write_text(text, encoding="utf-8", newline="")
+    path.write_text(text, encoding="utf-8", errors="replace", newline="")  # half a character is none
 
 
 def as_json(rows: Rows) -> str:
-    """A list with an object for each row, its keys the head's words; what is no finite number is null."""
-    head, *lines = rows
+    """A list with an object for each row, its keys the head's words; what is no finite number is null, and so is what
+    a shorter row lacks."""
+    head, *lines = rows or [()]
     keys = [str(key) for key in head]
-    objects = [dict(zip(keys, map(_plain, line), strict=True)) for line in lines]
+    objects = [
+        dict(zip(keys, [*map(_plain, line), *repeat(None, len(keys) - len(line))], strict=True)) for line in lines
+    ]
     return json.dumps(objects, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 

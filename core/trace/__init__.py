@@ -8,7 +8,6 @@ from core.trace.schema import VERSION
 from core.trace.trace import Trace, read, read_header_of, replay
 
 __all__ = [
-    "VERSION", "EventChecker", "Failure", "Header", "Recorder", "Trace", "failure_of",
-    "read", "read_header_of", "record",
-    "replay",
+    "VERSION", "EventChecker", "Failure", "Header", "Recorder", "Trace", "failure_of", "read", "read_header_of",
+    "record", "replay",
 ]  # fmt: skip

@@ -188,7 +188,11 @@ class EventChecker:
         return named and _ascends_or_stays(held) and max([event.tokens, *held]) <= most
 
     def _check_plan(self, event: CachePlan) -> bool:
-        if not len(event.lengths) == len(event.predicted) == len(event.dynamic) or not _ascends(event.lengths):
+        if (
+            not event.lengths
+            or not len(event.lengths) == len(event.predicted) == len(event.dynamic)
+            or not _ascends(event.lengths)
+        ):
             return False
         self._spend(_LONGEST_TERM * (len(event.lengths) + 1))
         try:

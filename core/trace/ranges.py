@@ -58,10 +58,10 @@ LONGEST_TEXT = 2**16
 _BY_NAME: Mapping[str, Ranges] = {
     # positions and counts
     **dict.fromkeys(
-        ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "window", "node",
-         "parent", "depth", "progress", "accepted", "times", "silent", "asked", "order",
-         "prompt_tokens", "new_tokens", "target_passes", "survivors", "count", "removed", "back", "size", "counts",
-         "rows", "columns", "width", "height", "vocabulary", "layer"), COUNT),
+        ("tokens", "reused", "step", "sequence", "best", "required", "round", "length", "node", "parent", "depth",
+         "progress", "accepted", "times", "silent", "asked", "order", "prompt_tokens", "new_tokens", "target_passes",
+         "survivors", "count", "removed", "back", "size", "counts", "rows",
+         "columns", "width", "height", "vocabulary", "layer"), COUNT),
     **dict.fromkeys(("rank", "raw_rank", "final_rank"), RANK),
     **dict.fromkeys(
         ("bytes", "peak", "layers", "predicted", "dynamic", "cache_bytes", "cache_peak_bytes", "peak_memory_bytes"),
@@ -69,8 +69,10 @@ _BY_NAME: Mapping[str, Ranges] = {
     **dict.fromkeys(("id", "ids", "extra_id", "seed"), INTEGER),
     "sequences": NumberRange(0, 1_000_000),
     "context": NumberRange(0, 10**31),  # transformers writes 10**30 for "no limit"
+    "capacity": NumberRange(1, 2**24),
+    "window": NumberRange(1, 2**53),
     "block": NumberRange(1, 2**31),
-    **dict.fromkeys(("start", "lengths", "capacity", "sinks"), NumberRange(0, 2**24)),  # a text of 16 million tokens
+    **dict.fromkeys(("start", "lengths", "sinks"), NumberRange(0, 2**24)),  # a text of 16 million tokens
     "bits": NumberRange(0, 64),
     "group": NumberRange(0, 100_000),
     "drafter": NumberRange(0, 1000),
@@ -145,7 +147,5 @@ def check_value(value: object, allowed: Ranges) -> None:
                 check_value(part, its_range)
 
 
-def _short(value: float) -> str:
-    if -(10**15) < value < 10**15:
-        return f"{value:.6g}"
-    return f"{'-' if value < 0 else ''}10^15…"
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) or abs(value) < 10**15 else f"{'-' if value < 0 else ''}10^15…"

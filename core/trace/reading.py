@@ -21,8 +21,8 @@ _VALUES_AT_LEAST = 2**21
 _VALUES_PER_BYTE = 32
 _VALUES_AT_MOST = 2**27
 """How many values a file may unfold to. A run has about one for each of its bytes."""
-_CHARACTERS_AT_LEAST = 2**23
-_CHARACTERS_PER_BYTE = 64
+_CHARACTERS_AT_LEAST = 2**21
+_CHARACTERS_PER_BYTE = 16
 """How many characters its texts may have, each counted as often as a value refers to it."""
 _DEEPEST = 60
 """Levels of containers in one value; the writer stops at 50."""

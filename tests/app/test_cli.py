@@ -150,3 +150,11 @@ def test_sounds_and_pictures_are_named_one_by_one() -> None:
     read = parse(["--media", "a.png", "--media=b.png"])
     assert read.media == (Path("a.png"), Path("b.png"))
     assert read.says_what_to_do
+
+
+def test_options_of_files_need_their_file() -> None:
+    for arguments in (["--plain-csv"], ["--plain-csv", "--export", "x.png"], ["--allow-outside"]):
+        with pytest.raises(SystemExit):
+            parse(arguments)
+    assert parse(["--export", "x.csv", "--plain-csv"]).plain_csv
+    assert parse(["--pictures", "x.toml", "--allow-outside"]).allow_outside

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from pathlib import Path
 
-from app.storage.tables import as_csv, write_table
+from app.state.cache_history import CacheHistory
+from app.storage.tables import as_csv, as_json, write_table
 from app.views.base import Table
-from app.views.shared.tables import of_candidates, of_rounds, of_tokens
+from app.views.shared.tables import of_cache, of_candidates, of_rounds, of_tokens
+from core.events import CacheMeasured
 from tests.app.test_rounds import ROUNDS
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.scripted import story
@@ -58,3 +61,24 @@ def test_the_head_is_marked_as_well(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_bytes() == b"'=cmd,b\r\n'=x,1\r\n"
     write_table([["=cmd", "b"], ["=x", 1]], tmp_path / "t.csv", guard_formulas=False)
     assert (tmp_path / "t.csv").read_bytes() == b"=cmd,b\r\n=x,1\r\n"
+
+
+def test_measurements_of_caches_with_fewer_layers_are_rows_of_the_same_length() -> None:
+    history = CacheHistory()
+    for step, layers in enumerate(((8, 8), (), (8,), (8, 8, 8))):
+        token = story(step + 1)[step]
+        history.append([token, CacheMeasured(step, step + 1, 16, 16, (("device", "keys", 16),), layers)])
+    table = of_cache(history)
+    assert len({len(line) for line in table}) == 1
+    assert as_csv(table)
+    assert as_json(table)
+
+
+def test_half_a_character_and_no_rows_are_written(tmp_path: Path) -> None:
+    for name in ("t.csv", "t.json"):
+        write_table([["text"], ["a\ud800b"]], tmp_path / name)
+        assert "a?b" in (tmp_path / name).read_text()
+        write_table([], tmp_path / name)
+    assert (tmp_path / "t.json").read_text() == "[]\n"
+    write_table([["name", "state"], ["a"]], tmp_path / "t.json")
+    assert json.loads((tmp_path / "t.json").read_text()) == [{"name": "a", "state": None}]

@@ -313,3 +313,23 @@ def test_without_a_run_nothing_is_copied_and_that_is_said(qtbot: QtBot, config_d
     assert QApplication.clipboard().text() == "before"
     assert "run something first" in window.parts.centre.notice_banner.cause.text()
     window.close()
+
+
+def test_texts_in_a_csv_are_guarded_unless_it_is_switched_off(window: MainWindow, tmp_path: Path) -> None:
+    dialog = ExportDialog(window.parts.export.exports.offers(), window)
+    dialog.kind.setCurrentIndex(dialog.kind.findData(PNG))
+    assert dialog.guard.isHidden()
+    dialog.kind.setCurrentIndex(dialog.kind.findData(CSV))
+    assert not dialog.guard.isHidden()
+    assert dialog.pose.guard_formulas
+    dialog.guard.setChecked(False)
+    assert not dialog.pose.guard_formulas
+    dialog.close()
+    view = part(window, "tokens")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(view, "figures", lambda: [["text"], ["=1+1"]])
+        for guard, cell in ((True, "'=1+1"), (False, "=1+1")):
+            save(window, "tokens", Pose(SIZE, guard_formulas=guard), tmp_path / "t.csv")
+            assert (tmp_path / "t.csv").read_text().splitlines() == ["text", cell]
+            window.parts.export.copy("tokens", CSV, Pose(SIZE, guard_formulas=guard))
+            assert QApplication.clipboard().text().splitlines() == ["text", cell]

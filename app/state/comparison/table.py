@@ -21,7 +21,7 @@ def table(comparison: Comparison, refused: Sequence[Candidate] = ()) -> list[lis
     if sweep is not None:
         head.insert(1, sweep.parameter.name)
     return [head, *(_line(comparison, entry) for entry in comparison.entries),
-            *(_named(candidate, candidate.reason) for candidate in refused)]  # fmt: skip
+            *(_refused(candidate, sweep is not None) for candidate in refused)]  # fmt: skip
 
 
 def _line(comparison: Comparison, entry: Entry) -> list[object]:
@@ -34,6 +34,13 @@ def _line(comparison: Comparison, entry: Entry) -> list[object]:
     place = comparison.difference(entry)
     return [*line, *("" if value is None else value for value in astuple(figures)), "" if place is None else place + 1,
             run.sequences[0].text]  # fmt: skip
+
+
+def _refused(candidate: Candidate, in_sweep: bool) -> list[object]:
+    line = _named(candidate, candidate.reason)
+    if in_sweep:
+        line.insert(1, "")
+    return line
 
 
 def _named(candidate: Candidate, state: str) -> list[object]:

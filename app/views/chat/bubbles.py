@@ -24,6 +24,7 @@ from app.views.chat.rich_answer import RichAnswer
 from app.views.text.column import Column
 from app.views.text.paint import Look, paint_rows
 from app.views.tokens.page import drawn_count
+from app.widgets.long_words import wrap_mode
 from resources.language import mark, tr
 
 MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
@@ -175,7 +176,7 @@ class Bubble:
 def document(text: str, font: QFont, width: float) -> QTextDocument:
     """Plain text in at most a width: a paragraph in its own direction, words whole but for one longer than a line."""
     option = QTextOption()
-    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    option.setWrapMode(wrap_mode(text))
     option.setTabStopDistance(tab_distance(font))
     found = QTextDocument()
     found.setDocumentMargin(0)

@@ -80,6 +80,7 @@ def of_cache(history: CacheHistory) -> Table:
     lines: list[list[object]] = [[*head, *(f"layer_{n + 1}" for n in range(layers))]]
     for point in (point for point in history.points if point.measured):
         sizes = dict(point.parts)
+        missing = [None] * (layers - len(point.layers))  # another cache, with fewer layers, may have gone on
         lines.append([point.x, point.tokens, point.bytes, point.peak, *(sizes.get(p, 0) for p in parts),
-                      *point.layers])  # fmt: skip
+                      *point.layers, *missing])  # fmt: skip
     return lines

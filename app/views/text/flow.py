@@ -24,6 +24,8 @@ _MOST_SPACES = 256
 """Spaces that hang behind the end of a row."""
 _MOST_CHARACTERS = 2048
 """Characters in a row: no screen is as wide, but some characters have no width."""
+_MOST_AT_ONCE = 4000
+"""Characters of a paragraph that Qt breaks into lines at once."""
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 
 
@@ -120,7 +122,24 @@ class Flow:
             start = cut
 
     def _line_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
-        """As `_breaks`, by the letters alone."""
+        """Offsets at which Qt begins the paragraph's second and later lines.
+
+        A long paragraph is broken piece by piece, each from the beginning of the last piece's last line: Qt looks
+        through all of a word for each of its lines, so that one without spaces costs its length squared.
+        """
+        found: list[int] = []
+        while start < end:
+            stop = end if end - start <= _MOST_AT_ONCE + _MOST_AT_ONCE // 2 else start + _MOST_AT_ONCE
+            breaks = self._breaks_of_piece(start, stop, rtl)
+            found += breaks
+            if stop == end:
+                break
+            if not breaks:
+                found.append(stop)
+            start = found[-1]
+        return found
+
+    def _breaks_of_piece(self, start: int, end: int, rtl: bool) -> list[int]:
         piece = self._text[start:end]
         layout = QTextLayout(piece, self.font)
         layout.setTextOption(text_option(rtl, wrap=True, tab=self.tab))

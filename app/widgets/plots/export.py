@@ -23,4 +23,4 @@ def save(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
     if path.suffix.lower() in SUFFIXES:
         save_picture(canvas, path, ground, _PNG_SCALE)
         return
-    path.write_text(as_csv(table(canvas.figure)), encoding="utf-8", newline="")
+    path.write_text(as_csv(table(canvas.figure)), encoding="utf-8", errors="replace", newline="")

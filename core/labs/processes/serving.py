@@ -11,6 +11,7 @@ from typing import BinaryIO, NoReturn, TypeVar
 import msgspec
 
 from core.labs.processes.lines import Lines
+from core.terminal import escape_streams
 
 J = TypeVar("J")
 M = TypeVar("M")
@@ -26,7 +27,8 @@ def serve(kind: type[J], lines: Lines[M], work: Callable[[J, Callable[[M], None]
         stream.write(lines.encoded(message))
         stream.flush()
 
-    code = work(msgspec.json.decode(sys.argv[1], type=kind), tell)
+    with escape_streams():
+        code = work(msgspec.json.decode(sys.argv[1], type=kind), tell)
     sys.stderr.flush()
     os._exit(code)  # threads of the backend are left as they are: nothing is lost with them
 

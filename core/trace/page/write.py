@@ -25,7 +25,7 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as part:
-            part.write_text(text, encoding="utf-8", newline="\n")
+            part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except (OSError, ValueError) as error:  # what no path can hold is a ValueError
         reason = (error.strerror if isinstance(error, OSError) else None) or tr("it cannot be written")
         raise FileNotWrittenError(

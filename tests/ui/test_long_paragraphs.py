@@ -1,0 +1,67 @@
+"""A paragraph of any length is broken into lines at a cost that grows with its length and no faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from PySide6.QtGui import QFont, QTextLayout, QTextOption
+from pytestqt.qtbot import QtBot
+
+from app.panels.prompt import PromptPanel
+from app.views.text import flow
+from app.views.text.flow import Flow
+from app.widgets.long_words import wrap_mode
+
+
+@pytest.mark.usefixtures("qtbot")
+@pytest.mark.parametrize("unit", ["x", "word ", "日本語", "слово, ", "a\u0301", "😀"])
+def test_a_long_paragraph_is_broken_piece_by_piece(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Qt breaks it in one; and no piece that Qt gets is longer than a few thousand characters."""
+    text = unit * (12_000 // len(unit))
+    pieces: list[int] = []
+
+    class Noted(QTextLayout):
+        def __init__(self, piece: str, *rest: Any) -> None:
+            pieces.append(len(piece))
+            super().__init__(piece, *rest)
+
+    def starts(most: int) -> list[int]:
+        monkeypatch.setattr(flow, "_MOST_AT_ONCE", most)
+        broken = Flow(QFont("DejaVu Sans", 10), 400.0)
+        broken.update(text)
+        return [row.start for row in broken.rows]
+
+    whole = starts(100_000)
+    monkeypatch.setattr(flow, "QTextLayout", Noted)
+    assert starts(1000) == whole
+    assert len(whole) > 50
+    assert max(pieces) <= 1500
+    assert sum(pieces) <= 2 * len(text)
+
+
+@pytest.mark.usefixtures("qtbot")
+def test_a_text_of_one_word_is_shown() -> None:
+    broken = Flow(QFont("DejaVu Sans", 10), 400.0)
+    broken.update("x" * 300_000)
+    starts = [row.start for row in broken.rows]
+    assert starts == sorted(set(starts))
+    assert broken.rows[-1].end == 300_000
+
+
+@pytest.mark.parametrize(
+    ("text", "anywhere"),
+    [("x" * 5000, True), ("a " + "x" * 6000 + " b", True), ("word " * 5000, False), ("日本語" * 5000, False),
+     ("x" * 4999, False)],
+)  # fmt: skip
+def test_only_a_text_with_a_very_long_word_is_broken_anywhere(text: str, anywhere: bool) -> None:
+    assert (wrap_mode(text) == QTextOption.WrapMode.WrapAnywhere) == anywhere
+
+
+def test_the_editor_breaks_a_prompt_of_one_word_anywhere(qtbot: QtBot) -> None:
+    panel = PromptPanel([])
+    qtbot.addWidget(panel)
+    for text, mode in (("x" * 200_000, "WrapAnywhere"), ("Once upon a time", "WrapAtWordBoundaryOrAnywhere")):
+        panel.set_prompt(text)
+        assert panel.editor.toPlainText() == text
+        assert panel.editor.wordWrapMode() == getattr(QTextOption.WrapMode, mode)
