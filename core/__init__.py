@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from core.explain.rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
     from core.explain.supposed import explain_what_if
-    from core.setting_titles import cache_title, setting_title, strategy_title
     from core.explain.tokens import explain_token
     from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
     from core.extras import why_missing
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
     from core.scoring import score, score_stream
+    from core.setting_titles import cache_title, setting_title, strategy_title
     from core.settings import make_config
     from core.shorten import beginning, cut_short
     from core.supposing import WhatIf, what_if
@@ -92,6 +92,7 @@ __all__ = [
     "beam_grammar_figures",
     "beginning",
     "blueprint",
+    "cache_title",
     "caches",
     "catalog",
     "cut_short",
@@ -140,9 +141,7 @@ __all__ = [
     "run",
     "score",
     "score_stream",
-    "cache_title",
     "setting_title",
-    "strategy_title",
     "share",
     "shared_length",
     "sizes",
@@ -150,6 +149,7 @@ __all__ = [
     "stage_order",
     "stage_phrase",
     "strategies",
+    "strategy_title",
     "stream",
     "switch_quick_steps",
     "together",

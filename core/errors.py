@@ -111,9 +111,7 @@ class PromptTooLongError(PromptError):
                 "Shorten it by at least {over:,} token, or choose a model with a longer context.",
                 "Shorten it by at least {over:,} tokens, or choose a model with a longer context.",
                 over + 1,
-            ).format(
-                over=over + 1
-            ),
+            ).format(over=over + 1),
         )
 
 

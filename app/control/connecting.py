@@ -13,7 +13,7 @@ from app.session.errand import Errand, report_of
 from app.session.errands import Errands
 from app.state.requests import ErrorReport
 from app.storage.settings import Models
-from core import remote
+from core import remote, words
 from core.errors import AddressError
 from resources.language import sentences, tr, trn
 
@@ -148,7 +148,11 @@ def _tells(kind: Kind) -> str:
     """What can be seen of its tokens."""
     if not kind.alternatives:
         return tr("It tells text only: no probabilities.")
-    return trn("It tells the likeliest token of each step.", "It tells up to {count} likely tokens of each step.", kind.alternatives).format(count=kind.alternatives)
+    return trn(
+        "It tells the likeliest token of each step.",
+        "It tells up to {count} likely tokens of each step.",
+        kind.alternatives,
+    ).format(count=kind.alternatives)
 
 
 def _why_no_keyring() -> str:

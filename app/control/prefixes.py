@@ -71,7 +71,10 @@ class PrefixController(QObject):
         size = tr("{tokens} ({size})").format(tokens=words.count(news.tokens, "token"), size=words.size(news.bytes))
         name = Path(news.path).name
         if not loaded:
-            self._messages.show_notice(trn("{size} is in {name}.", "{size} are in {name}.", news.tokens).format(size=size, name=name), tr("Prefix saved"))
+            self._messages.show_notice(
+                trn("{size} is in {name}.", "{size} are in {name}.", news.tokens).format(size=size, name=name),
+                tr("Prefix saved"),
+            )
             return
         self._text = news.text
         begins = f" ({_shortened(news.text)})" if news.text else ""

@@ -23,7 +23,9 @@ class ExampleBar(QWidget):
         self.back = QPushButton(tr("Back to my settings"))
         self.back.setObjectName("leaveExample")
         self.back.setProperty("role", "quiet")
-        self.back.setToolTip(tr("Restore the model, strategy, cache, parameters, seed and prompt from before the example"))
+        self.back.setToolTip(
+            tr("Restore the model, strategy, cache, parameters, seed and prompt from before the example")
+        )
         self.back.clicked.connect(self.backWanted)
         row = QHBoxLayout(self)
         row.setContentsMargins(MARGIN, 0, MARGIN, 0)

@@ -9,9 +9,9 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 import core
-from app.theme.tabs import tab_distance
 from app.state.grammar_text import of_text, to_text
 from app.state.simple_schema import from_schema
+from app.theme.tabs import tab_distance
 from core.strategies import Parameter
 from resources.language import mark, tr
 

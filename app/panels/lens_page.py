@@ -189,4 +189,8 @@ class LensPage(ReadDialog):
 
     def _tell(self) -> None:
         done = self.table.columnCount()
-        self.progress.setText(trn("{done:,} of {count:,} token", "{done:,} of {count:,} tokens", self._count).format(done=done, count=self._count))
+        self.progress.setText(
+            trn("{done:,} of {count:,} token", "{done:,} of {count:,} tokens", self._count).format(
+                done=done, count=self._count
+            )
+        )

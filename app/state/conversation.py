@@ -139,9 +139,7 @@ class Turn:
             "{reused:,} token reused · {computed:,} computed · {written:,} written",
             "{reused:,} tokens reused · {computed:,} computed · {written:,} written",
             self.reused,
-        ).format(
-            reused=self.reused, computed=self.computed, written=self.written
-        )
+        ).format(reused=self.reused, computed=self.computed, written=self.written)
 
 
 @plain(eq=False)

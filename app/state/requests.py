@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from core import Request, Takes, catalog, strategies
-from core.errors import ParameterError, DecodescopeError
+from core.errors import DecodescopeError, ParameterError
 from core.plain import plain
 from core.strategies import Strategy
 from resources.language import mark, tr

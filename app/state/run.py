@@ -164,9 +164,7 @@ class Run:
                     "This run has {count} text; there is no number {sequence}.",
                     "This run has {count} texts; there is no number {sequence}.",
                     len(self.sequences),
-                ).format(
-                    count=len(self.sequences), sequence=sequence
-                )
+                ).format(count=len(self.sequences), sequence=sequence)
             )
         self.shown = sequence
         self.selected = None

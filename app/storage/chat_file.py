@@ -109,9 +109,7 @@ def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
         found, problems = [], [*problems, tr("the turns are no list")]
     turns = [_mended(turn) for turn in found if _is_turn(turn)]
     if lost := len(found) - len(turns):
-        problems.append(
-            trn("{lost} turn could not be read", "{lost} turns could not be read", lost).format(lost=lost)
-        )
+        problems.append(trn("{lost} turn could not be read", "{lost} turns could not be read", lost).format(lost=lost))
     if any(mended != turn for mended, turn in zip(turns, filter(_is_turn, found), strict=True)):
         problems.append(tr("some turns had figures that could not be read"))
     when_full = data.get("when_full", DROP)

@@ -14,7 +14,6 @@ from app.views.base import View
 from app.window.parts import Parts
 from resources.retranslation import translate_again
 
-
 if TYPE_CHECKING:
     from app.control.tours.player import TourState
 

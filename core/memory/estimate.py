@@ -17,7 +17,7 @@ from core.decoding.continuation import continuation
 from core.decoding.perception.expected import expected_positions
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
-from core.errors import TokenizerMissingError, DecodescopeError, UnpredictableError
+from core.errors import DecodescopeError, TokenizerMissingError, UnpredictableError
 from core.explain.words import size
 from core.models.model import LoadedModel, check_model
 from core.models.offload.shelf import least_bytes
@@ -233,7 +233,11 @@ class _Reckoning:
             if case.halved and self.model.weights != "float32":
                 return
             if new := self._most_new(case):
-                words = [trn("at most {new:,} new token", "at most {new:,} new tokens", new).format(new=new)] if new < case.new else []
+                words = (
+                    [trn("at most {new:,} new token", "at most {new:,} new tokens", new).format(new=new)]
+                    if new < case.new
+                    else []
+                )
                 words += [self._rows_words(1)] if self.case.rows > 1 else []
                 cache = tr("the cache “{title}”").format(title=tr(caches.registry[case.cache].title))
                 words += [cache] if case.cache != self.case.cache else []

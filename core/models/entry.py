@@ -115,7 +115,9 @@ def shape(config: JsonObject) -> str:
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
     return (
-        trn("{family} · {layers} layer × {width}", "{family} · {layers} layers × {width}", layers).format(family=named, layers=layers, width=width)
+        trn("{family} · {layers} layer × {width}", "{family} · {layers} layers × {width}", layers).format(
+            family=named, layers=layers, width=width
+        )
         if layers and width
         else named
     )

@@ -102,9 +102,7 @@ def cut(error: BrokenError | SlowError | None, place: str) -> EngineCutError:
             "{place} has sent nothing more for {seconds:.0f} second.",
             "{place} has sent nothing more for {seconds:.0f} seconds.",
             round(error.seconds),
-        ).format(
-            place=place, seconds=error.seconds
-        )
+        ).format(place=place, seconds=error.seconds)
     elif error is not None:
         cause = tr("The connection to {place} broke in the middle of the text: {reason}.").format(
             place=place, reason=_reason(error)

@@ -21,7 +21,9 @@ from tests.ui.layout import settle
 from tests.ui.test_language_switch import switch
 from tests.ui.windows import find, open_window, run
 
-RICH = "## Foxes\n\nA **fox** is *quick*:\n\n- red\n- `sly`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n\ty\n```\n"
+RICH = (
+    "## Foxes\n\nA **fox** is *quick*:\n\n- red\n- `sly`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx = 1\n\ty\n```\n"
+)
 HOSTILE = (
     "<b>bold</b> <img src='file:///etc/hostname'> ![a](file:///etc/hostname) ![r][x] [l](https://example.org) "
     "![\\n](http://127.0.0.1:9/x.png) <style>p{}</style> &lt;img src=x&gt;\n\n[x]: file:///etc/hostname\n\n"
@@ -41,12 +43,16 @@ def test_thinking_is_taken_off(text: str, answer: Answer) -> None:
     assert split_thinking(text) == answer
 
 
-@pytest.mark.parametrize("text", ["Yes, it did.", "2 * 3 = 6 and 4 * 5", "a_b_c", "He said: no.\nThen he left.", "#fox"])
+@pytest.mark.parametrize(
+    "text", ["Yes, it did.", "2 * 3 = 6 and 4 * 5", "a_b_c", "He said: no.\nThen he left.", "#fox"]
+)
 def test_plain_words_are_not_formatted(text: str) -> None:
     assert not is_formatted(text)
 
 
-@pytest.mark.parametrize("text", ["a **b**", "- a\n- b", "# A", "`x`", "1. a", "> a", "[a](b)", "<think>a</think>b", "```\na"])
+@pytest.mark.parametrize(
+    "text", ["a **b**", "- a\n- b", "# A", "`x`", "1. a", "> a", "[a](b)", "<think>a</think>b", "```\na"]
+)
 def test_markup_is_seen(text: str) -> None:
     assert is_formatted(text)
 
@@ -75,9 +81,7 @@ def test_a_line_break_is_kept(qtbot: QtBot) -> None:
     assert "red,\nviolets" in lines.replace("\u2028", "\n")
 
 
-def test_nothing_is_loaded_and_no_html_is_read(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def load(_document: QTextDocument, _kind: int, address: QUrl) -> object:

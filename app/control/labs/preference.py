@@ -93,7 +93,11 @@ class PreferenceController(QObject):
     def _export(self, path: str) -> None:
         try:
             count = labs.preference.write_pairs(path, self._kept.all())
-            said = trn("{count} pair written to {path}, as TRL reads it.", "{count} pairs written to {path}, as TRL reads them.", count).format(count=count, path=path)
+            said = trn(
+                "{count} pair written to {path}, as TRL reads it.",
+                "{count} pairs written to {path}, as TRL reads them.",
+                count,
+            ).format(count=count, path=path)
         except (DecodescopeError, OSError) as error:
             said = str(error)
         self.lab.view.collect.status.setText(said)

@@ -17,7 +17,9 @@ def facts(model: catalog.HubModel) -> str:
         words.magnitude(model.parameters) if model.parameters else "",
         words.size(model.size) if model.size else "",
         model.licence,
-        trn("{count} download a month", "{count} downloads a month", model.downloads).format(count=words.magnitude(model.downloads)),
+        trn("{count} download a month", "{count} downloads a month", model.downloads).format(
+            count=words.magnitude(model.downloads)
+        ),
         tr("gated") if model.gated else "",
         tr("private") if model.private else "",
     ]

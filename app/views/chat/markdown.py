@@ -80,7 +80,7 @@ def is_formatted(text: str) -> bool:
 class ClosedDocument(QTextDocument):
     """A document that loads nothing, neither from the disk nor from the network."""
 
-    def loadResource(self, kind: int, address: QUrl) -> object:
+    def loadResource(self, kind: int, address: QUrl | str) -> object:
         """Nothing, whatever is asked for."""
         return QByteArray()
 
@@ -150,7 +150,7 @@ def _dress(made: QTextDocument, theme: Theme) -> None:
             ground = QTextBlockFormat()
             ground.setBackground(code_ground)
             cursor.mergeBlockFormat(ground)
-        elif not block.textList() and cursor.currentTable() is None:
+        elif block.textList() is None and cursor.currentTable() is None:
             spaced = QTextBlockFormat()
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
@@ -230,4 +230,3 @@ def _fragment_end(cursor: QTextCursor, at: int, end: int) -> int:
             return min(end, fragment.position() + fragment.length())
         fragments += 1
     return end
-

@@ -92,7 +92,9 @@ class ContextMeter(QWidget, Spoken):
         """`143 of 512 tokens of context`."""
         if not self.context:
             return trn("{used:,} token of context", "{used:,} tokens of context", self.used).format(used=self.used)
-        return trn("{used:,} of {context:,} token of context", "{used:,} of {context:,} tokens of context", self.context).format(used=self.used, context=self.context)
+        return trn(
+            "{used:,} of {context:,} token of context", "{used:,} of {context:,} tokens of context", self.context
+        ).format(used=self.used, context=self.context)
 
     def spoken_value(self) -> Value | None:
         """How full it is; nothing where there is no end."""

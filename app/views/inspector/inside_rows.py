@@ -104,7 +104,12 @@ def influence_told(
     done, total = share
     if done >= total:
         return said
-    return sentences(said, trn("{done:,} of {total:,} part was looked at.", "{done:,} of {total:,} parts were looked at.", total).format(done=done, total=total))
+    return sentences(
+        said,
+        trn("{done:,} of {total:,} part was looked at.", "{done:,} of {total:,} parts were looked at.", total).format(
+            done=done, total=total
+        ),
+    )
 
 
 def _contrasted(is_for: bool) -> str:

@@ -55,7 +55,11 @@ def status(run: Run, sequence: int) -> str:
     """`34 tokens · ended`."""
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
-    told = trn("{drawn:,} of {count:,} token", "{drawn:,} of {count:,} tokens", count).format(drawn=drawn, count=count) if drawn < count else tokens_told(count)
+    told = (
+        trn("{drawn:,} of {count:,} token", "{drawn:,} of {count:,} tokens", count).format(drawn=drawn, count=count)
+        if drawn < count
+        else tokens_told(count)
+    )
     return f"{told} · {words.ending_brief(ended)}" if ended else told
 
 

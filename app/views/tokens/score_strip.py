@@ -110,7 +110,9 @@ class ScoreStrip(Strip):
         )
         chip.setToolTip(said)
         chip.setAccessibleName(
-            tr("Token {step}, {piece}: {said}").format(step=run.number_of(place.step), piece=token_text(token.piece), said=said)
+            tr("Token {step}, {piece}: {said}").format(
+                step=run.number_of(place.step), piece=token_text(token.piece), said=said
+            )
         )
 
     def _add(self) -> None:

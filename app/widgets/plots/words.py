@@ -112,7 +112,9 @@ def _heights(figure: Figure, bars: Bars) -> str:
     if not values:
         return tr("nothing yet")
     if len(values) > 1 and max(values) - min(values) <= _FLAT * max(values):
-        return trn("{count} bar of {value}", "{count} bars of {value} each", len(values)).format(count=len(values), value=words(values[0]))
+        return trn("{count} bar of {value}", "{count} bars of {value} each", len(values)).format(
+            count=len(values), value=words(values[0])
+        )
     axis = _labelled(figure)
     if len(values) <= 4:
         return ", ".join(f"{_named(axis, n)}: {words(value)}" for n, value in enumerate(values))

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from core.events import Finished, Metrics, RunStarted, TokenChosen
-from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
 from core.explain.words import decimal, duration, rate, size, whole_percent
+from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
 from resources.language import tr, trc
 
 Facts = list[tuple[str, str]]
