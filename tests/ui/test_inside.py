@@ -20,8 +20,8 @@ from app.views.inspector.inside import InsidePart
 from app.views.inspector.inside_rows import influence_told, layer_rows
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
-from core.errors import InsideError
 from core import words
+from core.errors import InsideError
 from resources import depth
 from tests.core.sayings import speaking
 from tests.ui import scripted
