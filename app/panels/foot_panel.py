@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, SignalInstance
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from app.theme.theme import Theme
@@ -56,7 +57,7 @@ class FootPanel(QFrame):
     @property
     def has_focus(self) -> bool:
         """Whether the keys go to it, or will once its window is the active one."""
-        focused: QWidget | None = self.window().focusWidget()  # PySide6's annotation leaves None out
+        focused: QWidget | None = self.window().focusWidget()
         return focused is not None and (focused is self or self.isAncestorOf(focused))
 
     def take_focus(self) -> None:

@@ -1,6 +1,6 @@
 """Text editors that return every character as it was entered.
 
-`QPlainTextEdit.toPlainText` changes no-break spaces to spaces and line separators to line feeds, and a document breaks
+`QPlainTextEdit.toPlainText` changes no-break spaces to spaces and line separators to line feeds. A document breaks
 lines at characters (carriage returns, paragraph separators) that it does not give back. A model then reads another text.
 """
 

@@ -35,7 +35,9 @@ def test_converted(value: Any, plain: Any) -> None:
     assert repr(found) == repr(plain)
 
 
-@pytest.mark.parametrize("value", [None, "text", 5, [1, "a"], {"a": (1, 2)}, b"x", range(3), object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [None, "text", 5, [1, "a"], {"a": (1, 2)}, b"x", range(3), object()], ids=lambda one: type(one).__name__
+)
 def test_what_is_plain_is_the_same_object(value: Any) -> None:
     assert plain_value(value) is value
 

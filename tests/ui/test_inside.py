@@ -17,9 +17,10 @@ from app.panels.lens_page import LensPage
 from app.state.doubt import MEASURES, most_doubtful, why_no_doubt
 from app.state.inside import LayerView, Looked, Weight, Wish, decided_at, look_at
 from app.views.inspector.inside import InsidePart
-from app.views.inspector.inside_rows import influence_told
+from app.views.inspector.inside_rows import influence_told, layer_rows
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
+from core import words
 from core.errors import InsideError
 from resources import depth
 from tests.core.sayings import speaking
@@ -214,3 +215,12 @@ def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> 
     assert engine.looks[-1].cancel.is_set()
     qtbot.waitUntil(lambda: not shiboken6.isValid(page))
     window.session.looked.emit(Looked(engine.looks[-1], has_ended=True))  # was under way while the page went
+
+
+def test_a_layers_figure_belongs_to_its_word() -> None:
+    """The first choice of a layer and its share; the chosen token's own share is in the tip."""
+    layers = [LayerView(1, " otter", 0.62, 0.05, 7), LayerView(2, " fox", 0.9, 0.9, 1)]
+    first, below = layer_rows(layers)
+    assert (below.label, below.figures, below.lengths) == ("1  ␣otter", (words.brief_percent(0.62),), (0.62,))
+    assert words.percent(0.05) in below.tip
+    assert first.figures == (words.brief_percent(0.9),)

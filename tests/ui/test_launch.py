@@ -44,6 +44,12 @@ def start(qtbot: QtBot, qapp: QApplication, config_dir: Path) -> Launch:
     return started
 
 
+def test_a_picture_changes_no_settings(start: Launch, config_dir: Path, tmp_path: Path) -> None:
+    words = ("--strategy", "beam_search", "--prompt", "A fox", "--seed", 7, "--theme", "dark", "--view", "tree")
+    assert start(ScriptedEngine(), *words, "--run", "--screenshot", tmp_path / "out.png") == 0
+    assert not (config_dir / "settings.json").exists()
+
+
 def test_runs_and_leaves_a_picture_of_exactly_that_size(start: Launch, tmp_path: Path) -> None:
     engine, path = ScriptedEngine(), tmp_path / "new" / "out.png"
     code = start(
