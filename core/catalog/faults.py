@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from core.disk import FULL
 from core.errors import (
     AccessError,
+    DecodescopeError,
     DiskFullError,
     FileNotWrittenError,
     HubError,
     NoNetworkError,
     NotOnHubError,
-    DecodescopeError,
     TooManyRequestsError,
 )
 from core.explain.words import size

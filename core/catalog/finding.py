@@ -13,7 +13,7 @@ from core.catalog import hub
 from core.catalog.found import HubFile, HubModel, is_digest
 from core.catalog.selection import select
 from core.disk import temporary_folder
-from core.errors import AccessError, HubError, NoNetworkError, NotOnHubError, DecodescopeError, TransferError
+from core.errors import AccessError, DecodescopeError, HubError, NoNetworkError, NotOnHubError, TransferError
 from core.models.entry import family, shape
 from core.models.footprint import cache_bytes
 from core.models.json_types import JsonObject
@@ -124,12 +124,15 @@ def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
     FileNotWrittenError."""
     from core.models.blueprint import blueprint
     from core.models.entry import read_config
+    from core.models.quantizations import FOREIGN_FILE
 
     text = hub.text_file(model.name, model.commit, "config.json")
     with temporary_folder() as folder:
         alone = folder / model.name.rpartition("/")[2]
         alone.mkdir()
         (alone / "config.json").write_bytes(text)
+        if any(path == FOREIGN_FILE for path in (*(file.path for file in model.files), *model.left_out)):
+            (alone / FOREIGN_FILE).write_bytes(hub.text_file(model.name, model.commit, FOREIGN_FILE))
         return read_config(alone), blueprint(alone, device="cpu").parameters
 
 

@@ -12,7 +12,9 @@ _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 _SENTENCES = {
     "hears": mark("{name} (“{kind}”) takes sound, and for models of its kind Decodescope reads and writes text only."),
-    "sees": mark("{name} (“{kind}”) takes pictures, and for models of its kind Decodescope reads and writes text only."),
+    "sees": mark(
+        "{name} (“{kind}”) takes pictures, and for models of its kind Decodescope reads and writes text only."
+    ),
     "speaks": mark("{name} (“{kind}”) writes sound; Decodescope reads and writes text only."),
 }
 _LIBRARIES: Mapping[str, str] = {

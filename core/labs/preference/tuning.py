@@ -63,8 +63,9 @@ def sft(
     """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL, or these) and keep it in `folder`.
 
     Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
-    is held out. `rate`: the learning rate; unless given, one for the size of the model. Begun again with the same settings it goes on where it was killed or stopped. Raises ParameterError,
-    PreferenceError, ModelError, FileNotWrittenError.
+    is held out. `rate`: the learning rate; unless given, one for the size of the model. Begun again with the same
+    settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError, ModelError,
+    FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
     check_training(steps, seed, RATE if rate is None else rate)

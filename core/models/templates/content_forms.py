@@ -1,7 +1,7 @@
 """Whether a chat template takes the content of a message as one text or as a list of parts.
 
-Templates of models that see or hear loop over parts; over a text they loop letter by letter and lose it. What a template
-takes is found out by rendering a probe both ways, for each role.
+Templates of models that see or hear loop over parts; over a text they loop letter by letter and lose it. What a
+template takes is found out by rendering a probe both ways, for each role.
 """
 
 from __future__ import annotations
