@@ -34,7 +34,7 @@ class Library(QObject):
     @Slot()
     def open_preset(self) -> None:
         """Choose a file of settings: a generation config, or another program's."""
-        kinds = tr("Settings (*.json)")
+        kinds = tr("Settings (*.json *.yaml *.yml *.ini *.modelfile Modelfile*)")
         ask_what_to_open(
             self._bar, tr("Open settings: a generation config, llama.cpp's, KoboldCpp's"), kinds, self.use_preset_file
         )

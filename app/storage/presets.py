@@ -73,20 +73,27 @@ def folder_presets(folder: Path) -> list[tuple[str, Path]]:
 
 def load(path: Path) -> Preset:
     """Read a preset or any generation_config.json. Raises PresetProblem."""
+    from app.storage import programs
+
     try:
-        data = read_object(path)
+        data = programs.read_text_settings(path) if programs.is_text_settings(path) else read_object(path)
     except FileNotFoundError:
         raise PresetProblem(
             tr("{name} is not there any more.").format(name=path.name), tr("Choose a generation_config.json file.")
         ) from None
-    except UnreadableError as error:
+    except (UnreadableError, programs.TextSettingsError, OSError) as error:
         raise PresetProblem(
             tr("{name} cannot be read: {error}.").format(name=path.name, error=error),
             tr("Choose a generation_config.json file."),
         ) from None
-    from app.storage import programs
-
     if (program := programs.program_of(data)) is None:
+        if not programs.has_settings(data):
+            raise PresetProblem(
+                tr("There are no settings in {name}.").format(name=path.name),
+                tr("What can be read: generation_config.json, and settings of {programs}.").format(
+                    programs=", ".join(programs.readable_programs())
+                ),
+            )
         return from_config(path.stem, data, path)
     config, without = programs.read(program, data)
     return from_config(path.stem, config, path)._replace(program=program.name, without=without)

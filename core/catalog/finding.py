@@ -126,12 +126,15 @@ def _blueprint(model: HubModel) -> tuple[JsonObject, int]:
     FileNotWrittenError."""
     from core.models.blueprint import blueprint
     from core.models.entry import read_config
+    from core.models.quantizations import FOREIGN_FILE
 
     text = hub.text_file(model.name, model.commit, "config.json")
     with temporary_folder() as folder:
         alone = folder / model.name.rpartition("/")[2]
         alone.mkdir()
         (alone / "config.json").write_bytes(text)
+        if any(path == FOREIGN_FILE for path in (*(file.path for file in model.files), *model.left_out)):
+            (alone / FOREIGN_FILE).write_bytes(hub.text_file(model.name, model.commit, FOREIGN_FILE))
         return read_config(alone), blueprint(alone, device="cpu").parameters
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from core.errors import ConfigMissingError, ModelError, ModelFileError
 from core.models.files import is_file, read_json
 from core.models.json_types import JsonObject
+from core.models.quantizations import unloadable_quantization
 from core.models.sanity import impossible, misnamed
 from core.models.takes import TEXT, Takes, takes
 from core.models.weights import Stored, WeightFiles, count_stored, find_weights
@@ -64,6 +65,7 @@ def describe(path: Path, name: str, source: str, known: JsonObject | None = None
     weights, stored, trouble = _weigh(path)
     values = misnamed(config) or impossible(config, stored.tensors if stored is not None else None)
     usable = config if values is None else {}
+    values = values or unloadable_quantization(config, is_quick=True)
     return ModelEntry(
         name=name,
         title=Path(name).name if source == "folder" else name,

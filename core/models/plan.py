@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,11 +26,18 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
 )
 
-from core.errors import ConfigInvalidError, CorruptWeightsError, RemoteCodeError, UnknownArchitectureError
+from core.errors import (
+    ConfigInvalidError,
+    CorruptWeightsError,
+    ModelFileError,
+    RemoteCodeError,
+    UnknownArchitectureError,
+)
 from core.explain.words import size
 from core.models.entry import read_config
-from core.models.files import check_folder
+from core.models.files import check_folder, read_json
 from core.models.purpose import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
+from core.models.quantizations import FOREIGN_FILE, foreign_quantization, unloadable_quantization
 from core.models.reasons import reason, whole
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
@@ -110,6 +118,7 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     _check_permission(raw, path, allow_remote_code)
     _check_architecture(raw, path, allow_remote_code)
     _check(impossible(raw, _stored_tensors(path)), path)
+    _check_quantization(raw, path)
     config = _build_config(path, allow_remote_code)
     config.return_dict = True  # whatever a folder says: only the form of what the module returns
     _check_purpose(raw, config, path)
@@ -130,6 +139,18 @@ def _check(trouble: str | None, path: Path) -> None:
         raise ConfigInvalidError(
             tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=trouble),
             tr("Copy or download config.json again, or correct the value."),
+        )
+
+
+def _check_quantization(raw: Mapping[str, object], path: Path) -> None:
+    reason = unloadable_quantization(raw)
+    if reason is None and (path / FOREIGN_FILE).is_file():
+        with suppress(ModelFileError, OSError):
+            reason = foreign_quantization(read_json(path / FOREIGN_FILE))
+    if reason is not None:
+        raise ConfigInvalidError(
+            tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=reason),
+            tr("Choose the model in its original form, or a version quantized with GPTQ, AWQ or bitsandbytes."),
         )
 
 

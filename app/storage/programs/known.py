@@ -8,6 +8,7 @@ from typing import Any
 
 from app.storage.programs import common
 from app.storage.programs.common import Program, Writing, mirostat_notes
+from app.storage.programs.foreign import FORMATS, foreign_program
 from app.storage.programs.kobold import PROGRAM as KOBOLD
 from app.storage.programs.llama_cpp import PROGRAM as LLAMA
 from core import strategies
@@ -19,6 +20,7 @@ PROGRAMS: Mapping[str, Program] = {program.name: program for program in (KOBOLD,
 """By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
 _OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
 _OURS |= {NAME, FORMER_NAME}
+_OWN_MARKS = {"transformers_version", "_from_model_config", NAME, FORMER_NAME}
 _STRATEGY = "sampling"
 _HEAT = ("temperature", "dynatemp_high", "mirostat_tau")
 """What acts where it is set at all, but for a temperature of 1."""
@@ -26,9 +28,30 @@ _HEAT = ("temperature", "dynatemp_high", "mirostat_tau")
 
 def program_of(data: Mapping[str, Any]) -> Program | None:
     """The program whose settings these are; None for a GenerationConfig, and for what nobody else names so."""
-    if _OURS & data.keys():
+    if _OWN_MARKS & data.keys():
         return None
-    return next((program for program in PROGRAMS.values() if program.marks & data.keys()), None)
+    if found := foreign_program(data):
+        return found
+    if _OURS & data.keys() and not KOBOLD.marks & data.keys():
+        return None
+    return next((program for program in PROGRAMS.values() if program.marks & data.keys() or _is_story(data)), None)
+
+
+def has_settings(data: Mapping[str, Any]) -> bool:
+    """Return whether a file that belongs to no other program has any name of a setting here."""
+    from transformers import GenerationConfig
+
+    known = {name for one in strategies.registry.values() for name in (*one.flags, *(p.name for p in one.parameters))}
+    return not data or bool(data.keys() & {*known, *_OURS, *GenerationConfig().to_dict()})
+
+
+def readable_programs() -> tuple[str, ...]:
+    """Return the names of all programs whose settings can be read."""
+    return tuple(sorted({*PROGRAMS, *(one.name for one in FORMATS)}))
+
+
+def _is_story(data: Mapping[str, Any]) -> bool:
+    return isinstance(data.get("savedsettings"), Mapping)
 
 
 def read(program: Program, data: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -38,7 +61,7 @@ def read(program: Program, data: Mapping[str, Any]) -> tuple[dict[str, Any], tup
     strategy = strategies.registry[_STRATEGY if samples else "greedy"]
     own = {p.name for p in strategy.parameters if p.option}
     stages = found.values.pop("stages")
-    if samples and "stages" in own:
+    if samples and stages and "stages" in own:
         found.values["stages"] = stages
     values = {name: value for name, value in found.values.items() if value is not None}
     options = {name: value for name, value in values.items() if name in own}

@@ -45,8 +45,18 @@ _IGNORED = frozenset({
 temperature and mirostat."""
 
 
+def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings themselves: inside a story, or with SillyTavern's names for them."""
+    if isinstance(inside := data.get("savedsettings"), Mapping):
+        return _settings(inside)
+    names = {"temp": "temperature"} if "temperature" not in data else {}
+    if "genamt" in data or "temp" in data:  # SillyTavern, where max_length is the length of the context
+        names |= {"max_length": "max_context_length", "genamt": "max_length"}
+    return {names.get(name, name): value for name, value in data.items()}
+
+
 def _read(data: Mapping[str, Any]) -> Reading:
-    found = Reading(data, DEFAULTS)
+    found = Reading(_settings(data), DEFAULTS)
     instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _HEAT]}
     mirostat = common.read_mirostat(found, _IGNORED, instead, _BESIDE_MIROSTAT)
     common.read_penalty(found, "rep_pen", "rep_pen_range")

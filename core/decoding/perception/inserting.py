@@ -17,7 +17,7 @@ from core.errors import MediaRefusedError, PromptError
 from core.events import MediumRead
 from core.media import MediaFile
 from core.models.model import LoadedModel
-from core.models.templates.render import render_chat
+from core.models.templates.render import render_chat, takes_parts
 from core.models.tokenizers import is_foreign_failure
 from core.models.writer import positions_of
 from resources.language import tr
@@ -112,11 +112,24 @@ def _chat(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int)
             tr("Write the prompt as plain text, or choose a model trained for chat."),
         )
     first = next((place for place, one in enumerate(messages) if one.get("role") == "user"), 0)
+    return filled(model.name, lambda: _render(model, template, messages, first, count))
+
+
+def _render(model: LoadedModel, template: str, messages: Sequence[Mapping[str, str]], first: int, count: int) -> str:
+    """The text of a chat with `count` pictures before the text of its message number `first`."""
     shown: list[dict[str, object]] = []
+    special = model.tokenizer.special_tokens_map
+    has_parts = takes_parts(template, special)
     for place, one in enumerate(messages):
-        parts = [{"type": "image"}] * (count if place == first else 0)
-        shown.append({"role": one.get("role"), "content": [*parts, {"type": "text", "text": one.get("content")}]})
-    return filled(model.name, lambda: render_chat(template, shown, model.tokenizer.special_tokens_map))
+        marks = count if place == first else 0
+        if not marks:
+            shown.append(dict(one))
+        elif has_parts:
+            parts = [{"type": "image"}] * marks
+            shown.append({"role": one.get("role"), "content": [*parts, {"type": "text", "text": one.get("content")}]})
+        else:  # a template of texts: the marks stand in the text itself
+            shown.append({"role": one.get("role"), "content": f"{_written(model) * marks}{one.get('content')}"})
+    return render_chat(template, shown, special)
 
 
 def _processed(model: LoadedModel, text: str, pictures: Sequence[object], files: Sequence[MediaFile]) -> Any:

@@ -16,6 +16,7 @@ from core.arguments import check_path
 from core.disk import whole_file
 from core.errors import PreferenceError
 from core.labs.arguments import all_made
+from core.labs.preference.formats import as_ranking, is_example
 from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
 from core.labs.preference.unwritten import unwritten
 from resources.language import tr
@@ -31,11 +32,15 @@ def bundled_rankings() -> list[Ranking]:
     return read_rankings(BUNDLED)
 
 
+class OtherKindError(PreferenceError):
+    """A line of a file that belongs to another training."""
+
+
 def read_rankings(path: str | Path) -> list[Ranking]:
     """Every ranking of a JSONL file, pairs as rankings of two. Raises ParameterError, PreferenceError that names the
     line."""
     check_path("path", path)
-    found = read_lines(Path(path), from_mapping)
+    found = read_lines(Path(path), _ranking, _format())
     if not found:
         raise PreferenceError(tr("{file} holds no ranking.").format(file=Path(path).name), _format())
     return found
@@ -55,28 +60,50 @@ def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
     return len(found)
 
 
-def read_lines(path: Path, read: Callable[[dict[str, object]], T]) -> list[T]:
-    """What `read` makes of the object on each line. Raises PreferenceError that names the file and the line."""
+def _ranking(values: dict[str, object]) -> Ranking:
+    if is_example(values):
+        raise OtherKindError(
+            tr("It is an example for fine-tuning, not a ranking."),
+            tr("Open the file where a model learns from examples, or give “prompt”, “chosen” and “rejected”."),
+        )
+    return from_mapping(as_ranking(values))
+
+
+def read_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: str) -> list[T]:
+    """What `read` makes of the object on each line, or in a JSON list. `remedy`: what the file should hold. Raises
+    PreferenceError that names the file and the line."""
     try:
         if path.exists() and not path.is_file():  # a pipe would wait for ever, a device would never end
             raise PreferenceError(
-                tr("{file} is a folder, a pipe or a device, not a file.").format(file=path.name), _format()
+                tr("{file} is a folder, a pipe or a device, not a file.").format(file=path.name), remedy
             )
         if path.stat().st_size > MOST_BYTES:
             raise PreferenceError(
-                tr("{file} is larger than {most} MB.").format(file=path.name, most=MOST_BYTES // 2**20), _format()
+                tr("{file} is larger than {most} MB.").format(file=path.name, most=MOST_BYTES // 2**20), remedy
             )
-        lines = path.read_text(encoding="utf-8").split("\n")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:  # no UTF-8, or what no path can hold
         raise PreferenceError(
-            tr("{file} cannot be read: {error}.").format(file=path.name, error=error), _format()
+            tr("{file} cannot be read: {error}.").format(file=path.name, error=error), remedy
         ) from error
-    return [_read_line(path, number, line, read) for number, line in enumerate(lines, 1) if line.strip()]
+    lines: list[object] = [*text.split("\n")]
+    if text.lstrip().startswith("["):
+        try:
+            lines = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise PreferenceError(
+                tr("{file} is no JSON: {error}.").format(file=path.name, error=error), remedy
+            ) from error
+    return [
+        _read_line(path, number, line, read, remedy)
+        for number, line in enumerate(lines, 1)
+        if not isinstance(line, str) or line.strip()
+    ]
 
 
-def _read_line(path: Path, number: int, line: str, read: Callable[[dict[str, object]], T]) -> T:
+def _read_line(path: Path, number: int, line: object, read: Callable[[dict[str, object]], T], remedy: str) -> T:
     try:
-        values = json.loads(line)
+        values = json.loads(line) if isinstance(line, str) else line
         if not isinstance(values, dict):
             raise PreferenceError(tr("It is no JSON object."))
         return read(values)
@@ -84,8 +111,10 @@ def _read_line(path: Path, number: int, line: str, read: Callable[[dict[str, obj
         cause = tr("It is no JSON: {error}.").format(error=error)
     except PreferenceError as error:
         cause = error.cause
+        if isinstance(error, OtherKindError):
+            remedy = error.remedy
     raise PreferenceError(
-        tr("Line {number} of {file}: {cause}").format(number=number, file=path.name, cause=cause), _format()
+        tr("Line {number} of {file}: {cause}").format(number=number, file=path.name, cause=cause), remedy
     )
 
 

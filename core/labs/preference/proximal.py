@@ -34,11 +34,13 @@ from core.labs.preference.sampling import Drawn, answer_logits, draw
 from core.labs.preference.saving import save_model
 from core.labs.preference.scores import Baseline, Scorer
 from core.labs.preference.texts import ends_of, prompt_ids
-from core.labs.preference.training import Interrupted, Training, as_model, descend, learning
+from core.labs.preference.training import Interrupted, Training, as_model, descend, learning, usual_rate
 from core.models.model import LoadedModel
 from resources.language import tr
 
 HELD_OUT = 5
+RATE = 1e-4
+"""Learning rate of the tiny bundled models."""
 PASSES, MINIBATCHES = 2, 2
 HEAVIEST = 1_000_000
 """Of the KL penalty's weights."""
@@ -55,7 +57,8 @@ class PpoSettings:
     """Written in each step."""
     longest: int = 90
     """Tokens of a text at most."""
-    rate: float = 1e-4
+    rate: float | None = None
+    """Learning rate; unless given, one for the size of the model."""
     clip: float = 0.2
     seed: int = 0
     compared: int = 6
@@ -66,7 +69,7 @@ class PpoSettings:
     def check(self) -> None:
         """Raises ParameterError."""
         check_number("beta", self.beta, 0, HEAVIEST)
-        check_training(self.steps, self.seed, self.rate)
+        check_training(self.steps, self.seed, RATE if self.rate is None else self.rate)
         for name, count in (("texts", self.texts), ("compared", self.compared), ("checked", self.checked)):
             check_texts(name, count)
         check_longest(self.longest)
@@ -158,9 +161,10 @@ class _Ppo:
         self._scorer = Scorer(source, judge)
         network: torch.nn.Module = copy.deepcopy(source.model).train(False)
         self._learned = _Learned(network, judge.classifier.score.in_features).requires_grad_(True)
+        rate = usual_rate(source, RATE) if settings.rate is None else settings.rate
         self._optimizer = torch.optim.AdamW(
             [
-                {"params": list(self._learned.policy.parameters()), "lr": settings.rate},
+                {"params": list(self._learned.policy.parameters()), "lr": rate},
                 {"params": list(self._learned.value.parameters()), "lr": 1e-2},
             ],
             weight_decay=0.0,

@@ -24,7 +24,7 @@ from core.labs.preference.rankings import Ranking
 from core.labs.preference.reward_model import RewardModel, new_reward_model
 from core.labs.preference.saving import save_model
 from core.labs.preference.texts import prompt_ids, text_ids
-from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate
+from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate, usual_rate
 from core.models.model import LoadedModel
 from resources.language import tr
 
@@ -54,7 +54,7 @@ def train_reward(
     folder: str | Path | None = None,
     steps: int | None = None,
     seed: int = 0,
-    rate: float = RATE,
+    rate: float | None = None,
     cancel: threading.Event | None = None,
 ) -> Iterator[LabEvent]:
     """Train a reward model from `model` on rankings (the bundled ones, a JSONL, or these) and keep it in `folder`.
@@ -65,11 +65,12 @@ def train_reward(
     FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
-    check_training(1 if steps is None else steps, seed, rate)
+    check_training(1 if steps is None else steps, seed, RATE if rate is None else rate)
     kept, known = new_home(folder, "reward"), _rankings(rankings)
     source = as_model(model)
     with learning(source):
-        yield from _Reward(known, source, kept, steps, seed, rate, cancel).run()
+        chosen = usual_rate(source, RATE) if rate is None else rate
+        yield from _Reward(known, source, kept, steps, seed, chosen, cancel).run()
 
 
 def _rankings(given: Sequence[Ranking] | str | Path | None) -> list[Ranking]:

@@ -18,12 +18,13 @@ from core.labs.preference.cards import sft_card
 from core.labs.preference.checkpoint import Checkpoint
 from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
-from core.labs.preference.files import BUNDLED, read_lines
+from core.labs.preference.files import BUNDLED, OtherKindError, read_lines
+from core.labs.preference.formats import as_example, is_ranking
 from core.labs.preference.limits import check_training
 from core.labs.preference.places import new_home
 from core.labs.preference.saving import save_model
 from core.labs.preference.texts import Turn, chat_ids, prompt_ids, rows, text_ids
-from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate
+from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate, usual_rate
 from core.models.model import LoadedModel
 from resources.language import tr
 
@@ -32,6 +33,7 @@ CHATS = BUNDLED.with_name("chats.jsonl")
 EXAMPLES_A_STEP = 8
 HELD_OUT = 5
 RATE = 1e-3
+"""Learning rate of the tiny bundled models; `usual_rate` lowers it for larger ones."""
 
 
 class Example(NamedTuple):
@@ -55,21 +57,23 @@ def sft(
     folder: str | Path | None = None,
     steps: int = 40,
     seed: int = 0,
-    rate: float = RATE,
+    rate: float | None = None,
     cancel: threading.Event | None = None,
 ) -> Iterator[LabEvent]:
     """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL, or these) and keep it in `folder`.
 
     Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
-    is held out. Begun again with the same settings it goes on where it was killed or stopped. Raises ParameterError,
-    PreferenceError, ModelError, FileNotWrittenError.
+    is held out. `rate`: the learning rate; unless given, one for the size of the model. Begun again with the same
+    settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError, ModelError,
+    FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
-    check_training(steps, seed, rate)
+    check_training(steps, seed, RATE if rate is None else rate)
     kept, known = new_home(folder, "sft"), _examples(CHATS if examples is None else examples)
     source = as_model(model)
     with learning(source):
-        yield from _Sft(known, source, kept, steps, seed, rate, cancel).run()
+        chosen = usual_rate(source, RATE) if rate is None else rate
+        yield from _Sft(known, source, kept, steps, seed, chosen, cancel).run()
 
 
 def _examples(given: Sequence[Example] | str | Path) -> list[Example]:
@@ -99,13 +103,19 @@ def _check(example: Example) -> None:
 def read_examples(path: str | Path) -> list[Example]:
     """Every example of a JSONL file. Raises ParameterError, PreferenceError that names the line."""
     check_path("path", path)
-    found = read_lines(Path(path), _example)
+    found = read_lines(Path(path), _example, _format())
     if not found:
         raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format())
     return found
 
 
-def _example(values: Mapping[str, object]) -> Example:
+def _example(given: Mapping[str, object]) -> Example:
+    if is_ranking(given):
+        raise OtherKindError(
+            tr("It is a ranking of answers, not an example for fine-tuning."),
+            tr("Open the file where a reward model is trained, or give “prompt” and “completion”."),
+        )
+    values = as_example(given)
     if "messages" in values:
         *turns, last = _turns(values["messages"])
         return Example(tuple(turns), last["content"])
@@ -131,7 +141,10 @@ def _is_turn(one: object) -> bool:
 
 
 def _format() -> str:
-    return tr("Each line is a JSON object with “prompt” and “completion”, or with “messages”.")
+    return tr(
+        "Each line is a JSON object with “prompt” and “completion”, with “messages” (OpenAI), with “conversations” "
+        "(ShareGPT), or with “instruction” and “output” (Alpaca)."
+    )
 
 
 class _Sft:

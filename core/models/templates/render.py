@@ -8,6 +8,7 @@ from functools import lru_cache
 from jinja2 import Template
 
 from core.models.json_types import Json, JsonObject
+from core.models.templates.content_forms import Form, adapted, content_forms
 from core.models.templates.environment import METER, MeteredEnvironment
 from core.models.templates.meter import Meter, TemplateLimitError
 from resources.language import tr
@@ -21,7 +22,8 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
 def render_chat(template: str, messages: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]) -> str:
-    """The text, ready for the model's answer. Raises whatever the template raises, and TemplateLimitError."""
+    """The text, ready for the model's answer. The content of a message is given to the template in the form that it
+    takes, one text or a list of parts. Raises whatever the template raises, and TemplateLimitError."""
     if len(template) > _LARGEST:
         raise TemplateLimitError(
             tr("it has {characters:,} characters, more than the {most:,} of any template").format(
@@ -30,13 +32,43 @@ def render_chat(template: str, messages: Sequence[Mapping[str, object]], special
         )
     given = [{name: value for name, value in message.items() if value is not None} for message in messages]
     chat = [_alias(_plain_object(message)) for message in given]
+    forms = _forms_of(template, chat, special_tokens)
+    return _render(template, [_plain_object(adapted(message, forms)) for message in chat], special_tokens)
+
+
+def takes_parts(template: str, special_tokens: Mapping[str, object]) -> bool:
+    """Return whether the template takes the content of a user's message as a list of parts. Raises
+    TemplateLimitError."""
+    return _forms(template, (), _frozen(special_tokens))["user"] != "text"
+
+
+def _forms_of(
+    template: str, chat: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]
+) -> Mapping[str, Form]:
+    roles = {str(message.get("role")) for message in chat} & {"system", "developer", "assistant", "tool"}
+    return _forms(template, tuple(sorted(roles)), _frozen(special_tokens))
+
+
+def _frozen(special_tokens: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(name), str(value)) for name, value in special_tokens.items()))
+
+
+@lru_cache(maxsize=64)
+def _forms(template: str, roles: tuple[str, ...], special_tokens: tuple[tuple[str, str], ...]) -> Mapping[str, Form]:
+    return content_forms(
+        lambda chat: _render(template, [_plain_object(message) for message in chat], dict(special_tokens)), roles
+    )
+
+
+def _render(template: str, chat: Sequence[JsonObject], special_tokens: Mapping[str, object]) -> str:
     token = METER.set(Meter(2**40))
     try:
-        METER.set(Meter(_BASE + _EACH * METER.get().weigh(chat)))
+        METER.set(Meter(_BASE + _EACH * METER.get().weigh(list(chat))))
         compiled = _compile(template)
         return compiled.render(
-            messages=chat, tools=None, documents=None, add_generation_prompt=True, **_plain_object(special_tokens)
-        )
+            messages=list(chat), tools=None, documents=None, add_generation_prompt=True,
+            **_plain_object(special_tokens),
+        )  # fmt: skip
     finally:
         METER.reset(token)
 

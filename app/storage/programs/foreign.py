@@ -1,0 +1,295 @@
+"""Settings of programs that are read and not written: each is known by names that only its files have.
+
+Formats, from each program's documentation or its own files: SillyTavern (default/content/presets), Ollama
+(docs/modelfile.md, docs/api.md), LM Studio (preset.json), mikupad (its saved sessions), text-generation-webui
+(user_data/presets), OpenAI's and vLLM's request bodies, Jan (thread.json), GPT4All (GPT4All.ini), Open WebUI (exports).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.storage.programs.common import OFF, Program, Reading, Writing
+from resources.language import mark, tr
+
+Data = Mapping[str, Any]
+_NUMBERS: Mapping[str, str] = {
+    name: ours
+    for ours, names in {
+        "temperature": ("temperature", "temp"),
+        "top_k": ("top_k", "topk", "topksampling"),
+        "top_p": ("top_p", "topp", "toppsampling"),
+        "min_p": ("min_p", "minp", "minpsampling"),
+        "typical_p": ("typical_p", "typicalp", "typical", "typ_p"),
+        "top_n_sigma": ("top_n_sigma", "topnsigma", "nsigma"),
+        "repetition_penalty": ("repetition_penalty", "repetitionpenalty", "repeat_penalty", "repeatpenalty", "rep_pen"),
+        "no_repeat_ngram_size": ("no_repeat_ngram_size",),
+        "min_new_tokens": ("min_tokens", "min_length"),
+        "epsilon_cutoff": ("epsilon_cutoff",),
+        "eta_cutoff": ("eta_cutoff",),
+        "dry_multiplier": ("dry_multiplier", "drymultiplier"),
+        "dry_base": ("dry_base", "drybase"),
+        "dry_allowed_length": ("dry_allowed_length", "dryallowedlength"),
+        "dry_range": ("dry_penalty_last_n", "drypenaltyrange"),
+        "xtc_probability": ("xtc_probability", "xtcprobability"),
+        "xtc_threshold": ("xtc_threshold", "xtcthreshold"),
+        "dynatemp_low": ("dynatemp_low", "min_temp"),
+        "dynatemp_high": ("dynatemp_high", "max_temp"),
+        "dynatemp_exponent": ("dynatemp_exponent", "dynatempexponent", "dynatemp_exp"),
+        "mirostat_tau": ("mirostat_tau", "mirostattau"),
+        "mirostat_eta": ("mirostat_eta", "mirostateta"),
+        "max_new_tokens": (
+            "max_new_tokens", "max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict", "n_predict",
+            "npredict", "maxpredictedtokens", "maxpredicttokens", "maxlength", "openai_max_tokens", "genamt",
+        ),
+    }.items()
+    for name in names
+}  # fmt: skip
+"""Their names for a number, in small letters without the section before a dot: its name here."""
+_STOPS = frozenset({"stop", "stopstrings", "stop_strings", "stopping_strings", "custom_stopping_strings",
+                    "stop_sequence", "stopsequences", "stoppingstrings"})  # fmt: skip
+_MIROSTAT = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
+_HEAT_SWITCHES = frozenset({"dynamic_temperature", "dynatemp"})
+_NO_EFFECT: Mapping[str, tuple[object, ...]] = {
+    "presence_penalty": (0,), "frequency_penalty": (0,), "presencepenalty": (0,), "frequencypenalty": (0,),
+    "presence_pen": (0,), "freq_pen": (0,), "tfs": (1,), "tfs_z": (1,), "tfsz": (1,), "top_a": (0,),
+    "smoothing_factor": (0,), "smoothing_curve": (1,), "rep_pen_slope": (0, 1), "rep_pen_decay": (0,),
+    "encoder_repetition_penalty": (1,), "encoder_rep_pen": (1,), "penalty_alpha": (0,), "guidance_scale": (1,),
+    "length_penalty": (1,), "num_beams": (1,), "n": (1,), "best_of": (1,), "seed": (-1,), "logit_bias": ({}, []),
+    "skew": (0,), "stop_token_ids": ([],), "ignore_eos": (False,), "add_bos_token": (True,),
+    "ban_eos_token": (False,), "grammar_string": ("",), "grammar": ("",), "negative_prompt": ("",),
+    "temperature_last": (False,), "dynatemprange": (0,), "repetition_penalty_range": (0,), "rep_pen_range": (0,),
+    "repeat_last_n": (-1,), "repeatlastn": (-1,), "repeat_penalty_tokens": (-1,), "do_sample": (True,),
+    "drysequencebreakers": ([],), "early_stopping": (False,), "adaptive_target": (-1, 0),
+}  # fmt: skip
+"""Settings without a counterpart, and the values by which each of them does nothing."""
+_MEANINGS: Mapping[str, str] = {
+    "num_ctx": mark("length of the context"), "contextlength": mark("length of the context"),
+    "ctx_len": mark("length of the context"), "openai_max_context": mark("length of the context"),
+    "max_length": mark("length of the context"), "max_context_length": mark("length of the context"),
+    "truncation_length": mark("length of the context"),
+    "presence_penalty": mark("penalty for tokens that have occurred"),
+    "presence_pen": mark("penalty for tokens that have occurred"),
+    "frequency_penalty": mark("penalty for frequent tokens"), "freq_pen": mark("penalty for frequent tokens"),
+    "repeat_last_n": mark("reach of the repetition penalty; here it reads the whole text"),
+    "repeatlastn": mark("reach of the repetition penalty; here it reads the whole text"),
+    "rep_pen_range": mark("reach of the repetition penalty; here it reads the whole text"),
+    "repetition_penalty_range": mark("reach of the repetition penalty; here it reads the whole text"),
+    "repeatpenaltytokens": mark("reach of the repetition penalty; here it reads the whole text"),
+    "tfs": mark("tail-free sampling"), "tfs_z": mark("tail-free sampling"), "top_a": mark("top-a sampling"),
+    "seed": mark("random seed; set it beside Run"), "stream": mark("streaming; always on here"),
+    "stream_openai": mark("streaming; always on here"), "model": mark("the model; choose it above"),
+    "from": mark("the model; choose it above"), "system": mark("system prompt"),
+    "systemprompt": mark("system prompt"), "prompt": mark("the prompt"), "messages": mark("the chat"),
+    "template": mark("chat template"), "logit_bias": mark("bias of single tokens"),
+    "response_format": mark("form of the answer"), "n": mark("number of answers"),
+    "sampler_order": mark("order of the samplers"), "sampler_priority": mark("order of the samplers"),
+    "samplers": mark("order of the samplers"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One program's files: how they are recognised, and where their settings stand."""
+
+    name: str
+    is_of: Callable[[Data], bool]
+    source: str
+    settings: Callable[[Data], Data] = field(default=lambda data: data)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """What the program takes where a file says nothing."""
+    scaled: Mapping[str, float] = field(default_factory=dict)
+    """Settings that are written in another unit there."""
+
+    def program(self) -> Program:
+        """Return the format as a program whose files are read only."""
+        return Program(self.name, frozenset(), self.read, _never_written, self.source, "")
+
+    def read(self, data: Data) -> Reading:
+        """Return every setting as one here, or named with its meaning."""
+        found = Reading({}, {})
+        settings = dict(_flat(self.settings(data)))
+        names: dict[str, str] = {}
+        for name, value in settings.items():
+            self._take(found, name, value, names)
+        found.values = {**OFF, "temperature": 1.0, **self.defaults, **found.values}
+        _settle(found, {name.lower(): value for name, value in settings.items()})
+        return found
+
+    def _take(self, found: Reading, name: str, value: object, names: dict[str, str]) -> None:
+        """Apply one setting, or name it."""
+        key = name.rpartition(".")[2].lower()
+        if key in _MIROSTAT | _HEAT_SWITCHES:
+            return
+        if key in _STOPS:
+            found.data = {key: value}
+            if stops := found.texts(key):
+                found.values["stop_strings"] = stops
+            return
+        ours = _NUMBERS.get(key)
+        if ours is None:
+            if value not in (None, "", [], {}) and value not in _NO_EFFECT.get(key, ()):
+                meaning = _MEANINGS.get(key)
+                named = f"{name} ({tr(meaning)})" if meaning else name
+                found.left.append(tr("{name} has no counterpart here.").format(name=named))
+            return
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+            if value is not None:
+                found.left.append(tr("{name} is no number and was left out.").format(name=name))
+            return
+        if ours in names and found.values[ours] != value:
+            found.left.append(
+                tr("{name} says otherwise than {other}, which was taken.").format(name=name, other=names[ours])
+            )
+            return
+        names[ours] = name
+        found.values[ours] = round(value * self.scaled[ours], 12) if ours in self.scaled else value
+
+
+def _settle(found: Reading, settings: Data) -> None:
+    """Give the values that switch something off there the form that they have here."""
+    values = found.values
+    for name in ("top_k", "max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "dry_range"):
+        if name in values:
+            values[name] = max(0, int(values[name]))
+    for name in ("max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "epsilon_cutoff", "eta_cutoff"):
+        if not values.get(name, 1):
+            del values[name]
+    for name in ("min_p", "top_n_sigma"):
+        if values.get(name) is not None and values[name] <= 0:
+            values[name] = None
+    for name in ("typical_p", "top_p"):
+        if values[name] == 0:
+            values[name] = 1.0
+    if values.get("xtc_threshold", 0) > 0.5:
+        values["xtc_probability"] = 0.0
+    _settle_mirostat(found, settings)
+    if not any(settings.get(name) for name in _HEAT_SWITCHES):
+        for name in ("dynatemp_low", "dynatemp_high", "dynatemp_exponent"):
+            values.pop(name, None)
+    elif "dynatemp_high" in values:
+        values["temperature"] = 1.0
+    if values["temperature"] <= 0 or settings.get("do_sample") is False:
+        values["do_sample"] = False
+        values.pop("temperature")
+    values["stages"] = []
+
+
+def _settle_mirostat(found: Reading, settings: Data) -> None:
+    """Keep mirostat's settings only where it is switched on: 0 is off in every program."""
+    mode = next((settings[name] for name in _MIROSTAT if settings.get(name) is not None), 0)
+    if mode in (1, 2) and not isinstance(mode, bool):
+        found.values.setdefault("mirostat_tau", 5.0)
+        found.left += [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
+        return
+    found.left += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
+    for name in ("mirostat_tau", "mirostat_eta"):
+        found.values.pop(name, None)
+
+
+def _never_written(out: Writing) -> None:
+    raise NotImplementedError(out)
+
+
+def _flat(data: Data) -> Iterator[tuple[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, Mapping) and {"checked", "value"} <= value.keys():  # LM Studio's switches
+            if value["checked"]:
+                yield str(name), value["value"]
+        else:
+            yield str(name), value
+
+
+def _has(*names: str) -> Callable[[Data], bool]:
+    """Return whether all the names stand in a file."""
+    return lambda data: data.keys() >= set(names)
+
+
+def _inside(*path: str) -> Callable[[Data], Data]:
+    def settings(data: Data) -> Data:
+        for name in path:
+            data = data[name]
+        return data
+
+    return settings
+
+
+def _is_inside(*path: str) -> Callable[[Data], bool]:
+    def is_of(data: Any) -> bool:
+        for name in path:
+            data = data.get(name) if isinstance(data, Mapping) else None
+        return isinstance(data, Mapping)
+
+    return is_of
+
+
+def _lm_studio_fields(data: Data) -> Data:
+    parts = [data.get(name) for name in ("operation", "load")]
+    fields = [one for part in parts if isinstance(part, Mapping) for one in part.get("fields") or ()]
+    return {str(one["key"]): one.get("value") for one in fields if isinstance(one, Mapping) and "key" in one}
+
+
+def _is_lm_studio(data: Data) -> bool:
+    return any(isinstance(part, Mapping) and isinstance(part.get("fields"), list)
+               for part in (data.get("operation"), data.get("load")))  # fmt: skip
+
+
+def _is_web_ui_preset(data: Data) -> bool:
+    marks = {"dynatemp_low", "repetition_penalty_range", "sampler_priority", "temperature_last", "dynamic_temperature",
+             "mirostat_mode", "encoder_repetition_penalty", "custom_stopping_strings"}  # fmt: skip
+    return bool(marks & data.keys()) and not {"transformers_version", "rep_pen", "temp"} & data.keys()
+
+
+def _is_openai(data: Data) -> bool:
+    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"}
+    return (
+        "model" in data and bool({"messages", "prompt", "input", "temperature", "top_p", *limits} & data.keys())
+    ) or ("messages" in data and bool({"temperature", "top_p", *limits} & data.keys()))
+
+
+def _is_tavern_text(data: Data) -> bool:
+    marks = {"mirostat_mode", "typical_p", "freq_pen", "min_temp", "dynatemp", "epsilon_cutoff", "sampler_priority"}
+    return "temp" in data and bool(marks & data.keys())
+
+
+_OLLAMA: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.1}
+_LM_STUDIO: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.1}
+_GPT4ALL: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "top_p": 0.4, "repetition_penalty": 1.18}
+_PER_10_000 = {"epsilon_cutoff": 1e-4, "eta_cutoff": 1e-4}
+FORMATS: tuple[Format, ...] = (
+    Format("LM Studio", _is_lm_studio, "https://lmstudio.ai/docs", _lm_studio_fields, _LM_STUDIO),
+    Format("LM Studio", _is_inside("inference_params"), "https://lmstudio.ai/docs", _inside("inference_params"),
+           _LM_STUDIO),
+    Format("SillyTavern (chat completion)", lambda data: any(str(name).startswith("openai_max_") for name in data),
+           "https://github.com/SillyTavern/SillyTavern"),
+    Format("SillyTavern (text completion)", _is_tavern_text, "https://github.com/SillyTavern/SillyTavern",
+           scaled=_PER_10_000),
+    Format("Jan", _is_inside("model", "parameters"), "https://jan.ai/docs", _inside("model", "parameters")),
+    Format("Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"),
+    Format("Open WebUI", _is_inside("params"), "https://docs.openwebui.com", _inside("params"), _OLLAMA),
+    Format("Ollama", _is_inside("options"), "https://github.com/ollama/ollama", _inside("options"), _OLLAMA),
+    Format("Ollama", lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
+           "https://github.com/ollama/ollama", defaults=_OLLAMA),
+    Format("GPT4All", lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
+           "https://docs.gpt4all.io", defaults=_GPT4ALL),
+    Format("mikupad", lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
+           "https://github.com/lmg-anon/mikupad"),
+    Format("text-generation-webui", _is_web_ui_preset, "https://github.com/oobabooga/text-generation-webui",
+           scaled=_PER_10_000),
+    Format("vLLM", lambda data: bool({"stop_token_ids", "skip_special_tokens", "prompt_logprobs", "min_tokens",
+                                      "include_stop_str_in_output", "detokenize"} & data.keys()),
+           "https://docs.vllm.ai"),
+    Format("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference"),
+    Format("OpenAI", lambda data: bool({"max_tokens", "max_completion_tokens"} & data.keys()) and
+           not {"repeat_penalty", "n_predict", "samplers"} & data.keys(),
+           "https://platform.openai.com/docs/api-reference"),
+)  # fmt: skip
+"""In this order: the first that fits is taken."""
+
+
+def foreign_program(data: Data) -> Program | None:
+    """Return the program whose settings these are, or None."""
+    return next((one.program() for one in FORMATS if one.is_of(data)), None)
