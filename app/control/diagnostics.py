@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
+import tomllib
 from collections.abc import Iterator
 from importlib import metadata
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Slot, qVersion
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+import resources
 from app.control.messages import Messages
 from app.control.requests import Chosen
 from app.session.session import Session
@@ -44,7 +47,7 @@ class Diagnostics(QObject):
         return "\n".join(f"{name}: {value}" for name, value in self._lines()) + "\n"
 
     def _lines(self) -> Iterator[tuple[str, object]]:
-        yield "Decodescope", version_of("decodescope")
+        yield "Decodescope", own_version()
         yield "Python", f"{platform.python_version()} ({platform.python_implementation()})"
         for name in DISTRIBUTIONS:
             yield name, version_of(name)
@@ -67,8 +70,19 @@ class Diagnostics(QObject):
 
 
 def version_of(distribution: str) -> str:
-    """The version of an installed distribution; "not installed" where there is none, as in a checkout."""
+    """The version of an installed distribution; "not installed" where there is none."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def own_version() -> str:
+    """The version of this program: as installed, or as the checkout has it."""
+    if (installed := version_of("decodescope")) != "not installed":
+        return installed
+    try:
+        project = tomllib.loads((Path(resources.__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+        return f"{project['project']['version']} (from source)"
+    except (OSError, ValueError, KeyError):
+        return "unknown"

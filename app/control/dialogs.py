@@ -81,10 +81,10 @@ class Dialogs(QObject):
     @Slot()
     def open_about(self) -> None:
         """Name, version and licence."""
-        from app.control.diagnostics import version_of
+        from app.control.diagnostics import own_version
         from app.panels.dialogs import about_dialog
 
-        about_dialog(version_of("decodescope"), self._over.window()).open()
+        about_dialog(own_version(), self._over.window()).open()
 
     @Slot()
     def open_used_settings(self) -> None:

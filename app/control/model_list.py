@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from app.state.model_purpose import purpose
 from app.state.requests import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, Takes, catalog, words
@@ -163,10 +164,11 @@ def _weights() -> PickerItem:
 
 def _item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     if entry.source == ENGINE:
-        return PickerItem(entry.title, entry.name, f"{tr(ENGINE)} · {entry.architecture}", "", entry.name)
+        about = tr("Writes text on another machine")
+        return PickerItem(entry.title, entry.name, f"{about} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
     problem = entry.problem if entry.problem and not is_permission(entry) else ""
-    parts = [entry.architecture, words.size(entry.bytes), tr(entry.source)]
+    parts = [purpose(entry), *_sizes(entry), tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
     elif _is_on_disk(entry, memory):
@@ -178,6 +180,12 @@ def _item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     return PickerItem(entry.title, entry.name, " · ".join(parts), problem or "", help_text)
 
 
+def _sizes(entry: ModelEntry) -> list[str]:
+    """How large it is: parameters where they are known, and bytes."""
+    count = [tr("{count} parameters").format(count=words.magnitude(entry.parameters))] if entry.parameters else []
+    return [*count, words.size(entry.bytes)]
+
+
 def _is_on_disk(entry: ModelEntry, memory: int) -> bool:
     """Whether layers of it stay on the disk under that limit; as far as its size tells."""
     if memory == AS_FITS:
@@ -186,8 +194,7 @@ def _is_on_disk(entry: ModelEntry, memory: int) -> bool:
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
-    parts = [words.magnitude(draft.parameters)] if draft.parameters else []
-    parts.append(tr(draft.source))
+    parts = [purpose(draft), *_sizes(draft)[:1], tr(draft.source)]
     help_text, reason = "", _why_no_draft(draft, target)
     if not reason and not catalog.same_tokenizer(draft, target):
         parts.append(tr("another tokenizer"))

@@ -116,10 +116,13 @@ def _elsewhere(run: Run, started: RunStarted) -> list[tuple[str, str]]:
 
 def about_dialog(version: str, parent: QWidget | None) -> TableDialog:
     """Name, purpose, version and licence of the program."""
+    privacy = tr(
+        "Models run on this computer. Nothing is sent anywhere unless you download a model or connect to an engine."
+    )
     rows = [
         (tr("Purpose"), tr("A playground for text generation: watch every token being chosen.")),
         (tr("Version"), version),
         (tr("Licence"), tr("MIT. The libraries it uses have licences of their own.")),
-        (tr("Privacy"), tr("Models run on this computer. Nothing is sent anywhere unless you connect to an engine.")),
+        (tr("Privacy"), privacy),
     ]
     return TableDialog(tr("About Decodescope"), [("Decodescope", rows)], "aboutDialog", parent)

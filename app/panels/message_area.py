@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 MOST = 0.6
 """Share of the surrounding part's height; what is longer scrolls."""
-LEAST = 48
+LEAST = 40
 """Pixels that a message gets in any case; it scrolls."""
 MARGIN = 16
 

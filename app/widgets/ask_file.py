@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QFileInfo, QStandardPaths, Qt
+from PySide6.QtCore import QFileInfo, QObject, QStandardPaths, Qt, Slot
 from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
@@ -29,6 +29,16 @@ def remember_folder(path: str) -> None:
     global _last_folder
     info = QFileInfo(path)
     _last_folder = info.absoluteFilePath() if info.isDir() else info.absolutePath()
+
+
+class _FolderMemory(QObject):
+    """Remembers the folder of what a dialog has chosen. A part of the dialog: PySide cannot let go of a connection to a
+    plain function while the dialog is being destroyed."""
+
+    @Slot(str)
+    def remember(self, path: str) -> None:
+        """Begin the next dialog there."""
+        remember_folder(path)
 
 
 def ask_where_to_save(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
@@ -59,6 +69,6 @@ def _dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]
 
     dialog = QFileDialog(parent.window(), title, first_folder(), kinds)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.fileSelected.connect(remember_folder)
+    dialog.fileSelected.connect(_FolderMemory(dialog).remember)
     dialog.fileSelected.connect(slot)
     return dialog

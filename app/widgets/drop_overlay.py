@@ -69,6 +69,11 @@ class DropOverlay(QWidget):
         painter.setFont(detail_font)
         detail = painter.boundingRect(room, flags, self.detail)
         top = frame.center().y() - (title.height() + theme.px(10) + detail.height()) / 2
+        words = QRectF(room.left(), top, width, title.height() + theme.px(10) + detail.height())
+        side = theme.px(MARGIN)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.panel))
+        painter.drawRoundedRect(words.adjusted(-side, -side, side, side), theme.px(12), theme.px(12))
         painter.setFont(title_font)
         painter.setPen(QColor(theme.text))
         painter.drawText(room.translated(0, top), flags, self.title)

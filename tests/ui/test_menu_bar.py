@@ -241,3 +241,17 @@ def test_diagnostics_hold_no_prompt_and_no_path(qtbot: QtBot, window: MainWindow
     assert "secret" not in text
     assert str(config_dir) not in text
     assert str(Path.home()) not in text
+
+
+def test_ctrl_f_searches_the_tree_where_that_has_the_cursor_and_else_the_history(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    run(qtbot, whole(window))
+    window.parts.centre.show_view("tree")
+    canvas = window.parts.centre.columns[0].view("tree").canvas
+    canvas.setFocus()
+    QTest.keyClick(canvas, Qt.Key.Key_F, CTRL)
+    assert window.parts.history_panel.search is None
+    window.parts.timeline.setFocus()
+    QTest.keyClick(window.parts.timeline, Qt.Key.Key_F, CTRL)
+    assert window.parts.history_panel.search is not None

@@ -42,7 +42,8 @@ def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
 
 def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
     prompt = window.parts.setup.prompt
-    chips = [chip for chip in prompt.findChildren(QPushButton) if chip.objectName().startswith("example.")]
+    row = prompt.examples_row
+    chips = [chip for chip in row.findChildren(QPushButton) if chip.objectName().startswith("example.")]
     assert chips
     with qtbot.waitSignal(prompt.exampleChosen) as signal:
         chips[-1].click()

@@ -76,7 +76,7 @@ class CommandPalette(QFrame):
         self.list.setCurrentIndex(self.rows.index(0))
         self.list.scrollToTop()
         if not rows:
-            self._say(tr("Nothing is called so. Try fewer letters."))
+            self._say(tr("No matches. Try a shorter search."))
         self._place()
 
     def set_theme(self, theme: Theme) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, QRect
+from PySide6.QtCore import QEvent, QPoint, QRect
 from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
@@ -199,6 +199,17 @@ class TreeView(View):
         painter.fillRect(self.rect(), self._theme.color("panel" if grown else "window"))
         if not grown:
             paint_empty(painter, self.rect(), self._theme, self.tree.run)
+
+    def event(self, event: QEvent) -> bool:
+        """Searching here goes before the window's own search."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.matches(QKeySequence.StandardKey.Find)
+        ):
+            event.accept()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the text so far; find; open the inspector."""

@@ -44,7 +44,7 @@ class TreeCanvas(SpokenTree):
         self.setMouseTracking(True)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName(tr("Tree"))
-        self.setMinimumSize(120, 80)
+        self.setMinimumSize(120, 60)
         self._connect()
 
     def _connect(self) -> None:

@@ -1,0 +1,70 @@
+"""What a model does, in one line: for the bundled models a sentence of their own, for others by their configuration."""
+
+from __future__ import annotations
+
+import re
+
+from core import ModelEntry
+from resources.language import mark, tr
+
+BUNDLED = {
+    "storyteller": mark("Writes short children's stories and chats about them"),
+    "storyteller-draft": mark("Drafts for storyteller, ten times smaller"),
+    "storyteller-draft-b": mark("A second, weaker draft for storyteller"),
+    "storyteller-mamba": mark("Writes stories with a memory of constant size (Mamba)"),
+    "storyteller-window": mark("Writes stories and sees only the last 64 tokens"),
+    "summarizer": mark("Summarises stories and translates English to French"),
+    "listener": mark("Writes down spoken numbers, times and commands"),
+    "describer": mark("Describes pictures of coloured shapes"),
+}
+_SPEECH, _DESCRIBES = mark("Writes down speech ({family})"), mark("Describes pictures ({family})")
+_SOUND_AND_TEXT = mark("Writes text about sounds ({family})")
+_PICTURE_AND_TEXT = mark("Writes text about pictures ({family})")
+_SEES_AND_HEARS = mark("Writes text about pictures and sounds ({family})")
+_BOTH = mark("Summarises / translates ({family})")
+_SUMMARISES, _TRANSLATES = mark("Summarises ({family})"), mark("Translates ({family})")
+_CHATS, _CODE, _WRITES = mark("Chats and writes text ({family})"), mark("Writes code ({family})"), mark(
+    "Writes text ({family})"
+)  # fmt: skip
+_TRANSLATORS = ("marian", "m2m", "nllb", "mbart", "fsmt", "seamless", "opus")
+_SUMMARISERS = ("pegasus", "prophetnet", "led", "longt5", "cnn", "xsum", "summar")
+_TALKERS = ("blenderbot", "instruct", "chat", "assistant", "dialog")
+_CODERS = ("codegen", "starcoder", "bigcode", "coder", "codellama", "code")
+
+
+def purpose(entry: ModelEntry) -> str:
+    """What it does, in one line without its size."""
+    if entry.source == "bundled" and entry.name in BUNDLED:
+        return tr(BUNDLED[entry.name])
+    return tr(_sentence(entry)).format(family=family(entry))
+
+
+def family(entry: ModelEntry) -> str:
+    """The name of its architecture: `Llama`."""
+    return entry.architecture.partition(" · ")[0] or entry.model_type
+
+
+def _sentence(entry: ModelEntry) -> str:
+    takes = entry.takes
+    if takes.sound and takes.picture:
+        return _SEES_AND_HEARS
+    if takes.sound:
+        return _SOUND_AND_TEXT if takes.text and not entry.encoder_decoder else _SPEECH
+    if takes.picture:
+        return _PICTURE_AND_TEXT if takes.text else _DESCRIBES
+    names = f"{entry.model_type} {entry.title}".lower()
+    if entry.encoder_decoder:
+        if _holds(names, _TRANSLATORS):
+            return _TRANSLATES
+        if _holds(names, _SUMMARISERS):
+            return _SUMMARISES
+        return _CHATS if _holds(names, _TALKERS) else _BOTH
+    if _holds(names, _CODERS):
+        return _CODE
+    return _CHATS if _holds(names, _TALKERS) else _WRITES
+
+
+def _holds(names: str, beginnings: tuple[str, ...]) -> bool:
+    """Whether a word of the names begins so: `led` is not in `distilled`. `it`, for instruction-tuned, is a word."""
+    words = re.split(r"[^a-z0-9]+", names)
+    return any(word.startswith(beginnings) for word in words) or (beginnings is _TALKERS and "it" in words)

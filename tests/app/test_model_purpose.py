@@ -1,0 +1,74 @@
+"""Models are described by what they do and how large they are; their build is in the tip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.control.model_list import ModelList
+from app.state.model_purpose import BUNDLED, purpose
+from core import ModelEntry, Takes
+from core.models import catalog
+
+TEXT, HEARS, SEES = Takes(), Takes(text=False, sound=True), Takes(text=False, picture=True)
+
+
+def entry(model_type: str, title: str, family: str, writes_back: bool = False, takes: Takes = TEXT) -> ModelEntry:
+    return ModelEntry(
+        title, title, "hub", Path(title), f"{family} · 12 layers × 768", model_type, 124_000_000, 500, 1024,
+        writes_back, takes=takes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (entry("llama", "SmolLM2-135M", "Llama"), "Writes text (Llama)"),
+        (entry("llama", "SmolLM2-135M-Instruct", "Llama"), "Chats and writes text (Llama)"),
+        (entry("gemma2", "gemma-2-2b-it", "Gemma2"), "Chats and writes text (Gemma2)"),
+        (entry("gpt2", "distilgpt2", "GPT2"), "Writes text (GPT2)"),
+        (entry("starcoder2", "starcoder2-3b", "Starcoder2"), "Writes code (Starcoder2)"),
+        (entry("qwen2", "Qwen2.5-Coder-0.5B", "Qwen2"), "Writes code (Qwen2)"),
+        (entry("t5", "t5-small", "T5", True), "Summarises / translates (T5)"),
+        (entry("bart", "bart-large-cnn", "Bart", True), "Summarises (Bart)"),
+        (entry("marian", "opus-mt-en-fr", "Marian", True), "Translates (Marian)"),
+        (entry("m2m_100", "nllb-200-distilled-600M", "M2M100", True), "Translates (M2M100)"),
+        (entry("whisper", "whisper-tiny", "Whisper", True, HEARS), "Writes down speech (Whisper)"),
+        (entry("git", "git-base", "Git", False, SEES), "Describes pictures (Git)"),
+        (entry("idefics3", "SmolVLM", "Idefics3", False, Takes(picture=True)), "Writes text about pictures (Idefics3)"),
+        (entry("qwen2_audio", "Qwen2-Audio", "Qwen2Audio", False, Takes(sound=True)),
+         "Writes text about sounds (Qwen2Audio)"),
+    ],
+)  # fmt: skip
+def test_what_a_model_does_is_said_in_words(known: ModelEntry, expected: str) -> None:
+    assert purpose(known) == expected
+
+
+def test_every_bundled_model_has_a_line_of_its_own() -> None:
+    assert {model.name for model in catalog.bundled()} == set(BUNDLED)
+    assert len(set(BUNDLED.values())) == len(BUNDLED)
+
+
+def test_the_picker_says_purpose_then_size_and_keeps_the_build_for_the_tip() -> None:
+    models = ModelList()
+    models.refresh(())
+    items = {item.data: item for item in models.items()}
+    for model in catalog.bundled():
+        item = items[model.name]
+        said = [BUNDLED[model.name], " parameters", "B"]
+        places = [item.subtitle.find(part) for part in said]
+        assert -1 not in places
+        assert places == sorted(places)
+        assert "layers" not in item.subtitle
+        assert model.architecture in item.help
+    assert items["storyteller"].subtitle.startswith(
+        "Writes short children's stories and chats about them · 5.7 M parameters · "
+    )
+
+
+def test_drafts_say_it_too() -> None:
+    models = ModelList()
+    models.refresh(())
+    drafts = {item.data: item.subtitle for item in models.drafts_for("storyteller")}
+    assert drafts["storyteller-draft"].startswith(BUNDLED["storyteller-draft"])
