@@ -70,7 +70,6 @@ def show_everything(run: Run) -> None:
         run.rounds.round_of(place)
 
 
-
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(24))
 def test_changed_numbers_are_refused_or_shown(seed: int, sources: list[list[Event]], tmp_path: Path) -> None:
