@@ -79,7 +79,8 @@ def check(call: Any) -> None:
     try:
         found = call()
     except DecodescopeError as error:
-        assert error.cause
+        if not error.cause:
+            raise
         return
     for model in found if isinstance(found, tuple) else (found,):
         assert isinstance(model, catalog.HubModel)
