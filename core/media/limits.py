@@ -8,6 +8,6 @@ MOST_RATE = 768_000
 """Samples a second: four times what studios record with."""
 MOST_CHANNELS = 64
 MOST_DECODED = 256_000_000
-"""Samples of all channels together: ten minutes of stereo at 192 kHz. A small file may decode to any number."""
+"""Samples of all channels together: ten minutes of stereo at 192,000 a second. A small file may hold more."""
 MOST_PIXELS = 64_000_000
 """Of one picture, unpacked: 192 MB. A small file may claim to be a picture of terabytes."""

@@ -145,7 +145,7 @@ class Exchange:
             connection.close()
 
     def _put(self, came: Head | bytes | Exception | None) -> bool:
-        """Hand on what came once there is room: an engine that sends too fast waits. False when closed."""
+        """Hand on what came once there is room: a fast engine waits for the reader. False when closed."""
         while not self._is_closed:
             try:
                 self._came.put(came, timeout=_LOOK)

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-import huggingface_hub
 import pytest
+from huggingface_hub import constants
 
 from app.panels.download import wording
 from core import catalog
@@ -68,7 +68,7 @@ def hub(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[A
     monkeypatch.setenv("HF_ENDPOINT", address)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr("core.catalog.hub._MOST_WAITS", 0)
     Answers.body, Answers.status, Answers.headers_sent, Answers.endless, Answers.sent = b"", 200, {}, False, 0
     return Answers
