@@ -1,7 +1,7 @@
 """Text editors that return every character as it was entered.
 
 `QPlainTextEdit.toPlainText` changes no-break spaces to spaces and line separators to line feeds. A document breaks
-lines at characters (carriage returns, paragraph separators) that it does not give back. A model then reads another text.
+lines at characters (carriage returns, paragraph separators) that it does not give back: the model reads another text.
 """
 
 from __future__ import annotations
