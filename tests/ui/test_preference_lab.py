@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from app.control.labs.preference import PreferenceController
@@ -51,8 +50,7 @@ PPO = [
 def room(qtbot: QtBot, config_dir: Path) -> Iterator[tuple[MainWindow, PreferenceView]]:
     """The window, and the lab opened by its menu's line."""
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    menu = next(menu for menu in window.findChildren(QMenu) if menu.objectName() == "labsMenu")
-    next(line for line in menu.actions() if line.data() == "open_preference_lab").trigger()
+    window.parts.menu_bar.commands["open_preference_lab"].trigger()
     view = window.findChild(PreferenceView)
     assert view.objectName() == "preferenceView"
     yield window, view

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.export_dialog import ExportDialog
@@ -84,8 +84,7 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
 
 def opened(window: MainWindow) -> SpeedView:
     """By the line of its menu."""
-    menu = next(menu for menu in window.findChildren(QMenu) if menu.objectName() == "labsMenu")
-    next(line for line in menu.actions() if line.data() == "open_speed").trigger()
+    window.parts.menu_bar.commands["open_speed"].trigger()
     (view,) = window.findChildren(SpeedView, "speedView")
     return view
 
