@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import importlib.util
-import contextlib
 import json
 import os
 import re
