@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 from app.panels.commands import COMMANDS
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.widgets.dialog import ReadDialog
-from app.widgets.plain_text import PlainLabel
+from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
 FIRST_STEPS = (
@@ -89,7 +89,7 @@ class HelpDialog(ReadDialog):
             button.setObjectName(f"help.{name}")
             button.setAutoDefault(False)
             if key := key_of(name):
-                button.setToolTip(key)
+                button.setToolTip(tooltip(key))
             button.clicked.connect(lambda _checked=False, name=name: self._follow(name))
             buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.rejected.connect(self.close)

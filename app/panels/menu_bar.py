@@ -12,6 +12,7 @@ from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
 from app.panels.commands import COMMANDS, FILE, MENUS, VIEW, Command
+from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr
 
 _ROLES = {
@@ -124,7 +125,7 @@ class MenuBar(QMenuBar):
 
     def _add_command(self, menu: QMenu, command: Command) -> None:
         title = tr(command.short_title)
-        action = QAction(f"{title}\t{tr(command.shown_key)}" if command.shown_key else title, self)
+        action = QAction(caption(f"{title}\t{tr(command.shown_key)}" if command.shown_key else title), self)
         action.setObjectName(command.name)
         action.setData(command.name)
         action.setMenuRole(_ROLES.get(command.name, QAction.MenuRole.NoRole))
@@ -140,7 +141,7 @@ class MenuBar(QMenuBar):
         chosen = self._state.groups[name]
         self._choices[name] = []
         for choice in chosen.choices:
-            action = menu.addAction(f"{choice.title}\t{choice.key}" if choice.key else choice.title)
+            action = menu.addAction(caption(f"{choice.title}\t{choice.key}" if choice.key else choice.title))
             action.setMenuRole(QAction.MenuRole.NoRole)
             action.setCheckable(True)
             action.setData(choice.value)
@@ -156,7 +157,7 @@ class MenuBar(QMenuBar):
             if self.commands.get(name) is action:
                 reason = state.unavailable_reason(name)
                 action.setEnabled(not reason)
-                action.setToolTip(reason)
+                action.setToolTip(tooltip(reason))
                 if action.isCheckable():
                     action.setChecked(bool(state.checked(name)))
         for name, actions in self._choices.items():
@@ -178,7 +179,7 @@ class MenuBar(QMenuBar):
         menu = self.menus["recent"]
         menu.clear()
         for path in paths:
-            action = menu.addAction(Path(path).name.replace("&", "&&"))
+            action = menu.addAction(caption(Path(path).name))
             action.setData(path)
             action.triggered.connect(partial(self.recentChosen.emit, path))
         if paths:

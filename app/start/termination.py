@@ -59,7 +59,7 @@ class TerminationSignals(QObject):
         if self._sockets is None:
             return
         for number, handler in self._before.items():
-            signal.signal(number, signal.SIG_DFL if self.number else handler)  # type: ignore[arg-type]
+            signal.signal(number, signal.SIG_DFL if self.number else handler)  # type: ignore[arg-type]  # either is a handler
         self._before = {}
         signal.set_wakeup_fd(self._wakeup)
         if self._notifier is not None:
@@ -111,9 +111,9 @@ class _Console:
             self._done.wait(CONSOLE_PATIENCE)
             return True
 
-        kind = ctypes.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint)  # type: ignore[attr-defined,unused-ignore]
+        kind = ctypes.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint)  # type: ignore[attr-defined,unused-ignore]  # Windows
         self._handler: Callable[[int], int] = kind(ended)
-        self._set = ctypes.windll.kernel32.SetConsoleCtrlHandler  # type: ignore[attr-defined,unused-ignore]
+        self._set = ctypes.windll.kernel32.SetConsoleCtrlHandler  # type: ignore[attr-defined,unused-ignore]  # Windows
         self._set(self._handler, True)
 
     def release(self) -> None:

@@ -12,6 +12,8 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
+from resources.language import tr
+
 MOST_MODELS = 1000
 """Entries of a search that are read."""
 SEARCH_BYTES = 16 * 2**20
@@ -93,9 +95,9 @@ def collect(pieces: Iterable[bytes], limit: int, seconds: float = SECONDS_IN_ALL
     for piece in pieces:
         found += piece
         if len(found) > limit:
-            raise WrongAnswerError(f"more than {limit:,} bytes")
+            raise WrongAnswerError(tr("more than {limit:,} bytes").format(limit=limit))
         if time.monotonic() > end:
-            raise WrongAnswerError(f"not whole after {seconds:g} s")
+            raise WrongAnswerError(tr("not complete after {seconds:g} s").format(seconds=seconds))
     return bytes(found)
 
 
@@ -108,9 +110,9 @@ def _decode(data: bytes | msgspec.Raw, kind: type[_Answer]) -> _Answer:
 
 def _checked(answer: ModelAnswer) -> ModelAnswer:
     if not is_name(answer.id):
-        raise WrongAnswerError(f"{answer.id[:_LONGEST_NAME]!r} is no name of a model")
+        raise WrongAnswerError(tr("“{name}” cannot be the name of a model").format(name=answer.id[:_LONGEST_NAME]))
     if answer.config is not None and not _is_flat(answer.config):
-        raise WrongAnswerError("a config that is nested too deep")
+        raise WrongAnswerError(tr("its config is nested too deeply"))
     return answer
 
 

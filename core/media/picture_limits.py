@@ -8,6 +8,8 @@ import struct
 import time
 from collections.abc import Iterator
 
+from resources.language import tr
+
 MOST_SIDE = 65_535
 """Pixels; JPEG has no longer ones. Decoders pay for each row, however narrow."""
 MOST_SECONDS = 20.0
@@ -53,18 +55,18 @@ def unreasonable(content: bytes, width: int, height: int) -> str:
     if content.startswith(b"\xff\xd8"):
         scans = count_scans(content)
         if scans > MOST_SCANS or scans * width * height > MOST_SCANNED:
-            return f"{scans} scans of {width} × {height}"
+            return tr("{scans:,} scans of {width} × {height}").format(scans=scans, width=width, height=height)
     return ""
 
 
 def unreasonable_structure(content: bytes) -> str:
     """Why a file is not even opened; empty where it can be."""
     if content.startswith(b"\x89PNG") and (chunks := count_chunks(content)) > MOST_CHUNKS:
-        return f"{chunks} chunks"
+        return tr("{count:,} chunks").format(count=chunks)
     if content[:4] in (b"II*\0", b"MM\0*"):
         most = max((count for _tag, count in _tiff_fields(content)), default=0)
         if most > MOST_ENTRIES:
-            return f"{most} entries"
+            return tr("{count:,} entries").format(count=most)
     return ""
 
 

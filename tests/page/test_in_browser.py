@@ -288,7 +288,7 @@ def test_the_page_is_in_chinese(browser: Browser, folder: Path, kind: str) -> No
     titles = f"[...document.querySelectorAll('{places}')].map((part) => part.textContent)"
     said = [*browser.ask(named), *browser.ask(titles)]
     settings = {name for event in events(kind) if isinstance(event, RunStarted) for name, _ in event.settings}
-    allowed = re.compile(r"(storyteller|draft|log p|≤.*|[0-9.]+×|[…\W]*|dynamic|cpu, float32|  )*")
+    allowed = re.compile(r"(storyteller|draft|log p|≤.*|[0-9.]+×|[…\W]*|dynamic|cpu, float32|Top-[pk]|  )*")
     english = [text for text in said if not re.search("[\u4e00-\u9fff]", text) and not allowed.fullmatch(text)]
     assert sorted(set(english) - settings) == []
     assert "{" not in "".join(said)

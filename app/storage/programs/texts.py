@@ -70,7 +70,7 @@ def _of_modelfile(text: str) -> dict[str, Any]:
 
 def _of_ini(text: str) -> dict[str, Any]:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser's documentation says
     try:
         parser.read_string(text if text.lstrip().startswith("[") else f"[settings]\n{text}")
     except configparser.Error as error:
