@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core import processors
 from core.code.plain import without_effect
 from core.decoding.perception import listening
 from core.defaults import DEFAULTS
@@ -70,7 +69,7 @@ def _unused_reason(
     if name == "num_assistant_tokens_schedule":
         return "" if strategy.speculates else _not_read(title)
     if name in strategy.parameter_names or name in EVERYWHERE or name in OF_PROCESSORS:
-        return _without_stage(name, config)
+        return ""
     if name in OF_SOUND and listening.has_marks(model):
         return ""
     if name in OF_STRATEGIES or name in OF_SOUND:
@@ -84,11 +83,3 @@ _SELECTING = ("use_mtp", "prompt_lookup_num_tokens", "assistant_early_exit", "fo
 
 def _not_read(title: str) -> str:
     return tr("{strategy} does not use it.").format(strategy=title)
-
-
-def _without_stage(name: str, config: GenerationConfig) -> str:
-    """Why a processor that is set does not act although its field is read; empty where it acts."""
-    stage = processors.registry.get(name)
-    if stage is not None and stage.samples and not config.do_sample:
-        return tr("Nothing is sampled (do_sample is off).")
-    return ""

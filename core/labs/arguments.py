@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from core.arguments import check_kind, listed
+from core.plain_values import plain_value
 from resources.language import tr
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 T = TypeVar("T")
+Settings = TypeVar("Settings", bound="DataclassInstance")
 
 
 def check_made(name: str, value: object, kind: type) -> None:
@@ -19,6 +25,11 @@ def check_made(name: str, value: object, kind: type) -> None:
 def all_made(name: str, value: Iterable[T], kind: type[T]) -> list[T]:
     """What it holds. Raises ParameterError unless that are the lab's own objects."""
     return listed(name, value, kind, tr("Give a list of {kind}.").format(kind=_public(kind)))
+
+
+def with_plain_fields(settings: Settings) -> Settings:
+    """Return a copy whose numbers of NumPy and torch are Python's own, which can be written and sent."""
+    return replace(settings, **{field.name: plain_value(getattr(settings, field.name)) for field in fields(settings)})
 
 
 def _public(kind: type) -> str:

@@ -108,8 +108,7 @@ def _percent(text: str, number: float, value: float) -> bool:
     if text.startswith(("over", "超过")):
         return number < value < 100
     shown = _half(text.split()[0])
-    low = 0.0 if value > 99 else -shown  # above 99 it is never rounded up
-    return low - 1e-6 <= value - number <= (2 * shown if value > 99 else shown) + 1e-6
+    return abs(value - number) <= shown + 1e-6
 
 
 def _of(text: str, numbers: list[float], value: float) -> bool:

@@ -71,7 +71,7 @@ FAULTS: dict[str, tuple[Callable[[], object], tuple[str, ...]]] = {
     "tokenizer": (lambda: run(prompt="Once"), ("Python",)),
     "too long": (lambda: run(prompt=[5] * 300), ("300", "256", "44", "45")),
     "drafts": (lambda: run(strategy="assisted"), ("辅助解码", "草稿")),
-    "draft models": (lambda: run(drafters=["storyteller"]), ("storyteller", "core.load")),
+    "draft models": (lambda: run(drafters=["storyteller"]), ("storyteller", "decodescope.load")),
     "beams": (set_up(num_beams=2, num_return_sequences=3), ("2", "3")),
     "groups": (lambda: run(strategy="diverse_beam_search", config={"num_beams": 4, "num_beam_groups": 3}), ("4", "3")),
     "encoder": (lambda: run(cache="encoder_decoder"), ("编码器–解码器", "gpt2")),

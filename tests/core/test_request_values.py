@@ -178,9 +178,9 @@ def test_an_end_token_beyond_the_vocabulary_is_never_written() -> None:
 @pytest.mark.parametrize("request_", [None, "Once upon a time", {"prompt": "Once"}])
 def test_what_is_no_request_is_named(request_: Any, tmp_path: Path) -> None:
     """Nothing of the model is to blame, and no file is made."""
-    with pytest.raises(ParameterError, match=r"not a core\.Request"):
+    with pytest.raises(ParameterError, match=r"not a decodescope\.Request"):
         core.stream(tiny.make("llama"), request_)
-    with pytest.raises(ParameterError, match=r"not a core\.Request"):
+    with pytest.raises(ParameterError, match=r"not a decodescope\.Request"):
         core.record(tmp_path / "run", iter(()), request_)
     assert not (tmp_path / "run").exists()
 

@@ -246,8 +246,8 @@ def test_a_drafter_that_knows_the_text_is_right_in_the_target_s_tokens() -> None
     whole = story.encode(STORY + " " + ODD, add_special_tokens=False)
     heart = small.encode(STORY + " " + ODD, add_special_tokens=False)
     drafter = TranslatedDrafter(
-        "heart", _Knows(heart, len(small)), Language(spelling(small)), Language(spelling(story)), 0, lambda: False,
-        None, torch.device("cpu"),
+        "heart", _Knows(heart, len(small)), Language(spelling(small), len(small)),
+        Language(spelling(story), len(story)), 0, lambda: False, None, torch.device("cpu"),
     )  # fmt: skip
     text, drafted, right = Text(whole[:6], torch.device("cpu")), 0, 0
     while len(text) < len(whole) - 8:

@@ -93,20 +93,43 @@ class Counted:
         return str(self._tokenizer.decode(ids, **more))
 
 
-@pytest.mark.parametrize("kind", ["line break", "space", "special", "unknown", "invalid byte", "word", "first byte"])
-def test_the_cost_of_a_token_does_not_grow(tokenizer: Any, kind: str) -> None:
-    """Counted in ids that are decoded, for tokens without visible text as for others."""
+def a_token(tokenizer: Any, kind: str) -> int | None:
+    """The id of a token of that kind; None where the vocabulary has none."""
     byte = {"invalid byte": 0xFF, "first byte": 0xE6}.get(kind)
     if byte is not None:
-        token = tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>")
-        if token in (None, tokenizer.unk_token_id):
-            token = next((one for one in range(len(tokenizer)) if Pieces(tokenizer).data(one) == bytes([byte])), None)
-    else:
-        texts = {"line break": "\n", "space": " ", "special": SPECIAL, "word": "cat"}
-        ids = tokenizer.encode(texts.get(kind, ""), add_special_tokens=False)
-        token = 10**6 if kind == "unknown" else ids[-1] if ids else None
-    if token is None:
-        pytest.skip("this vocabulary has no such token")
+        token: int | None = tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>")
+        if token not in (None, tokenizer.unk_token_id):
+            return token
+        pieces = Pieces(tokenizer)
+        return next((one for one in range(len(tokenizer)) if pieces.data(one) == bytes([byte])), None)
+    texts = {"line break": "\n", "space": " ", "special": SPECIAL, "word": "cat"}
+    ids = tokenizer.encode(texts.get(kind, ""), add_special_tokens=False)
+    return 10**6 if kind == "unknown" else ids[-1] if ids else None
+
+
+KINDS = ("line break", "space", "special", "unknown", "invalid byte", "word", "first byte")
+MISSING: dict[str, set[str]] = {
+    "wordpiece": {"line break", "space", "invalid byte", "first byte"},
+    "unigram": {"invalid byte", "first byte"},
+    "suffix": {"line break", "space", "invalid byte", "first byte"},
+}
+"""Kinds of tokens that the vocabulary of a family does not have."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_lacks_these_kinds_of_tokens_and_no_others(family: str) -> None:
+    tokenizer = FAMILIES[family]()
+    assert {kind for kind in KINDS if a_token(tokenizer, kind) is None} == MISSING.get(family, set())
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [(name, kind) for name in FAMILIES for kind in KINDS if kind not in MISSING.get(name, set())]
+)
+def test_the_cost_of_a_token_does_not_grow(family: str, kind: str) -> None:
+    """Counted in ids that are decoded, for tokens without visible text as for others."""
+    tokenizer = FAMILIES[family]()
+    token = a_token(tokenizer, kind)
+    assert token is not None
     costs = []
     for count in (200, 400):
         counted = Counted(tokenizer)

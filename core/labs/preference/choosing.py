@@ -22,6 +22,7 @@ from core.labs.preference.sampling import draw
 from core.labs.preference.texts import ends_of, prompt_ids
 from core.labs.preference.training import as_model, learning
 from core.models.model import LoadedModel
+from core.plain_values import plain_value
 from resources.language import tr
 
 COUNTS = (1, 2, 4, 8, 16)
@@ -30,6 +31,7 @@ MOST = 1_000_000
 
 def kl_bound(n: int) -> float:
     """ln n − (n − 1)/n nats. Raises ParameterError."""
+    n = plain_value(n)
     check_whole("n", n, 1, MOST)
     return math.log(n) - (n - 1) / n
 
@@ -53,6 +55,7 @@ def best_of(
     check_made("judge", judge, RewardModel)
     check_text("prompt", prompt)
     counts = counts_of(counts)
+    texts, longest, seed = plain_value((texts, longest, seed))
     check_texts("texts", texts)
     check_longest(longest)
     check_seed(seed)
@@ -73,7 +76,7 @@ def best_of(
 def counts_of(given: Iterable[int]) -> list[int]:
     """How many texts each choice is made from. Raises ParameterError."""
     check_several("counts", given, tr("Give a list of whole numbers."))
-    found = list(given)
+    found: list[int] = plain_value(list(given))
     for n in found:
         check_whole("counts", n, 1, MOST)
     return found

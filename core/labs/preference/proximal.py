@@ -19,7 +19,7 @@ import torch
 from torch.nn import functional
 
 from core.arguments import cancel_of, check_kind, check_number, refused, texts_of
-from core.labs.arguments import check_made
+from core.labs.arguments import check_made, with_plain_fields
 from core.labs.preference.advantage import advantages, token_rewards, whitened
 from core.labs.preference.cards import ppo_card
 from core.labs.preference.checkpoint import Checkpoint
@@ -95,6 +95,7 @@ def ppo(
     cancel = cancel_of(cancel)
     chosen = PpoSettings() if settings is None else settings
     check_made("settings", chosen, PpoSettings)
+    chosen = with_plain_fields(chosen)
     chosen.check()
     kept, known = new_home(folder, "ppo"), _prompts(prompts)
     source = as_model(model)

@@ -26,6 +26,7 @@ from core.labs.preference.saving import save_model
 from core.labs.preference.texts import prompt_ids, text_ids
 from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate, usual_rate
 from core.models.model import LoadedModel
+from core.plain_values import plain_value
 from resources.language import tr
 
 HELD_OUT = 5
@@ -65,6 +66,7 @@ def train_reward(
     FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
+    steps, seed, rate = plain_value((steps, seed, rate))
     check_training(1 if steps is None else steps, seed, RATE if rate is None else rate)
     kept, known = new_home(folder, "reward"), _rankings(rankings)
     source = as_model(model)

@@ -14,6 +14,7 @@ from core.labs.preference.limits import check_longest, check_seed, check_texts
 from core.labs.preference.texts import Rows, ends_of, prompt_ids, rows
 from core.labs.preference.training import as_model, learning
 from core.models.cache_name import cache_name
+from core.plain_values import plain_value
 
 if TYPE_CHECKING:
     from core.models.model import LoadedModel
@@ -113,6 +114,7 @@ def completions(
     none when it was cancelled. Raises ParameterError, PreferenceError, ModelError."""
     cancel = cancel_of(cancel)
     check_text("prompt", prompt)
+    count, longest, temperature, seed = plain_value((count, longest, temperature, seed))
     check_texts("count", count)
     check_longest(longest)
     check_number("temperature", temperature, COLDEST, HOTTEST)

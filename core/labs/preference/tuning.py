@@ -26,6 +26,7 @@ from core.labs.preference.saving import save_model
 from core.labs.preference.texts import Turn, chat_ids, prompt_ids, rows, text_ids
 from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate, usual_rate
 from core.models.model import LoadedModel
+from core.plain_values import plain_value
 from resources.language import tr
 
 CHATS = BUNDLED.with_name("chats.jsonl")
@@ -68,6 +69,7 @@ def sft(
     FileNotWrittenError.
     """
     cancel = cancel_of(cancel)
+    steps, seed, rate = plain_value((steps, seed, rate))
     check_training(steps, seed, RATE if rate is None else rate)
     kept, known = new_home(folder, "sft"), _examples(CHATS if examples is None else examples)
     source = as_model(model)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from core.arguments import cancel_of
 from core.errors import ScaleError
-from core.labs.arguments import check_made
+from core.labs.arguments import check_made, with_plain_fields
 from core.labs.processes.starting import Ranks
 from core.labs.speed.events import Asked, Done, Event
 from core.labs.speed.messages import LINES, Failed, Job
@@ -24,6 +24,7 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
     A packed program, which cannot start another Python, measures in this process. Raises DecodescopeError.
     """
     check_made("asked", asked, Asked)
+    asked = with_plain_fields(asked)
     asked.check()
     cancel = cancel_of(cancel)
     if getattr(sys, "frozen", False):
