@@ -29,10 +29,12 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
 
 def describe(model: LoadedModel, situation: Situation) -> Description:
     """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
-    from core.caches.tensors.shapes import shapes_of  # needs torch
-    from core.caches.tensors.sizes import everything, kept
+    from core.caches.tensors.layouts import keeps_windows  # needs torch
+    from core.caches.tensors.shapes import shapes_of
+    from core.caches.tensors.sizes import everything, kept, within_windows
 
-    return Description(kept(shapes_of(model), situation, everything))
+    span = within_windows if keeps_windows(model) else everything
+    return Description(kept(shapes_of(model), situation, span))
 
 
 BACKEND = CacheBackend(

@@ -68,7 +68,10 @@ def _said(name: str, said: dict[str, str]) -> str:
 def _words() -> dict[str, str]:
     """What a size is made of, in the language of now, by the names that events carry."""
     return {
-        "batch": trc("a factor", "batch"), "bits": trc("a factor", "bits"), "bytes": trc("a factor", "bytes"),
+        "batch": trc("a factor", "batch"), "buffer": trc("a factor", "buffer"),
+        "buffered": trc("a factor", "buffered"), "compression": trc("a factor", "compression"),
+        "entry": trc("a factor", "entry"), "overlap": trc("a factor", "overlap"),
+        "bits": trc("a factor", "bits"), "bytes": trc("a factor", "bytes"),
         "counter": trc("a factor", "counter"), "exact": trc("a factor", "exact"),
         "full layers": trc("a factor", "full layers"), "head width": trc("a factor", "head width"),
         "index": trc("a factor", "index"), "key group": trc("a factor", "key group"),

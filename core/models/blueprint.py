@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 import torch
 
+from core.errors import CorruptWeightsError
 from core.models import catalog
 from core.models.devices import choose_device, choose_weights
 from core.models.model import LoadedModel
 from core.models.offload.loading import Limit, plan_shelf
 from core.models.packed.loading import outline_packed
 from core.models.plan import plan_model
+from core.models.quantizations import stays_quantized
 from core.models.tokenizers import load_tokenizer
+from core.models.weights import find_weights
 
 
 class Blueprint(LoadedModel):
     """Takes no memory to speak of and cannot be run; `device` is where the model would be."""
 
     planned = torch.device("cpu")
+    stored_bytes: int | None = None
+    """Size of quantized weights that stay as they are stored; None for plain ones."""
 
     @property
     def device(self) -> torch.device:
         """Where the weights would be."""
         return self.planned
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes that the weights would take in memory."""
+        return super().weight_bytes if self.stored_bytes is None else self.stored_bytes
 
 
 def blueprint(
@@ -47,4 +59,7 @@ def blueprint(
         takes=plan.takes, shelf=shelf,
     )  # fmt: skip
     model.planned = where
+    if kept.packed is None and shelf is None and stays_quantized(plan.config):
+        with suppress(CorruptWeightsError):  # reported when the weights are read
+            model.stored_bytes = find_weights(path).bytes or None
     return model

@@ -37,7 +37,12 @@ from core.explain.words import size
 from core.models.entry import read_config
 from core.models.files import check_folder, read_json
 from core.models.purpose import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
-from core.models.quantizations import FOREIGN_FILE, foreign_quantization, unloadable_quantization
+from core.models.quantizations import (
+    FOREIGN_FILE,
+    foreign_quantization,
+    missing_requirement,
+    unloadable_quantization,
+)
 from core.models.reasons import reason, whole
 from core.models.room import free_memory
 from core.models.sanity import foreign_attention, impossible, misnamed
@@ -120,6 +125,7 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     _check(impossible(raw, _stored_tensors(path)), path)
     _check_quantization(raw, path)
     config = _build_config(path, allow_remote_code)
+    _check_requirement(config, path)
     config.return_dict = True  # whatever a folder says: only the form of what the module returns
     _check_purpose(raw, config, path)
     reads = takes(raw)
@@ -151,6 +157,16 @@ def _check_quantization(raw: Mapping[str, object], path: Path) -> None:
         raise ConfigInvalidError(
             tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=reason),
             tr("Choose the model in its original form, or a version quantized with GPTQ, AWQ or bitsandbytes."),
+        )
+
+
+def _check_requirement(config: PreTrainedConfig, path: Path) -> None:
+    if (missing := missing_requirement(config)) is not None:
+        raise ConfigInvalidError(
+            tr("The quantized weights of {file} cannot be loaded on this machine: {reason}").format(
+                file=path.name, reason=missing
+            ),
+            tr("Install what is missing, or choose the model in its original form."),
         )
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+    from transformers.quantizers.base import HfQuantizer
 
 FOREIGN_FILE = "hf_quant_config.json"
 """What NVIDIA's ModelOpt writes beside config.json."""
 _NAMES = {"modelopt": "NVIDIA ModelOpt", "modelopt_fp4": "NVIDIA ModelOpt", "mlx": "MLX", "exl2": "ExLlamaV2",
           "exl3": "ExLlamaV3", "deepspeedfp": "DeepSpeed", "marlin": "Marlin", "qqq": "QQQ"}  # fmt: skip
+_PLAIN = {"gguf", "gemma"}
+"""Methods whose weights in a folder of safetensors are plain numbers."""
 
 
 def unloadable_quantization(config: Mapping[str, object], *, is_quick: bool = False) -> str | None:
@@ -24,6 +32,54 @@ def foreign_quantization(values: Mapping[str, object]) -> str | None:
     inner = inner if isinstance(inner, Mapping) else {}
     algorithm = inner.get("quant_algo")
     return _reason({"quant_method": "modelopt", "quant_algo": algorithm}) if algorithm else None
+
+
+def missing_requirement(config: PreTrainedConfig) -> str | None:
+    """Return what this machine lacks to load quantized weights (a package, a graphics card), in the words of
+    transformers, or None where nothing is missing."""
+    try:
+        quantizer = _quantizer(config)
+    except ImportError as error:
+        return _first_line(error)
+    except Exception:  # values that are wrong are reported when the weights are read
+        return None
+    try:
+        if quantizer is not None:
+            quantizer.validate_environment(device_map=None, weights_only=True)
+    except Exception as error:  # each method raises a type of its own
+        return _first_line(error)
+    return None
+
+
+def stays_quantized(config: PreTrainedConfig) -> bool:
+    """Whether weights stay in their stored form when they are loaded here; some are turned into plain numbers."""
+    try:
+        quantizer = _quantizer(config)
+        if quantizer is None or quantizer.quantization_config.quant_method in _PLAIN:
+            return False
+        quantizer.validate_environment(device_map=None, weights_only=True)
+    except Exception:  # it cannot be loaded here
+        return False
+    return not getattr(quantizer.quantization_config, "dequantize", False)
+
+
+def _quantizer(config: PreTrainedConfig) -> HfQuantizer | None:
+    """Make what transformers would load the weights with."""
+    texts: Any = config.get_text_config(decoder=True)
+    values = getattr(config, "quantization_config", None) or getattr(texts, "quantization_config", None)
+    if values is None:
+        return None
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    if not AutoHfQuantizer.supports_quant_method(values):
+        return None
+    quantizer: HfQuantizer = AutoHfQuantizer.from_config(copy.deepcopy(values), pre_quantized=True)
+    return quantizer
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _quantizations(config: Mapping[str, object]) -> Iterator[Mapping[str, object]]:

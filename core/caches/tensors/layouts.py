@@ -11,7 +11,12 @@ from core.models.model import LoadedModel
 
 def full_width(model: LoadedModel) -> Cache:
     """Every layer keeps all tokens, windowed ones too; not where a model relies on what its windows forget."""
-    return by_config(model) if memory_of(model) == "windows" else laid_full(model)
+    return by_config(model) if keeps_windows(model) else laid_full(model)
+
+
+def keeps_windows(model: LoadedModel) -> bool:
+    """Whether windowed layers keep no more than their window in every cache."""
+    return memory_of(model) == "windows"
 
 
 def roomy(model: LoadedModel) -> Cache:

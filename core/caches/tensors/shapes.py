@@ -1,16 +1,31 @@
-"""What the layers of a model keep of a text: seen in a pass over one token, the ground of every prediction."""
+"""What the layers of a model keep of a text: seen in a pass over a token or a few, the ground of every prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers.cache_utils import Cache, get_layer_types_and_kwargs
+from transformers.cache_utils import (
+    Cache,
+    LinearAttentionAndSlidingWindowAttentionLayer,
+    get_layer_types_and_kwargs,
+)
 
+from core.caches.tensors.compressed import (
+    CompressorShape,
+    compressor_shapes,
+    has_entries,
+    is_compressed,
+    trial_length,
+)
 from core.caches.tensors.editing import cross_layers, own_half
 from core.caches.tensors.faces import Indexed, State, face
 from core.caches.tensors.layer import CacheLayer
+from core.caches.tensors.meta_numbers import MetaNumbers
+from core.caches.tensors.reading import memory_of
 from core.caches.tensors.windowed import by_config, with_cross
 from core.device_memory import is_out_of_memory
 from core.errors import UnpredictableError
@@ -33,6 +48,9 @@ class LayerShape:
     window: int | None = None
     beside: int = 0
     state: int = 0
+    forgets: bool = False
+    """It keeps no more than its window in every cache, also in those that let other windowed layers keep all."""
+    compressors: tuple[CompressorShape, ...] = ()
 
     @property
     def attends(self) -> bool:
@@ -65,7 +83,9 @@ def shapes_of(model: LoadedModel) -> Shapes:
 
 def learn_shapes(model: LoadedModel, cache: Cache | None) -> None:
     """Read them off a cache that a run has filled, so that nobody has to try."""
-    if cache is not None and _KEY not in model.remembered:
+    if cache is None or not all(has_entries(layer) for layer in own_half(cache).layers if is_compressed(layer)):
+        return
+    if _KEY not in model.remembered:
         model.remembered[_KEY] = _read(model, cache)
 
 
@@ -77,7 +97,7 @@ def _find(model: LoadedModel) -> Shapes | UnpredictableError:
     if not model.model._supports_default_dynamic_cache():
         return _unpredictable(model)
     try:
-        return _seen(model)
+        return Shapes(()) if memory_of(model) == "none" else _seen(model)
     except Exception as error:
         if is_out_of_memory(error):
             raise _unpredictable(model) from error
@@ -95,14 +115,16 @@ def _unpredictable(model: LoadedModel) -> UnpredictableError:
 
 @torch.inference_mode()
 def _seen(model: LoadedModel) -> Shapes:
-    """After a pass over one token."""
-    ids = torch.ones(1, 1, dtype=torch.long, device=next(model.model.parameters()).device)
+    """Read the shapes from a cache after a pass over one token, or as many as fill every kind of memory."""
+    device = next(model.model.parameters()).device
     cache = with_cross(model, by_config(model))
+    ids = torch.ones(1, trial_length(own_half(cache).layers), dtype=torch.long, device=device)
     inputs: dict[str, object] = {"use_cache": True, model.cache_name: cache}
-    if model.is_encoder_decoder:
-        model.model(decoder_input_ids=ids, encoder_outputs=source_for_trial(model.model, ids), **inputs)
-    else:
-        model.model(input_ids=ids, **inputs)
+    with MetaNumbers() if device.type == "meta" else nullcontext():
+        if model.is_encoder_decoder:
+            model.model(decoder_input_ids=ids, encoder_outputs=source_for_trial(model.model, ids), **inputs)
+        else:
+            model.model(input_ids=ids, **inputs)
     return _read(model, cache)
 
 
@@ -120,6 +142,8 @@ def _read(model: LoadedModel, cache: Cache) -> Shapes:
 
 def _shape(layer: CacheLayer, window: int | None, rows: int) -> LayerShape:
     """By what a layer keeps for `rows` rows."""
+    if is_compressed(layer):
+        return _compressed_shape(layer, rows)
     adapter = face(layer)
     more = sum(piece.bytes for piece in adapter.stored() if piece.part not in ("keys", "values")) // rows
     state = more if isinstance(adapter, State) else 0
@@ -128,7 +152,19 @@ def _shape(layer: CacheLayer, window: int | None, rows: int) -> LayerShape:
         return LayerShape(state=state)
     keys, values = adapter.states()
     beside = more // tokens if isinstance(adapter, Indexed) else 0
-    return LayerShape(keys.shape[1], keys.shape[3], values.shape[3], keys.element_size(), window, beside, state)
+    forgets = isinstance(layer, LinearAttentionAndSlidingWindowAttentionLayer)
+    return LayerShape(
+        keys.shape[1], keys.shape[3], values.shape[3], keys.element_size(), window, beside, state, forgets
+    )
+
+
+def _compressed_shape(layer: Any, rows: int) -> LayerShape:
+    """Read the shape of a layer of compressed attention; its values are its keys, stored once."""
+    keys, values = layer.keys, layer.values
+    return LayerShape(
+        keys.shape[1], keys.shape[3], 0 if values is keys else values.shape[3], keys.element_size(),
+        int(layer.sliding_window), forgets=True, compressors=tuple(compressor_shapes(layer, rows)),
+    )  # fmt: skip
 
 
 # -- told by a configuration
@@ -150,6 +186,8 @@ def _told(model: LoadedModel) -> Shapes | None:
 def _told_layer(kind: str, detail: Mapping[str, int], config: object, size: int) -> LayerShape | None:
     if kind in ("linear_attention", "conv", "dummy"):
         return LayerShape()
+    if "config" in detail:  # compressed attention: only its own code knows what it keeps
+        return None
     window = detail.get("sliding_window")
     rank, rope = (getattr(config, name, None) for name in ("kv_lora_rank", "qk_rope_head_dim"))
     if rank and rope:  # latent attention keeps what keys and values are made from

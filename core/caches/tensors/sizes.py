@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from core.arithmetic import Figure, Least, Length, Less, Product, Share, Sum, Term
+from core.arithmetic import Figure, Least, Length, Less, Product, Rest, Share, Sum, Term
 from core.caches.description import Situation
+from core.caches.tensors.compressed import CompressorShape
 from core.caches.tensors.shapes import LayerShape, Shapes
 
 COUNTER_BYTES = 8
@@ -60,7 +61,7 @@ def kept(shapes: Shapes, situation: Situation, span: Span, extra: Sequence[Term]
         tokens = [*_tokens(layers, span), *(extra if number == 1 else ()), *_source(cross.pop(key, []), situation)]
         parts.append(Product((*each_token(layers[0], situation, _mark(number)), total(*tokens))))
     rest = _read(cross.values(), situation, first=len(groups) + 1)
-    return total(*parts, rest, *_beside(shapes, situation), states(shapes, situation))
+    return total(*parts, rest, *_beside(shapes, situation), *compressed(shapes, situation), states(shapes, situation))
 
 
 def read_by_cross_attention(shapes: Shapes, situation: Situation) -> Term:
@@ -94,6 +95,23 @@ def counters(shapes: Shapes) -> Term:
     return Product((Figure(COUNTER_BYTES, "counter"), Figure(layers, "layers"))) if layers else Sum(())
 
 
+def compressed(shapes: Shapes, situation: Situation) -> list[Term]:
+    """Entries of compressors, the tokens that wait in their buffers, and what the next entry needs of the last."""
+    terms: list[Term] = []
+    rows = Figure(situation.rows, "batch")
+    rates: dict[int, list[CompressorShape]] = {}
+    for compressor in (compressor for shape in shapes.own for compressor in shape.compressors):
+        rates.setdefault(compressor.rate, []).append(compressor)
+    for rate, alike in sorted(rates.items()):
+        waiting = Rest(rate, "buffered")
+        entries = Share(Less(Length(), waiting), Figure(rate, "compression"))
+        terms.append(Product((Figure(sum(one.entry for one in alike), "entry"), rows, entries)))
+        terms.append(Product((Figure(sum(one.buffered for one in alike), "buffer"), rows, waiting)))
+        if overlap := sum(one.overlap for one in alike):
+            terms.append(Product((Figure(overlap, "overlap"), rows, Least(Figure(1), entries))))
+    return terms
+
+
 def states(shapes: Shapes, situation: Situation) -> Term:
     """Recurrent states."""
     each = sum(shape.state for shape in shapes.own)
@@ -116,7 +134,8 @@ def _tokens(layers: Sequence[LayerShape], span: Span) -> list[Term]:
     """Tokens over all layers, those with windows apart where that makes a difference."""
     spans: dict[Term, int] = {}
     for layer in layers:
-        spans[span(layer.window)] = spans.get(span(layer.window), 0) + 1
+        tokens = within_windows(layer.window) if layer.forgets else span(layer.window)
+        spans[tokens] = spans.get(tokens, 0) + 1
     if len(spans) == 1:
         return [Product((*spans, Figure(len(layers), "layers")))]
     return [

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, DynamicSlidingWindowLayer, EncoderDecoderCache
+from transformers.cache_utils import (
+    Cache,
+    DynamicCache,
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+    EncoderDecoderCache,
+    LinearAttentionAndSlidingWindowAttentionLayer,
+)
 
+from core.caches.tensors.compressed import compact_compressed, is_compressed
 from core.caches.tensors.layer import CacheLayer, compacted
 from core.caches.tensors.roomy import RoomyLayer
 from core.models.model import LoadedModel
@@ -31,6 +39,21 @@ class WindowLayer(DynamicSlidingWindowLayer):
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens [B, H, n, D]; what they attend to comes back, what the window has passed is freed."""
+        seen = super().update(key_states, value_states, *args, **kwargs)
+        self.keys, self.values = compacted(self.keys), compacted(self.values)
+        return seen
+
+
+class HybridWindowLayer(LinearAttentionAndSlidingWindowAttentionLayer):
+    """transformers' layer with a window and a state, which stores no more of the window than it shows."""
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Add tokens [B, H, n, D] and return what they attend to; the memory of tokens outside the window is freed."""
         seen = super().update(key_states, value_states, *args, **kwargs)
         self.keys, self.values = compacted(self.keys), compacted(self.values)
         return seen
@@ -65,14 +88,19 @@ def paired(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
 def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Cache:
     cache = DynamicCache(config=model.config)
     cache.layers = [
-        windowed(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else _roomy(layer)
+        windowed(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else _replacement(layer)
         for layer in cache.layers
     ]
     return cache
 
 
-def _roomy(layer: CacheLayer) -> CacheLayer:
-    return RoomyLayer() if type(layer) is DynamicLayer else layer
+def _replacement(layer: CacheLayer) -> CacheLayer:
+    """Return a layer that stores the same tokens in less memory or time, or the layer itself."""
+    if type(layer) is DynamicLayer:
+        return RoomyLayer()
+    if type(layer) is LinearAttentionAndSlidingWindowAttentionLayer:
+        return HybridWindowLayer(layer.sliding_window, layer.number_of_states)
+    return compact_compressed(layer) if is_compressed(layer) else layer
 
 
 def _plain() -> DynamicLayer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from core.models.packed.layers import Packed, PackedEmbedding, PackedLinear
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
 
     from core.models.network import Network
@@ -20,11 +21,24 @@ def count_weights(network: Network) -> int:
 
 
 def weigh(network: Network) -> int:
-    """Bytes in memory."""
+    """Bytes in memory; with a quantization of the folder's own, also the buffers that hold its codes and scales."""
     packed = _packed(network)
     placeholders = {id(module.weight) for module in packed}
     floats = (p for p in network.parameters() if id(p) not in placeholders)
-    return sum(p.numel() * p.element_size() for p in floats) + sum(module.nbytes for module in packed)
+    plain = sum(p.numel() * p.element_size() for p in floats) + sum(module.nbytes for module in packed)
+    if packed or getattr(network.config, "quantization_config", None) is None:
+        return plain
+    return plain + sum(buffer.numel() * buffer.element_size() for buffer in _stored_buffers(network))
+
+
+def _stored_buffers(network: Network) -> list[torch.Tensor]:
+    """Return the buffers that are part of the stored weights."""
+    return [
+        buffer
+        for module in network.modules()
+        for name, buffer in module.named_buffers(recurse=False)
+        if name not in module._non_persistent_buffers_set
+    ]
 
 
 def packed_kind(network: nn.Module) -> str | None:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
 import core
 from core.errors import ConfigInvalidError
 from core.models.entry import describe
-from core.models.quantizations import unloadable_quantization
+from core.models.quantizations import missing_requirement, unloadable_quantization
 
 MODELOPT = {"quant_method": "modelopt", "quant_algo": "NVFP4", "config_groups": {}}
 
@@ -57,3 +59,50 @@ def test_the_file_of_modelopt_beside_the_configuration_is_read(folder: Path) -> 
 def test_what_transformers_can_read_is_not_refused(method: str) -> None:
     assert unloadable_quantization({"quantization_config": {"quant_method": method}}) is None
     assert unloadable_quantization({"quantization_config": {"load_in_8bit": True}}) is None
+
+
+@pytest.mark.parametrize("method", ["eetq", "vptq", "aqlm", "spqr"])
+def test_what_this_machine_lacks_is_named_before_weights_are_there(folder: Path, method: str) -> None:
+    """The Hub's list judges by a blueprint of config.json alone."""
+    config = LlamaConfig.from_pretrained(folder)
+    config.quantization_config = {"quant_method": method}
+    if missing_requirement(config) is None:
+        pytest.skip(f"{method} can be loaded here")
+    change(folder, quantization_config={"quant_method": method})
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ConfigInvalidError, match="cannot be loaded on this machine: ") as caught:
+        core.blueprint(folder)
+    assert "Install what is missing" in caught.value.remedy
+
+
+def test_values_that_are_wrong_are_no_missing_requirement() -> None:
+    config = LlamaConfig()
+    config.quantization_config = {"quant_method": "hqq"}
+    assert missing_requirement(config) is None
+
+
+@pytest.mark.parametrize("method", ["fp8", "mxfp8"])
+def test_numbers_that_are_unpacked_on_loading_are_estimated_so(folder: Path, method: str) -> None:
+    change(folder, quantization_config={"quant_method": method})
+    loaded = core.load(folder)
+    assert isinstance(loaded, core.LoadedModel)
+    assert core.blueprint(folder).weight_bytes == pytest.approx(loaded.weight_bytes, rel=0.1)
+
+
+def test_weights_that_stay_quantized_are_estimated_as_they_are_stored(tmp_path: Path) -> None:
+    config = LlamaConfig(vocab_size=512, hidden_size=128, intermediate_size=512, num_hidden_layers=2,
+                         num_attention_heads=2, num_key_value_heads=2, tie_word_embeddings=True)  # fmt: skip
+    folder = tmp_path / "ternary"
+    LlamaForCausalLM(config).save_pretrained(folder)
+    stored = load_file(folder / "model.safetensors")
+    for name, weight in list(stored.items()):
+        if "proj" in name:  # four numbers a byte
+            stored[name] = torch.zeros(weight.shape[0] // 4, weight.shape[1], dtype=torch.uint8)
+            stored[name.replace("weight", "weight_scale")] = torch.ones(1)
+    save_file(stored, folder / "model.safetensors", {"format": "pt"})
+    change(folder, quantization_config={"quant_method": "bitnet"})
+    size = sum(tensor.numel() * tensor.element_size() for tensor in stored.values())
+    loaded, planned = core.load(folder), core.blueprint(folder)
+    assert isinstance(loaded, core.LoadedModel)
+    assert loaded.weight_bytes == pytest.approx(size, rel=0.01)
+    assert planned.weight_bytes == pytest.approx(loaded.weight_bytes, rel=0.1)
