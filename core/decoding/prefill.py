@@ -15,7 +15,9 @@ from core.models.model import LoadedModel
 CHUNK_SECONDS = 0.25
 """How long the pass over one chunk should take."""
 _LEAST = 96
-"""Smaller chunks read a prompt clearly more slowly: 64 tokens a fifth, 96 a tenth, 256 not at all (135 M parameters)."""
+"""Smaller chunks read a prompt more slowly: 64 tokens by a fifth, 96 by a tenth, 256 not at all (135 M parameters)."""
+_SHORT = 64
+"""A prompt of no more tokens is read in one pass."""
 _WORK = {"cpu": 1.5e10, "mps": 5e10}
 _WORK_OF_A_CARD = 5e11
 """Tokens · parameters that a first chunk may cost, by device: about CHUNK_SECONDS of a slow one."""
@@ -103,7 +105,7 @@ def can_read_in_chunks(model: LoadedModel, backend: CacheBackend, forward: Forwa
     (quantized ones, sinks): there a chunk would see what one pass over all does not.
     """
     return (
-        tokens > 2 * _LEAST
+        tokens > _SHORT
         and forward.cache is not None
         and backend.exact
         and not (model.is_encoder_decoder or model.is_recurrent)

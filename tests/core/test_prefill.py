@@ -31,6 +31,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every chunk has 32 tokens, however fast this machine is."""
     monkeypatch.setattr(prefill, "_WORK", {"cpu": 0.0})
+    monkeypatch.setattr(prefill, "_LEAST", 32)
     monkeypatch.setattr(prefill.ChunkSizes, "learn", lambda self, size, seconds: None)
 
 
@@ -145,6 +146,7 @@ def test_what_was_read_before_a_stop_serves_the_next_run(small_chunks: None, len
 @pytest.mark.parametrize(("seconds", "size"), [(0.09, 64), (0.36, 32), (1e-9, 128)])
 def test_sizes_follow_the_clock(seconds: float, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefill, "_WORK", {"cpu": 0.0})
+    monkeypatch.setattr(prefill, "_LEAST", 32)
     sizes = prefill.ChunkSizes(tiny.make("llama"))
     assert sizes.next(1000) == 32
     sizes.learn(32, seconds)
