@@ -22,6 +22,8 @@ from resources.language import sentences, tr
 
 LEAST_SETTINGS = 120
 """Pixels at 100 % that the settings get below examples and presets; where there is less, they stand above them."""
+LEAST_PAGE = 40
+"""Pixels at 100 % that the page above the help keeps, however low the window is."""
 
 
 class SetupPanel(QFrame):
@@ -125,6 +127,7 @@ class SetupPanel(QFrame):
         self._theme = theme
         for part in (self.prompt, self.parameters, self.cache_parameters):
             part.set_theme(theme)
+        self._scroll.setMinimumHeight(theme.px(LEAST_PAGE))  # by itself it claims a scroll bar's buttons and handle
         self._foot.setFixedHeight(theme.px(64) + theme.space(16))
         self._inner.setSpacing(theme.space(16))
         self.fit.setContentsMargins(MARGIN, theme.space(6), MARGIN, theme.space(6))

@@ -74,9 +74,9 @@ GOOD = {"role": "user", "content": "Hello"}
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ({"turns": [GOOD, {"role": "pirate", "content": "Arr"}]}, "one turn could not be read"),
+        ({"turns": [GOOD, {"role": "pirate", "content": "Arr"}]}, "1 turn could not be read"),
         ({"turns": [{"role": "user", "content": 3}, GOOD, 7, None]}, "3 turns could not be read"),
-        ({"turns": [GOOD, {"role": "user", "content": "half a \ud83d"}]}, "one turn could not be read"),
+        ({"turns": [GOOD, {"role": "user", "content": "half a \ud83d"}]}, "1 turn could not be read"),
         ({"turns": [{**GOOD, "figures": [1, 2]}]}, "figures"),
         ({"turns": [{**GOOD, "figures": [1, 2, -3]}]}, "figures"),
         ({"turns": [{**GOOD, "held": "yes"}]}, "figures"),

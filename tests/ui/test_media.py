@@ -20,7 +20,7 @@ from app.session.media_reading import peaks_of
 from app.window.main_window import MainWindow
 from core import Takes
 from tests.media_files import picture, sound
-from tests.ui.layout import faults, settle
+from tests.ui.layout import faults, remaining, settle
 from tests.ui.media_engine import MediaEngine
 from tests.ui.windows import open_window, run
 
@@ -178,7 +178,7 @@ def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_d
     tools = window.parts.media_bar.make()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
-    qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50%")
+    qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50 %")
     settle(dialog)
     assert faults(dialog) == []
     dialog.stop.click()
@@ -202,7 +202,7 @@ def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
     tools = window.parts.media_bar.make()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
-    qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50%")
+    qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50 %")
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -224,8 +224,7 @@ def test_nothing_of_the_cards_is_cut(qtbot: QtBot, config_dir: Path, tmp_path: P
     window.parts.appearance.set_font_scale(scale)
     window.resize(900, 600)
     give(qtbot, window, picture(tmp_path / "a picture with a very long name that goes on.png"))
-    settle(window)
-    assert "\n".join(faults(window.parts.setup)) == ""
+    assert "\n".join(remaining(window.parts.setup)) == ""
 
 
 def test_a_waveform_keeps_its_peaks() -> None:

@@ -125,7 +125,7 @@ def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> No
     assert "2 runs were" in window.parts.centre.notice_banner.accessibleDescription()
     other = open_window(qtbot, config_dir)
     assert other.history.store is not None
-    assert not other.parts.centre.notice_banner.isVisible(), "one window has them"
+    assert other.parts.centre.notice_banner.told == "Another window is open", "one window has the runs"
     press(window, recovery.FORGET)
     assert recordings(config_dir) == []
     assert window.history.store is not None

@@ -16,7 +16,7 @@ from app.state.run import Run
 from app.views.tokens.score_strip import ScoreStrip
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
-from tests.ui.layout import faults, settle
+from tests.ui.layout import remaining, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
 TEXT = "Once upon a time, there was a fox. She lived in a submarine."
@@ -76,7 +76,7 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
         window.resize(*size)
         settle(window)
         parts = (window.parts.setup, window.parts.centre, window.parts.inspector)
-        assert [told for part in parts for told in faults(part)] == [], (size, scale)
+        assert [told for part in parts for told in remaining(part)] == [], (size, scale)
     shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-window"))
     assert shown.outcome is not None
     assert shown.outcome.kind in ("completed", "failed")

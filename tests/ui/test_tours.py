@@ -58,10 +58,12 @@ def go_on(qtbot: QtBot, player: TourPlayer) -> None:
 
 
 def ring(player: TourPlayer) -> QRect:
-    """Where the ring stands, once everything has found its place."""
-    assert player.face.spotlight is not None
-    player.face.spotlight.follow()
-    return player.face.spotlight.target
+    """Where the ring stands in the window, once everything has found its place; empty while nothing is pointed at."""
+    spotlight = player.face.spotlight
+    assert spotlight is not None
+    spotlight.follow()
+    target = spotlight.target
+    return QRect(spotlight.mapTo(spotlight.window(), target.topLeft()), target.size())
 
 
 def test_a_tour_is_played_to_its_end_by_keys_alone(qtbot: QtBot, window: MainWindow) -> None:

@@ -1,4 +1,4 @@
-"""A calm ring around what is spoken of. It lies over the window and takes no clicks."""
+"""A calm ring around what is spoken of. It lies over the body of the window and takes no clicks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Spotlight(QWidget):
     """Follows its target wherever that is scrolled, moved or drawn anew."""
 
     def __init__(self, over: QWidget, spared: QWidget) -> None:
-        """Over that window; what is `spared` is not dimmed."""
+        """Over that widget; what is `spared` is not dimmed."""
         super().__init__(over)
         self._spared = spared
         self.setObjectName("tourSpotlight")
@@ -42,7 +42,7 @@ class Spotlight(QWidget):
         self._find: Find | None = None
         self._watched: list[QObject] = []
         self.target = QRect()
-        """Where the ring is drawn around, in the window's pixels; empty while nothing is pointed at."""
+        """Where the ring is drawn around, in the pixels of what it lies over; empty while nothing is pointed at."""
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)

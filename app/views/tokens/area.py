@@ -21,6 +21,9 @@ from app.views.tokens.selection import TextChoice
 from app.widgets.hover_area import HoverArea
 from app.widgets.spoken import Part, Passage, Role, Spoken
 
+_LINE = 24
+"""Pixels at 100 % that are left for the text, however low the window is."""
+
 
 class TokenArea(HoverArea, Spoken):
     """Draws `page` as `look` says, and scrolls. Keys go on to the view around it."""
@@ -54,6 +57,7 @@ class TokenArea(HoverArea, Spoken):
         self.look.theme = theme
         self.page.restyle(theme)
         self.verticalScrollBar().setSingleStep(theme.px(35))
+        self.setMinimumHeight(theme.px(_LINE))  # by itself it claims the height of a scroll bar's buttons and handle
 
     # Following the run
 
