@@ -14,6 +14,7 @@ from app.panels.history.run_list import RunList
 from app.panels.parameter_row import MARGIN
 from app.theme.theme import Theme, Themed
 from app.widgets.empty_offer import EmptyOffer
+from app.widgets.inputs import ScrollArea
 from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
@@ -100,15 +101,19 @@ class HistoryView(QFrame):
         self.search.textChanged.connect(lambda _text: self._typing.start())
 
     def _lay_out(self) -> None:
-        searching, self._empty_page = QWidget(), QWidget()
+        searching, offer = QWidget(), QWidget()
         row_of(searching, MARGIN, MARGIN, below=MARGIN // 2).addWidget(self.search)
-        self.fill = EmptyOffer(tr("Run this prompt"), self._empty_page)
-        column = QVBoxLayout(self._empty_page)
+        self.fill = EmptyOffer(tr("Run this prompt"), offer)
+        column = QVBoxLayout(offer)
         column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
         column.setSpacing(MARGIN // 2)
         column.addWidget(self.empty)
         column.addWidget(self.fill)
         column.addStretch(1)
+        self._empty_page = ScrollArea(widgetResizable=True)  # a low window cannot hold all of it
+        self._empty_page.setFrameShape(QFrame.Shape.NoFrame)
+        self._empty_page.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._empty_page.setWidget(offer)
         self._pages = QStackedWidget()
         for page in (self._empty_page, self.list):
             self._pages.addWidget(page)
