@@ -44,7 +44,7 @@ def compact_compressed(layer: Any) -> Any:
 def _compact_class(base: Any) -> Any:
     """Derive from a layer class of compressed attention one that stores no more than it shows."""
 
-    class CompactCompressedLayer(base):  # type: ignore[misc]
+    class CompactCompressedLayer(base):  # type: ignore[misc]  # a class found at run time
         keys: torch.Tensor
         values: torch.Tensor
         _layer_type = None  # with its type, transformers would register the class for every cache
