@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None, engine: Engine | None = None) -
 
 
 def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
-    """The empty frame is shown first: what fills it, and the event loop, are imported behind it."""
+    """Show the empty frame first; import its contents and the event loop afterwards."""
     arguments = sys.argv[1:] if arguments is None else arguments
     for notice in adopt_variables():
         print(f"{NAME}: {notice}", file=sys.stderr)

@@ -121,7 +121,7 @@ class ChatController(QObject):
 
     @Slot(object)
     def _on_example(self, example: Example) -> None:
-        """A chat begins anew; an example of plain text leaves the conversation alone."""
+        """Start a new chat; an example of plain text leaves the conversation unchanged."""
         if example.is_chat and not self.conversation.is_open:
             self.conversation.clear()
             self._tell()
