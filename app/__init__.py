@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from app.session.engine import Engine
     from app.window.main_window import MainWindow
-    from app.window.parts import Parts
+    from app.window.window_parts import WindowParts
     from core.former_name import AdoptedFolder
 
 
@@ -37,8 +37,8 @@ def build_window(
     from app.window.main_window import MainWindow
     from core.former_name import adopt_folders
 
-    def assemble(window: MainWindow) -> Parts:
-        from app.session.garbage import held
+    def assemble(window: MainWindow) -> WindowParts:
+        from app.session.garbage_collection import held
 
         with held():
             from app.window.assembly import assemble  # the panels and views take a while to import

@@ -23,14 +23,14 @@ except ImportError as error:
 import resources
 from app import build_window
 from app.start import qt_variables
-from app.start.cli import Options, named_before, parse
+from app.start.cli import CommandLineOptions, named_before, parse
+from app.start.display import choose_screen, unusable_platform_reason
 from app.start.qt_messages import ignore_window_manager_warnings
-from app.start.screen import choose_screen, unusable_platform_reason
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
-from core.disk import temporary_folder
 from core.errors import FileNotWrittenError
+from core.file_writing import temporary_folder
 from core.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
 from core.terminal import escape_streams
 from resources.language import ENGLISH
@@ -84,14 +84,14 @@ def _adopt_folders(arguments: Sequence[str]) -> list[AdoptedFolder]:
     return adopt_folders() if opens else []
 
 
-def _home(options: Options) -> AbstractContextManager[Path | None]:
+def _home(options: CommandLineOptions) -> AbstractContextManager[Path | None]:
     """Where settings are kept; None for the usual place. What leaves files depends on the command line alone."""
     return temporary_folder() if options.config_dir is None and options.leaves else nullcontext(options.config_dir)
 
 
 def _window(
     application: QApplication,
-    options: Options,
+    options: CommandLineOptions,
     engine: Engine | None,
     folder: Path | None,
     adopted: Sequence[AdoptedFolder],
@@ -112,7 +112,7 @@ def _language(arguments: Sequence[str]) -> str:
     return (SettingsStore(Path(folder)) if folder else SettingsStore()).kept_language
 
 
-def _engine(options: Options, engine: Engine | None) -> Engine | None:
+def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None:
     """The engine given, or one that holds still, or records; None for the usual one."""
     if not options.still and options.record is None:
         return engine
@@ -120,23 +120,23 @@ def _engine(options: Options, engine: Engine | None) -> Engine | None:
 
     engine = engine or Engines()
     if options.still:
-        from app.session.still import StillEngine
+        from app.session.deterministic_engine import DeterministicEngine
 
-        engine = StillEngine(engine)
+        engine = DeterministicEngine(engine)
     if options.record is not None:
-        from app.session.record_first import RecordingEngine
+        from app.session.recording_engine import RecordingEngine
 
         engine = RecordingEngine(engine, options.record)
     return engine
 
 
-def _album(application: QApplication, path: Path, options: Options, engine: Engine | None) -> int:
+def _album(application: QApplication, path: Path, options: CommandLineOptions, engine: Engine | None) -> int:
     """Make the pictures of a script. Gives back the exit code."""
     import qasync
 
-    from app.album.draw import draw_album
     from app.album.picture import AlbumProblem
-    from app.album.script import read_script
+    from app.album.picture_drawing import draw_album
+    from app.album.picture_script import read_script
     from app.start.ending import run_until_ended
 
     try:
@@ -148,7 +148,7 @@ def _album(application: QApplication, path: Path, options: Options, engine: Engi
         return run_until_ended(loop, draw_album(pictures, engine))
 
 
-def _loop(application: QApplication, window: MainWindow, options: Options) -> int:
+def _loop(application: QApplication, window: MainWindow, options: CommandLineOptions) -> int:
     import qasync
 
     from app.start.ending import run_until_ended
@@ -160,7 +160,7 @@ def _loop(application: QApplication, window: MainWindow, options: Options) -> in
 
 def _leave(code: int) -> int:
     """Where the worker did not come back, nothing can be tidied up behind it: the process ends at once."""
-    from app.session.thread import is_any_stuck
+    from app.session.worker_thread import is_any_stuck
 
     if is_any_stuck():
         sys.stdout.flush()

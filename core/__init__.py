@@ -16,54 +16,54 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from core import caches, catalog, errors, events, labs, media, remote, strategies, trace
-    from core.caches.prefixes.store import PrefixStore, shared_length
+    from core.caches.prefixes.prefix_store import PrefixStore, shared_length
     from core.code.script import as_code, why_not_generate
-    from core.decoding.forward.quick_step import has_quick_step
-    from core.decoding.kept import KeptScores
+    from core.decoding.forward.native_step import has_quick_step
     from core.decoding.prompt import encode
-    from core.decoding.speculation.drafters.fit import why_not_draft
+    from core.decoding.score_cache import KeptScores
+    from core.decoding.speculation.drafters.compatibility import why_not_draft
     from core.explain import glossary, sizes, words
     from core.explain.beams import explain_candidate
-    from core.explain.cuts import explain_cut
-    from core.explain.details import explain_stage
-    from core.explain.figures import share
+    from core.explain.counterfactual import explain_what_if
+    from core.explain.filters import explain_cut
     from core.explain.grammar import GrammarFigures, beam_grammar_figures, explain_grammar, grammar_figures
     from core.explain.media import medium_label, medium_part, medium_place, medium_sentence
+    from core.explain.number_formats import share
     from core.explain.rounds import explain_choice, explain_draft, explain_extra, explain_pool, explain_round
     from core.explain.sentence import Saying, Sentence, together
-    from core.explain.supposed import explain_what_if
+    from core.explain.stage_details import explain_stage
     from core.explain.tokens import explain_token
     from core.explain.watermarks import WatermarkFound, explain_watermark, watermark_found
-    from core.extras import why_missing
-    from core.foretelling import Foretold, foretell
-    from core.grammar.compiled import grammar_problem
-    from core.inside.attention import AttentionRow, attention
-    from core.inside.lens import LensRow, lens, lens_text
-    from core.inside.neutral import neutral_token
-    from core.inside.occlusion import Effect, Occluded, occlude, occlusion
-    from core.inside.units import Unit
+    from core.grammar.compilation import grammar_problem
+    from core.interpretability.attention import AttentionRow, attention
+    from core.interpretability.baseline_token import neutral_token
+    from core.interpretability.lens import LensRow, lens, lens_text
+    from core.interpretability.occlusion import Effect, Occluded, occlude, occlusion
+    from core.interpretability.text_units import Unit
     from core.loading import load
     from core.memory.estimate import Estimate, estimate
     from core.models.blueprint import blueprint
     from core.models.catalog import ModelEntry
-    from core.models.model import LoadedModel, wrap
-    from core.models.takes import Takes
-    from core.native.building import Quickened, quick_standing, quicken
-    from core.native.library import switch_quick_steps
+    from core.models.loaded_model import LoadedModel, wrap
+    from core.models.modalities import Takes
+    from core.native.kernel_build import Quickened, quick_standing, quicken
+    from core.native.native_library import switch_quick_steps
+    from core.optional_deps import why_missing
     from core.processors.order import stage_order
     from core.processors.watermarks import watermark_settings
     from core.processors.wording import stage_label, stage_phrase
-    from core.remote.model import RemoteModel
+    from core.remote.remote_model import RemoteModel
     from core.request import Request
     from core.running import Result, effective_settings, run, stream
     from core.scoring import score, score_stream
     from core.setting_titles import cache_title, setting_title, strategy_title
     from core.settings import make_config
-    from core.shorten import beginning, cut_short
-    from core.supposing import WhatIf, what_if
-    from core.trace.page.write import page, page_text
+    from core.step_replay import WhatIf, what_if
+    from core.text_truncation import beginning, cut_short
+    from core.throughput_estimate import Foretold, foretell
+    from core.trace.page.html_page import page, page_text
     from core.trace.recorder import record
-    from core.trace.trace import replay
+    from core.trace.trace_file import replay
     from core.weights_cost import WeightsCost, weights_cost
 
 __all__ = [
@@ -182,54 +182,54 @@ PUBLIC_MODULES = {
     "words": "core.explain.words",
 }
 _HOMES = {
-    "AttentionRow": "core.inside.attention",
-    "Effect": "core.inside.occlusion",
+    "AttentionRow": "core.interpretability.attention",
+    "Effect": "core.interpretability.occlusion",
     "Estimate": "core.memory.estimate",
-    "Foretold": "core.foretelling",
-    "LensRow": "core.inside.lens",
+    "Foretold": "core.throughput_estimate",
+    "LensRow": "core.interpretability.lens",
     "GrammarFigures": "core.explain.grammar",
-    "KeptScores": "core.decoding.kept",
-    "LoadedModel": "core.models.model",
+    "KeptScores": "core.decoding.score_cache",
+    "LoadedModel": "core.models.loaded_model",
     "ModelEntry": "core.models.catalog",
-    "Occluded": "core.inside.occlusion",
-    "PrefixStore": "core.caches.prefixes.store",
-    "Quickened": "core.native.building",
-    "RemoteModel": "core.remote.model",
+    "Occluded": "core.interpretability.occlusion",
+    "PrefixStore": "core.caches.prefixes.prefix_store",
+    "Quickened": "core.native.kernel_build",
+    "RemoteModel": "core.remote.remote_model",
     "Request": "core.request",
     "Result": "core.running",
     "Saying": "core.explain.sentence",
     "Sentence": "core.explain.sentence",
-    "Takes": "core.models.takes",
-    "Unit": "core.inside.units",
+    "Takes": "core.models.modalities",
+    "Unit": "core.interpretability.text_units",
     "WeightsCost": "core.weights_cost",
-    "WhatIf": "core.supposing",
+    "WhatIf": "core.step_replay",
     "WatermarkFound": "core.explain.watermarks",
     "as_code": "core.code.script",
-    "attention": "core.inside.attention",
+    "attention": "core.interpretability.attention",
     "beam_grammar_figures": "core.explain.grammar",
-    "beginning": "core.shorten",
+    "beginning": "core.text_truncation",
     "blueprint": "core.models.blueprint",
-    "cut_short": "core.shorten",
+    "cut_short": "core.text_truncation",
     "effective_settings": "core.running",
     "encode": "core.decoding.prompt",
     "estimate": "core.memory.estimate",
     "explain_candidate": "core.explain.beams",
     "explain_choice": "core.explain.rounds",
-    "explain_cut": "core.explain.cuts",
+    "explain_cut": "core.explain.filters",
     "explain_draft": "core.explain.rounds",
     "explain_extra": "core.explain.rounds",
-    "foretell": "core.foretelling",
+    "foretell": "core.throughput_estimate",
     "explain_grammar": "core.explain.grammar",
     "explain_pool": "core.explain.rounds",
     "explain_round": "core.explain.rounds",
-    "explain_stage": "core.explain.details",
-    "explain_what_if": "core.explain.supposed",
+    "explain_stage": "core.explain.stage_details",
+    "explain_what_if": "core.explain.counterfactual",
     "explain_token": "core.explain.tokens",
     "explain_watermark": "core.explain.watermarks",
-    "lens": "core.inside.lens",
-    "lens_text": "core.inside.lens",
+    "lens": "core.interpretability.lens",
+    "lens_text": "core.interpretability.lens",
     "grammar_figures": "core.explain.grammar",
-    "grammar_problem": "core.grammar.compiled",
+    "grammar_problem": "core.grammar.compilation",
     "watermark_found": "core.explain.watermarks",
     "load": "core.loading",
     "make_config": "core.settings",
@@ -237,37 +237,37 @@ _HOMES = {
     "medium_part": "core.explain.media",
     "medium_place": "core.explain.media",
     "medium_sentence": "core.explain.media",
-    "neutral_token": "core.inside.neutral",
-    "occlude": "core.inside.occlusion",
-    "occlusion": "core.inside.occlusion",
-    "quick_standing": "core.native.building",
-    "quicken": "core.native.building",
-    "switch_quick_steps": "core.native.library",
-    "has_quick_step": "core.decoding.forward.quick_step",
-    "page": "core.trace.page.write",
-    "page_text": "core.trace.page.write",
+    "neutral_token": "core.interpretability.baseline_token",
+    "occlude": "core.interpretability.occlusion",
+    "occlusion": "core.interpretability.occlusion",
+    "quick_standing": "core.native.kernel_build",
+    "quicken": "core.native.kernel_build",
+    "switch_quick_steps": "core.native.native_library",
+    "has_quick_step": "core.decoding.forward.native_step",
+    "page": "core.trace.page.html_page",
+    "page_text": "core.trace.page.html_page",
     "record": "core.trace.recorder",
-    "replay": "core.trace.trace",
+    "replay": "core.trace.trace_file",
     "run": "core.running",
     "score": "core.scoring",
     "score_stream": "core.scoring",
     "cache_title": "core.setting_titles",
     "setting_title": "core.setting_titles",
     "strategy_title": "core.setting_titles",
-    "share": "core.explain.figures",
-    "shared_length": "core.caches.prefixes.store",
+    "share": "core.explain.number_formats",
+    "shared_length": "core.caches.prefixes.prefix_store",
     "stage_label": "core.processors.wording",
     "stage_order": "core.processors.order",
     "stage_phrase": "core.processors.wording",
     "stream": "core.running",
     "together": "core.explain.sentence",
-    "why_missing": "core.extras",
-    "what_if": "core.supposing",
-    "why_not_draft": "core.decoding.speculation.drafters.fit",
+    "why_missing": "core.optional_deps",
+    "what_if": "core.step_replay",
+    "why_not_draft": "core.decoding.speculation.drafters.compatibility",
     "why_not_generate": "core.code.script",
     "watermark_settings": "core.processors.watermarks",
     "weights_cost": "core.weights_cost",
-    "wrap": "core.models.model",
+    "wrap": "core.models.loaded_model",
 }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from core.remote import is_address
 
 if TYPE_CHECKING:
-    from core.models.model import LoadedModel
-    from core.models.offload.loading import Limit
-    from core.remote.model import RemoteModel
+    from core.models.disk_offload.offloaded_loading import Limit
+    from core.models.loaded_model import LoadedModel
+    from core.remote.remote_model import RemoteModel
 
 
 def load(
@@ -40,12 +40,12 @@ def load(
     Raises ModelError subclasses, DeviceError, ParameterError, OutOfMemoryError or EngineErrors, each with its remedy.
     """
     if is_address(str(name)):
-        from core.remote.model import connect
+        from core.remote.remote_model import connect
 
         return connect(str(name), key=key, allow_plain=allow_plain)
-    from core.models import model
+    from core.models import loaded_model
 
-    return model.load(
+    return loaded_model.load(
         name, device=device, dtype=dtype, weights=weights, allow_pickle=allow_pickle,
         allow_remote_code=allow_remote_code, memory_limit=memory_limit,
     )  # fmt: skip

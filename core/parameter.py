@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from core.errors import ParameterError
-from core.extras import Extra
-from core.grammar.setting import problem
-from core.plain import plain
+from core.grammar.grammar_setting import problem
+from core.lightweight_dataclass import plain
+from core.optional_deps import Extra
 from core.plain_values import plain_value
-from core.shorten import cut_short
+from core.text_truncation import cut_short
 from core.token_values import SHAPES, Form, fits, ids_in
 from resources.language import mark, tr
 
@@ -21,7 +21,8 @@ Settings = Mapping[str, Any]
 """Values by the names of their settings; which types they have, each `Parameter` says."""
 Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar"]
 """`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases; `names`: a list of some
-of its choices, each at most once, in an order that matters; `grammar`: one of `core.grammar.setting.KINDS` with what it
+of its choices, each at most once, in an order that matters; `grammar`: one of `core.grammar.grammar_setting.KINDS`
+with what it
 is made of."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 
-class Entry(Protocol):
+class RegistryEntry(Protocol):
     """What a registry can hold."""
 
     @property
@@ -19,7 +19,7 @@ class Entry(Protocol):
     def order(self) -> int: ...
 
 
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=RegistryEntry)
 
 
 class Registry(Mapping[str, E], Generic[E]):

@@ -15,7 +15,7 @@ from resources.language import tr
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
 
 Messages = Sequence[Mapping[str, str]]
 """A chat: `{"role": "user" | "assistant" | "system", "content": text}` in order."""

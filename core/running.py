@@ -9,19 +9,19 @@ from functools import partial
 
 from core.arguments import check_cancel, check_drafters, check_kind
 from core.caches.notices import notices
-from core.caches.prefixes.store import PrefixStore
-from core.decoding.kept import KeptScores, check_kept
+from core.caches.prefixes.prefix_store import PrefixStore
 from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
+from core.decoding.score_cache import KeptScores, check_kept
+from core.decoding.sequences import FinishedSequence
 from core.decoding.speculation.tree_support import reads_drafts
-from core.decoding.tracks import Written
 from core.defaults import non_default
+from core.error_translation import guarded
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
-from core.guard import guarded
-from core.memory.fallback import with_fallback
-from core.models.model import LoadedModel, check_model
-from core.remote import running as elsewhere
-from core.remote.model import RemoteModel
+from core.memory.out_of_memory import with_fallback
+from core.models.loaded_model import LoadedModel, check_model
+from core.remote import remote_run as elsewhere
+from core.remote.remote_model import RemoteModel
 from core.request import Request, check_request
 from core.settings import resolve
 from core.streamers import Streamer, feed
@@ -131,12 +131,12 @@ def _decode(
     yield from notices(model, decoding.backend, config, strategy.speculates)
     yield from unused_settings(model, request, strategy, config)
     if decoding.is_cancelled():
-        decoding.results = [Written((), "")]
+        decoding.results = [FinishedSequence((), "")]
     else:
         try:
             yield from _with_plan(decoding, strategy.decode(decoding))
         except PrefillStoppedError:
-            decoding.results = [Written((), "")]
+            decoding.results = [FinishedSequence((), "")]
             decoding.keep_read()
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)

@@ -13,24 +13,24 @@ import torch
 
 from core import caches
 from core.arguments import check_cancel
-from core.decoding.given import Given, read_given
-from core.decoding.look import Made
-from core.decoding.marking import Search
-from core.decoding.observe import Reading, read_step
-from core.decoding.prepare import check_scores
+from core.decoding.comparison_model import ComparisonModel
+from core.decoding.full_text_scores import CACHE, FullTextScores
+from core.decoding.given_text import GivenText, read_given
 from core.decoding.prompt import prompt_tokens
-from core.decoding.second import SecondReader
-from core.decoding.tracks import Note, token_event
-from core.decoding.whole_text import CACHE, WholeText
+from core.decoding.run_preparation import check_scores
+from core.decoding.sequences import AppendedToken, token_event
+from core.decoding.step_details import StepDetails
+from core.decoding.step_stats import StepStats, read_step
+from core.decoding.watermark_search import WatermarkSearch
+from core.error_translation import guarded
 from core.errors import ComparisonError
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
-from core.guard import guarded
-from core.models.model import LoadedModel, check_model
+from core.models.loaded_model import LoadedModel, check_model
 from core.models.text import TextStream
 from core.parameter import Settings
 from core.plain_values import plain_value
-from core.remote import scoring as elsewhere
-from core.remote.model import RemoteModel
+from core.remote import remote_scoring as elsewhere
+from core.remote.remote_model import RemoteModel
 from core.request_fields import check_top_n, settings_by_name
 from resources.language import tr
 
@@ -95,12 +95,12 @@ def _score(
 ) -> Iterator[Event]:  # fmt: skip
     check_top_n(top_n)
     given = read_given(model, text, before)
-    other = SecondReader(second, model, given, top_n) if second is not None else None
+    other = ComparisonModel(second, model, given, top_n) if second is not None else None
     yield _started(model, given, second.name if second is not None else "")
-    yield from Scorer(model, given, top_n, other, watermark).events(cancel)
+    yield from TextScorer(model, given, top_n, other, watermark).events(cancel)
 
 
-def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
+def _started(model: LoadedModel, given: GivenText, second: str) -> RunStarted:
     return RunStarted(
         strategy="score",
         model=model.name,
@@ -116,16 +116,16 @@ def _started(model: LoadedModel, given: Given, second: str) -> RunStarted:
     )
 
 
-class Scorer:
+class TextScorer:
     """One text under the eyes of one model, or two, told token by token."""
 
     def __init__(
-        self, model: LoadedModel, given: Given, top_n: int, other: SecondReader | None, watermark: Settings
+        self, model: LoadedModel, given: GivenText, top_n: int, other: ComparisonModel | None, watermark: Settings
     ) -> None:
         self._model, self._given, self._top_n, self._other = model, given, top_n, other
-        self._text = WholeText(model, given)
+        self._text = FullTextScores(model, given)
         self._stream, self._texts = TextStream(model.tokenizer, given.start, model.pieces), list[str]()
-        self._search = Search(model, watermark)
+        self._search = WatermarkSearch(model, watermark)
         self._begun = self._last = time.perf_counter()
         self._read: float | None = None
         """When the first pass was done."""
@@ -164,12 +164,12 @@ class Scorer:
             yield self._token(reading, seconds)
             yield from compared[place : place + 1]
 
-    def _token(self, reading: Reading, seconds: float) -> TokenChosen:
-        note = Note(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
+    def _token(self, reading: StepStats, seconds: float) -> TokenChosen:
+        note = AppendedToken(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
         self._texts.append(note.text)
         if self._search.looks:
             stages = self._search.behind(reading.look.funnel(), reading.token)
-            reading = reading._replace(look=Made(reading.look.alternatives(), stages))
+            reading = reading._replace(look=StepDetails(reading.look.alternatives(), stages))
         return token_event(self._model.pieces, 0, note, reading, "scored")
 
     def _end(self) -> Iterator[Event]:

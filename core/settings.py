@@ -9,7 +9,7 @@ from transformers import GenerationConfig
 from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import StrategyError
-from core.models.model import LoadedModel, check_model
+from core.models.loaded_model import LoadedModel, check_model
 from core.parameter import Parameter, Settings, check, shortened
 from core.plain_values import plain_value
 from core.request import Request

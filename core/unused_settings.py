@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.code.plain import without_effect
-from core.decoding.perception import listening
+from core.code.effective_settings import without_effect
+from core.decoding.media_inputs import audio_inputs
 from core.defaults import DEFAULTS
 from core.events import Notice
 from core.generation_fields import EVERYWHERE, METADATA, OF_PROCESSORS, OF_SOUND, OF_STRATEGIES, WITHOUT_EFFECT
@@ -16,7 +16,7 @@ from resources.language import tr
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
     from core.strategies.base import Strategy
 
@@ -70,7 +70,7 @@ def _unused_reason(
         return "" if strategy.speculates else _not_read(title)
     if name in strategy.parameter_names or name in EVERYWHERE or name in OF_PROCESSORS:
         return ""
-    if name in OF_SOUND and listening.has_marks(model):
+    if name in OF_SOUND and audio_inputs.has_marks(model):
         return ""
     if name in OF_STRATEGIES or name in OF_SOUND:
         return _not_read(title)

@@ -16,7 +16,7 @@ from transformers import SynthIDTextWatermarkLogitsProcessor, WatermarkLogitsPro
 from core.events import WatermarkSign
 
 
-class Signs(Protocol):
+class WatermarkSigns(Protocol):
     """One kind of watermark, asked about one token of one text."""
 
     width: int
@@ -70,10 +70,10 @@ def _ids(tokens: Sequence[int], device: torch.device) -> torch.LongTensor:
     return cast("torch.LongTensor", torch.tensor(tokens, device=device))
 
 
-class Reading:
+class WatermarkReader:
     """One text as it is read, token by token."""
 
-    def __init__(self, signs: Signs) -> None:
+    def __init__(self, signs: WatermarkSigns) -> None:
         self._signs = signs
         self._ids: list[int] = []
         self._seen: set[tuple[int, ...]] = set()

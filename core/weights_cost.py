@@ -12,8 +12,8 @@ import torch
 from core.arguments import check_cancel
 from core.decoding.prompt import encode
 from core.errors import PromptError
-from core.models.model import LoadedModel, check_model
-from core.models.writer import source_for_trial
+from core.models.loaded_model import LoadedModel, check_model
+from core.models.text_decoder import source_for_trial
 from resources.language import tr
 
 _PORTION = 64

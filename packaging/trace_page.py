@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from core.events import EVENTS  # noqa: E402  # the root has to be on the path first
-from core.trace.layout import described  # noqa: E402
-from core.trace.schema import VERSION, Kind, Record, records  # noqa: E402
+from core.trace.file_layout import described  # noqa: E402
+from core.trace.schema import VERSION, Kind, RecordSchema, records  # noqa: E402
 
 DOCS = ROOT / "docs"
 PARTS = ROOT / "packaging" / "trace"
@@ -64,7 +64,7 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
                     yield field.target.id, ""
 
 
-def table(record: Record, words: dict[str, str]) -> str:
+def table(record: RecordSchema, words: dict[str, str]) -> str:
     """One class: its sentence and its fields."""
     lines = [f"### {record.name}", "", words[record.name], ""]
     if record.fields:

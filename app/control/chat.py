@@ -7,9 +7,9 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.panels.centre import Centre
 from app.panels.prompt import PromptPanel
 from app.state import conversation
-from app.state.requests import ModelInfo, Prompt
 from app.state.run import Run
-from app.storage.examples import Example
+from app.state.worker_messages import ModelInfo, Prompt
+from app.storage.examples import ExamplePrompt
 from app.views.base import View
 from resources.language import tr
 
@@ -120,7 +120,7 @@ class ChatController(QObject):
             self._centre.show_view("tokens")
 
     @Slot(object)
-    def _on_example(self, example: Example) -> None:
+    def _on_example(self, example: ExamplePrompt) -> None:
         """Start a new chat; an example of plain text leaves the conversation unchanged."""
         if example.is_chat and not self.conversation.is_open:
             self.conversation.clear()

@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 
 import resources
 from app.control.messages import Messages
-from app.control.requests import Chosen
+from app.control.requests import ChosenSettings
 from app.session.session import Session
 from app.storage.settings import Settings
 from app.widgets.screen import screen_of
@@ -28,7 +28,9 @@ DISTRIBUTIONS = ("PySide6-Essentials", "torch", "transformers", "tokenizers", "n
 class Diagnostics(QObject):
     """Collects the text and puts it on the clipboard."""
 
-    def __init__(self, over: QWidget, session: Session, chosen: Chosen, settings: Settings, messages: Messages) -> None:
+    def __init__(
+        self, over: QWidget, session: Session, chosen: ChosenSettings, settings: Settings, messages: Messages
+    ) -> None:
         super().__init__(over)
         self._over, self._session, self._chosen = over, session, chosen
         self._settings, self._messages = settings, messages

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.changes import ChangeWatch
+from app.control.setting_changes import ChangeWatch
 from app.session.session import Session
 from app.storage.settings_file import SettingsStore
 
 if TYPE_CHECKING:
     from app.panels.settings_dialog import SettingsDialog
-    from app.state.steps import Steps
+    from app.state.decode_backend import DecodeBackend
 
 
 class Dialogs(QObject):
@@ -32,7 +32,7 @@ class Dialogs(QObject):
     def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
         super().__init__(over)
         self._over, self._store, self._session, self._changes = over, store, session, changes
-        self._steps: Steps | None = None
+        self._steps: DecodeBackend | None = None
         self._settings: SettingsDialog | None = None
 
     @property
@@ -57,7 +57,7 @@ class Dialogs(QObject):
         return dialog
 
     @Slot(object)
-    def tell_steps(self, steps: Steps | None) -> None:
+    def tell_steps(self, steps: DecodeBackend | None) -> None:
         """Who takes the steps of the model in memory; the settings say so, now or once they are open."""
         self._steps = steps
         self.stepsTold.emit(steps)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Slot
 
-from app.control.choice import StrategyChoice
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
+from app.control.registry_choice import StrategyChoice
 from app.panels.draft_picker import DraftPicker
-from app.state.near import short
+from app.state.suggestions import short
 from resources.language import tr
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.folders import ModelFolders
-from app.control.getting import GetModels
-from app.control.labs.opening import Labs
-from app.control.library import Library
+from app.control.labs.lab_windows import Labs
 from app.control.media import MediaController
 from app.control.messages import Messages
+from app.control.model_download import ModelDownload
+from app.control.model_folders import ModelFolders
+from app.control.preset_library import PresetLibrary
 from app.control.recorded_runs import RecordedRuns
-from app.control.setup import SetupController
+from app.control.settings_setup import SetupController
 from app.state.media import kind_by_name
 from app.storage import dropped
 from app.storage.dropped import DropOffer
@@ -34,9 +34,9 @@ class DropController(QObject):
         over: QWidget,
         recorded: RecordedRuns,
         folders: ModelFolders,
-        library: Library,
+        library: PresetLibrary,
         media: MediaController,
-        getting: GetModels,
+        getting: ModelDownload,
         labs: Labs,
         setup: SetupController,
         messages: Messages,

@@ -14,14 +14,14 @@ from PySide6.QtWidgets import QWidget
 from app.control.recorded_runs import RecordedRuns
 from app.theme.theme import Theme, theme_for
 from app.widgets.ask_file import ask_where_to_save
-from app.widgets.not_saved import tell_not_saved
+from app.widgets.save_error import tell_not_saved
 from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.exports import Exports
-    from app.panels.export_dialog import Offer
+    from app.panels.export_dialog import ExportOffer
     from app.views.base import View
-    from app.views.shared.portrait import Pose
+    from app.views.shared.view_picture import Pose
 
 
 class ExportController(QObject):
@@ -65,7 +65,7 @@ class ExportController(QObject):
         """Ask how to take out what is called so, above a window of its own."""
         self._ask([offer for offer in self.exports.offers() if offer.name == name], over)
 
-    def _ask(self, offers: list[Offer], over: QWidget) -> None:
+    def _ask(self, offers: list[ExportOffer], over: QWidget) -> None:
         from app.panels.export_dialog import ExportDialog
 
         dialog = ExportDialog(offers, over.window())
@@ -95,7 +95,7 @@ class ExportController(QObject):
     def copy(self, name: str, kind: str, pose: Pose) -> None:
         """Put a picture, or figures as text, on the clipboard; a failure is told."""
         from app.panels.export_dialog import PNG
-        from app.storage.tables import CSV, as_csv, as_json
+        from app.storage.table_files import CSV, as_csv, as_json
 
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
@@ -111,7 +111,7 @@ class ExportController(QObject):
     def copy_picture(self) -> None:
         """Put a picture of the view in front on the clipboard, as large as it is shown and twice as fine."""
         from app.panels.export_dialog import PNG
-        from app.views.shared.portrait import Pose
+        from app.views.shared.view_picture import Pose
 
         offer = self.exports.offers()[0]
         self.copy(offer.name, PNG, Pose(offer.size, scale=2.0))

@@ -11,18 +11,18 @@ from PySide6.QtGui import QImage
 
 import core
 from app.panels.centre import Centre
-from app.panels.export_dialog import HTML, PNG, SVG, TRACE, Offer
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportOffer
 from app.panels.view_column import ViewColumn
 from app.session.session import Session
-from app.storage.tables import CSV, JSON, write_table
+from app.storage.table_files import CSV, JSON, write_table
 from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.base import Table, View
 from app.views.inspector.panel import Inspector
-from app.views.shared.portrait import Pose, Subject, picture, take
+from app.views.shared.view_picture import PictureSubject, Pose, picture, take
 from app.views.timeline import Timeline
-from app.widgets import pictures
-from core.disk import whole_file
+from app.widgets import widget_pictures
+from core.file_writing import whole_file
 from resources.language import tr
 
 RUN, WINDOW = "run", "window"
@@ -48,24 +48,24 @@ class Exports:
         """It is offered no more."""
         self._panels.pop(name, None)
 
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[ExportOffer]:
         """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
         in_front = [column.current for column in self._centre.columns]
         names = dict.fromkeys([*in_front, *self._centre.columns[0].offered, *self._panels])
         offers = [self._offer(name) for name in names]
-        offers.append(Offer(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
+        offers.append(ExportOffer(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
         run = self._session.run
         if run is not None and run.started is not None:
             kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
-            offers.append(Offer(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
+            offers.append(ExportOffer(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
         return offers
 
-    def _offer(self, name: str) -> Offer:
+    def _offer(self, name: str) -> ExportOffer:
         kinds = _PICTURES + (_FIGURES if self.figures(name) else ())
         if name in self._panels:
             title, panel = self._panels[name]
-            return Offer(name, title, kinds, panel.size())
-        return Offer(name, _title(name), kinds, self._column(name).stack.size())
+            return ExportOffer(name, title, kinds, panel.size())
+        return ExportOffer(name, _title(name), kinds, self._column(name).stack.size())
 
     def figures(self, name: str) -> Table:
         """What a view or a panel shows as a table; empty where it has none."""
@@ -74,7 +74,7 @@ class Exports:
     def image(self, name: str, pose: Pose) -> QImage:
         """A picture in pixels. Raises OSError when it is too large."""
         if name == WINDOW:
-            return pictures.picture_of(self._centre.window(), scale=pose.scale)
+            return widget_pictures.picture_of(self._centre.window(), scale=pose.scale)
         with self._subject(name) as subject:
             return picture(subject, pose, self.theme)
 
@@ -90,7 +90,7 @@ class Exports:
         elif kind in _FIGURES:
             write_table(self.figures(name), path, pose.guard_formulas)
         elif name == WINDOW:
-            pictures.save_picture(self._centre.window(), path, scale=pose.scale)
+            widget_pictures.save_picture(self._centre.window(), path, scale=pose.scale)
         else:
             with self._subject(name) as subject:
                 take(subject, path, pose, self.theme)
@@ -101,17 +101,17 @@ class Exports:
         path.write_text(core.page_text(run.events), encoding="utf-8", errors="replace", newline="\n")
 
     @contextmanager
-    def _subject(self, name: str) -> Iterator[Subject]:
+    def _subject(self, name: str) -> Iterator[PictureSubject]:
         """A view is brought to the front for its picture, and nobody sees it."""
         if name in self._panels:
             title, panel = self._panels[name]
-            yield Subject(title, panel, panel, "panel")
+            yield PictureSubject(title, panel, panel, "panel")
             return
         column = self._column(name)
         before = column.current
         column.show_view(name)
         try:
-            yield Subject(_title(name), column.shown, column.shown)
+            yield PictureSubject(_title(name), column.shown, column.shown)
         finally:
             column.show_view(before)
 

@@ -12,9 +12,9 @@ from app.control.borrowed_settings import GUESS, BorrowedSettings
 from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.session.session import Session
-from app.state.guessing import Question, between, questions, until, why_not_guess
-from app.state.requests import Outcome
+from app.state.guessing import GuessQuestion, between, questions, until, why_not_guess
 from app.state.run import Run
+from app.state.worker_messages import Outcome
 from app.theme.theme import Theme, theme_for
 from core import words
 from resources.language import tr
@@ -32,7 +32,7 @@ class GuessState(NamedTuple):
 
     whole: Run
     shown: Run
-    questions: list[Question]
+    questions: list[GuessQuestion]
     number: int
     right: int
     models: int
@@ -65,7 +65,7 @@ class GuessController(QObject):
         self._theme = theme_for("light")
         self.panel: GuessPanel | None = None
         """None before the first game."""
-        self.questions: list[Question] = []
+        self.questions: list[GuessQuestion] = []
         self.number = self.right = self.models = 0
         """The question, how many guesses were right, and how many the model's likeliest choice would have been."""
         self._guess: int | None = None
@@ -144,7 +144,7 @@ class GuessController(QObject):
         self.number += 1
         self._tell(question, number)
 
-    def _tell(self, question: Question, number: int) -> None:
+    def _tell(self, question: GuessQuestion, number: int) -> None:
         """Show what stood there, beside the choice that was guessed."""
         self._guess = number
         is_last = self.number == len(self.questions)
@@ -183,7 +183,7 @@ class GuessController(QObject):
             self.panel.set_theme(theme)
 
     @property
-    def _question(self) -> Question | None:
+    def _question(self) -> GuessQuestion | None:
         return self.questions[self.number] if self.number < len(self.questions) else None
 
     def _begin(self, run: Run, start: int) -> None:
@@ -279,7 +279,7 @@ class GuessController(QObject):
             self._begin(run, run.cursor)
 
 
-def _verdict(question: Question, number: int) -> str:
+def _verdict(question: GuessQuestion, number: int) -> str:
     """What stood there and how likely it was, and how likely what was guessed."""
     chosen, guessed = question.choices[question.right], question.choices[number]
     share = words.percent(chosen.probability)
@@ -291,7 +291,7 @@ def _verdict(question: Question, number: int) -> str:
     )  # fmt: skip
 
 
-def _rows(question: Question, number: int) -> list[BarRow]:
+def _rows(question: GuessQuestion, number: int) -> list[BarRow]:
     """What the model thought of the four, once everything that was set had been applied."""
     from app.widgets.bars_layout import BarRow
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal, Slot
 
 from app.control.history_file import FOLDER, HistoryFile
-from app.control.keeping import Keeper
+from app.control.persistence import SettingsSaver
 from app.session.session import Session
-from app.state.requests import Outcome, report
 from app.state.run import Run
-from app.storage.files import StorageError
-from app.storage.settings import History as Kept
+from app.state.worker_messages import Outcome, report
+from app.storage.json_files import StorageError
+from app.storage.settings import HistorySettingsSection as Kept
 from core.errors import DecodescopeError
 from resources.language import sentences, tr
 
@@ -37,7 +37,7 @@ class History(HistoryFile):
     refused = Signal(object)
     """Something asked for could not be done: an `ErrorReport`."""
 
-    def __init__(self, session: Session, folder: Callable[[], Path], settings: Kept, keeper: Keeper) -> None:
+    def __init__(self, session: Session, folder: Callable[[], Path], settings: Kept, keeper: SettingsSaver) -> None:
         super().__init__(session, folder, keeper)
         self._session, self._settings = session, settings
         self._recordings: Recordings | None = None
@@ -70,7 +70,7 @@ class History(HistoryFile):
     def open_run(self, run: str) -> Run:
         """A kept run, as it was. Raises DecodescopeError where it is not there or cannot be read."""
         import core
-        from app.state.recorded import run_of
+        from app.state.recorded_run import run_of
 
         if self.store is None:
             raise StorageError(self.why_not)
@@ -89,7 +89,7 @@ class History(HistoryFile):
 
     def keep(self, run: Run, recording: Path) -> None:
         """Keep a run that has ended, unless it wrote nothing."""
-        from app.storage.history.of_run import keeping_of
+        from app.storage.history.run_record import keeping_of
 
         if run.started is None or not run.is_worth_keeping or self.store is None:
             with suppress(OSError):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.control.keeping import Keeper
-from app.storage.files import StorageError
+from app.control.persistence import SettingsSaver
+from app.storage.json_files import StorageError
 from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.storage.history.record import Record
+    from app.storage.history.history_record import HistoryRecord
     from app.storage.history.store import HistoryStore
 
 FOLDER = "history"
@@ -34,7 +34,7 @@ class HistoryFile(QObject):
     noticed = Signal(str, str)
     """Something to know: text and title."""
 
-    def __init__(self, parent: QObject, folder: Callable[[], Path], keeper: Keeper) -> None:
+    def __init__(self, parent: QObject, folder: Callable[[], Path], keeper: SettingsSaver) -> None:
         super().__init__(parent)
         self._folder, self._keeper = folder, keeper
         self._store: HistoryStore | None = None
@@ -83,7 +83,7 @@ class HistoryFile(QObject):
         if self._tell_notices():
             self.changed.emit()
 
-    def get(self, run: str) -> Record | None:
+    def get(self, run: str) -> HistoryRecord | None:
         """One kept run; None where it is not there, or cannot be had now."""
         return self.ask(lambda store: store.get(run), None)
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 
 from app.control.history import History
-from app.control.kept_changes import KeptChanges
-from app.control.steps import Steps
+from app.control.history_edits import KeptChanges
+from app.control.run_navigation import RunNavigation
 from app.panels.setup import SetupPanel
 from app.state.request_json import RequestProblem, from_plain
-from app.state.requests import report
 from app.state.run import Run
+from app.state.worker_messages import report
 from app.theme.theme import Theme
 from core import words
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.panels.history.view import HistoryView
-    from app.storage.history.record import Record
+    from app.panels.history.history_view import HistoryView
+    from app.storage.history.history_record import HistoryRecord
 
 NOTHING = mark(
     "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
@@ -42,7 +42,7 @@ class HistoryPanel(QObject):
     changed = Signal()
     runWanted = Signal()
 
-    def __init__(self, setup: SetupPanel, history: History, changes: KeptChanges, steps: Steps) -> None:
+    def __init__(self, setup: SetupPanel, history: History, changes: KeptChanges, steps: RunNavigation) -> None:
         super().__init__(setup)
         self._setup, self._history, self._changes, self._steps = setup, history, changes, steps
         self._theme: Theme | None = None
@@ -125,8 +125,8 @@ class HistoryPanel(QObject):
         else:
             self._set_keeping(True)
 
-    def _records(self, runs: Sequence[str]) -> list[Record]:
-        nothing: list[Record] = []
+    def _records(self, runs: Sequence[str]) -> list[HistoryRecord]:
+        nothing: list[HistoryRecord] = []
         return self._history.ask(lambda store: store.records(runs), nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -136,7 +136,7 @@ class HistoryPanel(QObject):
         return False
 
     def _make(self) -> HistoryView:
-        from app.panels.history.view import HistoryView
+        from app.panels.history.history_view import HistoryView
 
         view = HistoryView()
         for signal, slot in (

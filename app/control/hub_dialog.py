@@ -6,13 +6,13 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.model_choice import ModelChoice
-from app.panels.download import page as actions
-from app.panels.download import wording
-from app.panels.download.dialog import DownloadDialog
-from app.panels.download.rows import Row
+from app.panels.download import download_wording
+from app.panels.download import model_page as actions
+from app.panels.download.download_dialog import DownloadDialog
+from app.panels.download.model_rows import HubModelRow
 from app.session.downloads import Downloads
-from app.state.hub_models import Standing
-from app.widgets.spoken.live import announce
+from app.state.hub_models import DownloadStatus
+from app.widgets.accessibility.announcements import announce
 from core import catalog
 from resources.language import sentences, tr, trn
 
@@ -67,14 +67,16 @@ class HubDialog(QObject):
             n=count
         )
 
-    def _row(self, name: str) -> Row:
+    def _row(self, name: str) -> HubModelRow:
         model, standing = self._hub.found.get(name), self._standings.of(name)
-        facts = wording.short_facts(model) if model is not None else ""
-        told = wording.how(standing)
+        facts = download_wording.short_facts(model) if model is not None else ""
+        told = download_wording.how(standing)
         if told:
             share = standing.done / standing.total if standing.total and standing.status != "whole" else None
-            return Row(name, facts, told, _MOODS.get(standing.status, "accent"), share)
-        return Row(name, facts, wording.short_verdict(model) if model is not None else "", _mood(model))
+            return HubModelRow(name, facts, told, _MOODS.get(standing.status, "accent"), share)
+        return HubModelRow(
+            name, facts, download_wording.short_verdict(model) if model is not None else "", _mood(model)
+        )
 
     @Slot()
     def _show_page(self) -> None:
@@ -89,10 +91,10 @@ class HubDialog(QObject):
             self._show_page()
         self._tell(name, self._standings.of(name))
 
-    def _tell(self, name: str, standing: Standing) -> None:
+    def _tell(self, name: str, standing: DownloadStatus) -> None:
         """Read out that something has ended: its progress would never end."""
         if self._last.get(name) != standing.status and standing.status in _ENDS and name in self._last:
-            announce(self.dialog, f"{name}: {wording.how(standing)}")
+            announce(self.dialog, f"{name}: {download_wording.how(standing)}")
         self._last[name] = standing.status
 
     @Slot(str)

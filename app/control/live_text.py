@@ -9,8 +9,8 @@ from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QWidget
 
 from app.session.session import Session
-from app.state.requests import Outcome
-from app.widgets.spoken import announce
+from app.state.worker_messages import Outcome
+from app.widgets.accessibility import announce
 
 BREATH_MS = 1500
 """Between two announcements; what comes meanwhile is said in one."""

@@ -9,10 +9,10 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.model_choice import ModelChoice
 from app.control.model_list import takes_of
-from app.session.media import MediaShelf
+from app.session.media_cache import MediaCache
 from app.state.media import PICTURE, SOUND, Medium, why_unfit
-from app.state.requests import ErrorReport, ModelInfo
-from app.storage.settings import Choices
+from app.state.worker_messages import ErrorReport, ModelInfo
+from app.storage.settings import LastChoices
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class MediaController(QObject):
     told = Signal()
     refused = Signal(str, str, str)
 
-    def __init__(self, model: ModelChoice, shelf: MediaShelf, kept: Choices) -> None:
+    def __init__(self, model: ModelChoice, shelf: MediaCache, kept: LastChoices) -> None:
         super().__init__(model)
         self._model, self._shelf = model, shelf
         self._paths = kept.media

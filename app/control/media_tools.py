@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication, QImage, QImageWriter
 from app.panels.media.bar import MediaBar
 from app.session.sound_device import why_missing
 from app.state.media import filter_of
-from app.state.requests import report
+from app.state.worker_messages import report
 from app.storage.examples import samples
 from app.storage.media_files import keep_picture, new_recording
 from app.theme.theme import Theme
@@ -22,7 +22,7 @@ from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.panels.media.recorder import Recorder
+    from app.panels.media.recorder import RecorderPanel
     from app.session.loudspeaker import Loudspeaker
     from app.session.microphone import Microphone
 
@@ -76,12 +76,12 @@ class MediaTools(QObject):
             self.given.emit([str(path)])
 
     @Slot()
-    def record(self) -> Recorder | None:
+    def record(self) -> RecorderPanel | None:
         """Listen until the reader says that it is enough; None where nothing can be heard."""
-        from app.panels.media.recorder import Recorder
+        from app.panels.media.recorder import RecorderPanel
         from app.session.microphone import LONGEST, Microphone
 
-        dialog = Recorder(LONGEST, self._bar.window())
+        dialog = RecorderPanel(LONGEST, self._bar.window())
         microphone = Microphone(new_recording(self._data(), datetime.now()), dialog)
         try:
             microphone.start()
@@ -118,7 +118,7 @@ class MediaTools(QObject):
         if self._loudspeaker is not None:
             self._loudspeaker.end()
 
-    def _follow(self, dialog: Recorder, microphone: Microphone) -> None:
+    def _follow(self, dialog: RecorderPanel, microphone: Microphone) -> None:
         if self.theme is not None:
             dialog.set_theme(self.theme)
         microphone.heard.connect(dialog.show_heard)

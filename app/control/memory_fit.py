@@ -8,7 +8,7 @@ from app.control.requests import RequestBuilder
 from app.panels.setup import SetupPanel
 from app.session.mailbox import Answer
 from app.session.session import Session
-from app.state.requests import Fit, RunRequest
+from app.state.worker_messages import MemoryEstimate, RunRequest
 
 DELAY_MS = 300
 """After the last change; longer than the loading of a chosen model waits, which tells its shape for nothing."""
@@ -75,7 +75,7 @@ class FitController(QObject):
         fit = answer.result
         if self._is_stale:
             self.later()
-        elif isinstance(fit, Fit):
+        elif isinstance(fit, MemoryEstimate):
             self._panel.show_fit(fit.figures, fit.advice, fit.pace)
             self.paceTold.emit(fit.pace)
             self.reckoned.emit(fit.tokens, fit.rows)

@@ -16,8 +16,8 @@ from app.control.model_list import (
     ModelList,
     subtitle,
 )
-from app.state.near import unknown
-from app.state.requests import ModelInfo
+from app.state.suggestions import unknown
+from app.state.worker_messages import ModelInfo
 from app.storage.settings import Models
 from app.widgets.picker_combo import PickerCombo
 from core import ModelEntry, catalog

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from app.state.model_purpose import purpose
-from app.state.requests import ALL_IN_MEMORY, AS_FITS, ModelInfo
+from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, Takes, catalog, words
 from core.errors import DecodescopeError

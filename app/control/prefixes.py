@@ -6,11 +6,11 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.control.loading import LoadController
 from app.control.messages import SETUP, Messages
+from app.control.model_loading import LoadController
 from app.session.mailbox import Answer
 from app.session.session import Session
-from app.state.requests import ErrorReport, PrefixNews, PrefixRequest
+from app.state.worker_messages import ErrorReport, PrefixNews, PrefixRequest
 from app.storage.settings import Compute
 from core import cut_short, words
 from resources.language import tr, trn

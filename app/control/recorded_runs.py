@@ -9,10 +9,10 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
-from app.control.setup import SetupController
+from app.control.settings_setup import SetupController
 from app.session.session import Session
-from app.state.requests import report
 from app.state.run import Run
+from app.state.worker_messages import report
 from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
 from core.errors import DecodescopeError
 from resources.language import mark, tr
@@ -68,9 +68,9 @@ class RecordedRuns(QObject):
         Raises DecodescopeError.
         """
         import core
-        from app.session.still import without_times
-        from app.state.provenance import told
-        from app.state.recorded import run_of
+        from app.session.deterministic_engine import without_times
+        from app.state.recorded_run import run_of
+        from app.state.run_origin import told
 
         if self._session.busy:
             self._messages.show_notice(

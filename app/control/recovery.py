@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Slot
 
 from app.control.history import History
 from app.control.messages import Messages
-from app.state.requests import report
+from app.state.worker_messages import report
 from core.errors import DecodescopeError
 from resources.language import mark, tr, trn
 
@@ -75,7 +75,7 @@ class Recovery(QObject):
     def _take_in(self) -> None:
         """Keep all of them, and show the latest."""
         import core
-        from app.state.recorded import run_of
+        from app.state.recorded_run import run_of
 
         left, self._left = sorted(self._left.items(), key=lambda item: _modified(item[1])), {}
         latest = ""

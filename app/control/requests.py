@@ -6,23 +6,23 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from app.control.chat import ChatController
-from app.control.choice import Choice, StrategyChoice
 from app.control.draft_choice import DraftChoice
-from app.control.loading import LoadController
 from app.control.media import MediaController
 from app.control.model_choice import ModelChoice
+from app.control.model_loading import LoadController
+from app.control.registry_choice import RegistryChoice, StrategyChoice
 from app.panels.seed import SeedBox
-from app.state.requests import GRAMMAR, Prompt, RunRequest, divided
+from app.state.worker_messages import GRAMMAR, Prompt, RunRequest, divided
 from app.storage.settings import Compute
 from resources.language import tr
 
 
-class Chosen(NamedTuple):
+class ChosenSettings(NamedTuple):
     """What the toolbar has chosen."""
 
     model: ModelChoice
     strategy: StrategyChoice
-    cache: Choice
+    cache: RegistryChoice
     drafts: DraftChoice
     seed: SeedBox
 
@@ -57,7 +57,7 @@ class RunInput:
 class RequestBuilder:
     """Gathers what the panels say; changes nothing but the seed, which an unlocked box draws anew for a run."""
 
-    def __init__(self, chosen: Chosen, given: RunInput, loading: LoadController, compute: Compute) -> None:
+    def __init__(self, chosen: ChosenSettings, given: RunInput, loading: LoadController, compute: Compute) -> None:
         self._chosen, self._given, self._loading, self._compute = chosen, given, loading, compute
 
     @property

@@ -8,9 +8,9 @@ from functools import partial
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QMenu
 
+from app.control.comparison_models import seconds_for
 from app.control.model_list import ModelList
 from app.control.requests import RequestBuilder
-from app.control.second_models import seconds_for
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
 from app.state.branching import score_of, scored

@@ -6,18 +6,18 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from app.control.choice import RegistryChoiceSnapshot
     from app.control.media import MediaController
-    from app.control.requests import Chosen
+    from app.control.registry_choice import RegistryChoiceSnapshot
+    from app.control.requests import ChosenSettings
     from app.panels.centre import Centre
     from app.panels.setup import SetupPanel
-    from app.storage.settings import Choices
+    from app.storage.settings import LastChoices
 
 
 class SettingsSources(NamedTuple):
     """The parts of the window that hold the settings."""
 
-    chosen: Chosen
+    chosen: ChosenSettings
     panel: SetupPanel
     media: MediaController
     centre: Centre
@@ -39,7 +39,7 @@ class SettingsSnapshot(NamedTuple):
     is_advanced: bool
     """Whether the advanced parameters are unfolded."""
 
-    def write(self, kept: Choices) -> None:
+    def write(self, kept: LastChoices) -> None:
         """Write the settings, except for the view, into those that are saved."""
         kept.model, kept.drafts = self.model, list(self.drafts)
         kept.values, kept.cache_values = _values(self.strategy), _values(self.cache)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.loading import LoadController
 from app.control.messages import DISK_OFFER
 from app.control.model_choice import ModelChoice
-from app.state.requests import AS_FITS
+from app.control.model_loading import LoadController
+from app.state.worker_messages import AS_FITS
 from core import ModelEntry, catalog, words
 from resources.language import mark, tr
 

@@ -13,7 +13,7 @@ from app.storage.settings import Habits
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.panels.welcome.page import WelcomePage
+    from app.panels.welcome.welcome_page import WelcomePage
 
 STORY = "story"
 """The example of the first way."""
@@ -77,7 +77,7 @@ class Welcome(QObject):
             self.page.set_theme(theme)
 
     def _make(self) -> WelcomePage:
-        from app.panels.welcome.page import WelcomePage
+        from app.panels.welcome.welcome_page import WelcomePage
 
         page = WelcomePage(self._body)
         for signal, slot in (

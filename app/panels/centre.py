@@ -20,7 +20,7 @@ from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
-from app.widgets.late_combo import LateCombo
+from app.widgets.lazy_combo import LateCombo
 from resources.language import tr
 
 

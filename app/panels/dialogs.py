@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.shortcuts import SHORTCUTS
-from app.state import values
-from app.state.changes import Change
+from app.state import setting_values
 from app.state.run import Run
+from app.state.setting_changes import Change
 from app.widgets.dialog import ReadDialog
 from app.widgets.plain_text import PlainLabel, window_title
 from core import cache_title, strategy_title, words
@@ -83,7 +83,7 @@ def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | 
     differing: list[tuple[str, str]] = []
     if started is not None:
         rows = _elsewhere(run, started) if started.engine else _here(started)
-        differing = [(name, values.format_text(value) or str(value)) for name, value in started.settings]
+        differing = [(name, setting_values.format_text(value) or str(value)) for name, value in started.settings]
     groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
     if changes:
         groups.append((tr("Changed since"), list(changes)))

@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.drafter_marks import paint_mark
-from app.widgets.drawn_rows import Index
+from app.widgets.painted_rows import Index
 from app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem, TwoLineDelegate
 from resources.language import tr
 

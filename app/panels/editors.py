@@ -15,8 +15,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state import values
-from app.state.values import LARGEST_INT
+from app.state import setting_values
+from app.state.setting_values import LARGEST_INT
 from app.widgets.exact_text import ExactTextEdit
 from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from core.strategies import Parameter
@@ -194,7 +194,7 @@ class ChoiceEditor(ComboBox):
             if self.itemData(index) == value:
                 self.setCurrentIndex(index)
                 return
-        self.addItem(values.format_text(value), value)
+        self.addItem(setting_values.format_text(value), value)
         self.setCurrentIndex(self.count() - 1)
 
     plain_value = value
@@ -254,8 +254,8 @@ class ListEditor(ExactTextEdit):
 
     def setValue(self, value: Any) -> None:
         """Show `value`; a string is taken as if typed, but for stop texts, where it is one of them."""
-        is_one_text = isinstance(value, str) and self._read is values.parse_lines and bool(value)
-        self.setPlainText(values.format_text([value] if is_one_text else value))
+        is_one_text = isinstance(value, str) and self._read is setting_values.parse_lines and bool(value)
+        self.setPlainText(setting_values.format_text([value] if is_one_text else value))
         self._parse()
 
     plain_value = value
@@ -269,15 +269,15 @@ class ListEditor(ExactTextEdit):
     def _parse(self) -> None:
         try:
             self._value, self.problem = self._read(self.toPlainText()), ""
-        except values.ValueProblem as error:
+        except setting_values.ValueProblem as error:
             self.problem = str(error)
 
 
 def _reader(parameter: Parameter) -> Callable[[str], Any]:
     """What makes a value of what is typed into a list."""
     if parameter.kind == "names":
-        return partial(values.parse_names, parameter)
-    return values.parse_lines if parameter.kind == "lines" else values.parse_tokens
+        return partial(setting_values.parse_names, parameter)
+    return setting_values.parse_lines if parameter.kind == "lines" else setting_values.parse_tokens
 
 
 Editor: TypeAlias = "IntEditor | FloatEditor | BoolEditor | ChoiceEditor | TextEditor | ListEditor | GrammarEditor"

@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
 )
 
 from app.theme.theme import Theme
+from app.widgets.accessibility.announcements import announce
 from app.widgets.dialog import ReadDialog
-from app.widgets.spoken.live import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
 
-class Wanted(NamedTuple):
+class EngineInput(NamedTuple):
     """What is typed."""
 
     address: str
@@ -71,9 +71,9 @@ class EngineDialog(ReadDialog):
         self.address.setFocus()
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> EngineInput:
         """What is typed now."""
-        return Wanted(self.address.text().strip(), self.key.text(), self.keeps.isChecked(), self.plain.isChecked())
+        return EngineInput(self.address.text().strip(), self.key.text(), self.keeps.isChecked(), self.plain.isChecked())
 
     @property
     def model(self) -> str:

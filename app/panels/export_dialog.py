@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.storage.tables import CSV, JSON
-from app.views.shared.portrait import Pose
+from app.storage.table_files import CSV, JSON
+from app.views.shared.view_picture import Pose
 from app.widgets.dialog import ReadDialog
 from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from app.widgets.plain_text import PlainLabel
@@ -27,7 +27,7 @@ from resources.language import mark, tr
 PNG, SVG, HTML, TRACE = "png", "svg", "html", "decodescope"
 
 
-class Kind(NamedTuple):
+class ExportFormat(NamedTuple):
     """One kind of file."""
 
     title: str
@@ -46,12 +46,12 @@ _PAGE = mark(
 )
 _RECORDED = mark("One file that this program opens again: every view of the run as it was, without its model.")
 KINDS = {
-    PNG: Kind(mark("Picture (PNG)"), mark("Save a picture"), mark("Pictures")),
-    SVG: Kind(mark("Drawing (SVG)"), mark("Save a drawing"), mark("Drawings"), _SHARP),
-    CSV: Kind(mark("Figures (CSV)"), mark("Save figures"), mark("Tables"), _ROWS),
-    JSON: Kind(mark("Figures (JSON)"), mark("Save figures"), mark("Tables"), _OBJECTS),
-    HTML: Kind(mark("Web page (HTML)"), mark("Save the run"), mark("Web pages"), _PAGE),
-    TRACE: Kind(mark("Recorded run (DECODESCOPE)"), mark("Save the run"), mark("Recorded runs"), _RECORDED),
+    PNG: ExportFormat(mark("Picture (PNG)"), mark("Save a picture"), mark("Pictures")),
+    SVG: ExportFormat(mark("Drawing (SVG)"), mark("Save a drawing"), mark("Drawings"), _SHARP),
+    CSV: ExportFormat(mark("Figures (CSV)"), mark("Save figures"), mark("Tables"), _ROWS),
+    JSON: ExportFormat(mark("Figures (JSON)"), mark("Save figures"), mark("Tables"), _OBJECTS),
+    HTML: ExportFormat(mark("Web page (HTML)"), mark("Save the run"), mark("Web pages"), _PAGE),
+    TRACE: ExportFormat(mark("Recorded run (DECODESCOPE)"), mark("Save the run"), mark("Recorded runs"), _RECORDED),
 }
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.5, 8.0
 _THEMES = ((mark("As shown"), ""), (mark("Light"), "light"), (mark("Dark"), "dark"))
@@ -63,7 +63,7 @@ _INSET = 5
 """Pixels before a number."""
 
 
-class Offer(NamedTuple):
+class ExportOffer(NamedTuple):
     """One thing that can be taken out, as files of those kinds."""
 
     name: str
@@ -80,7 +80,7 @@ class ExportDialog(ReadDialog):
     chosen = Signal(str, str, object)
     copyWanted = Signal(str, str, object)
 
-    def __init__(self, offers: Sequence[Offer], parent: QWidget | None = None) -> None:
+    def __init__(self, offers: Sequence[ExportOffer], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("exportDialog")
         self.setWindowTitle(tr("Save or copy what is shown"))
@@ -99,7 +99,7 @@ class ExportDialog(ReadDialog):
         self._on_what()
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> ExportOffer:
         """What is chosen."""
         return self.offers[self.what.currentIndex()]
 

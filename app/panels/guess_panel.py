@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from app.panels.foot_panel import FootPanel
+from app.panels.bottom_panel import FootPanel
 from app.theme.theme import Theme, theme_for
 from app.widgets.bars import Bars
 from app.widgets.bars_layout import BarRow

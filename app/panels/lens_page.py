@@ -9,9 +9,9 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QTableView, QVBoxLayout, QWidget
 
-from app.state.inside import LayerAttention, LayerView, Looked, LookRequest, Weight, decided_at
+from app.state.layer_queries import LayerAttention, LayerResult, LayerView, LookRequest, Weight, decided_at
 from app.theme.theme import theme_for
-from app.views.text.wording import token_text
+from app.views.text.token_wording import token_text
 from app.widgets.dialog import ReadDialog
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from app.widgets.wrapped_label import WrappedLabel
@@ -144,7 +144,7 @@ class LensPage(ReadDialog):
         column.addLayout(foot)
 
     @Slot(object)
-    def hear(self, looked: Looked) -> None:
+    def hear(self, looked: LayerResult) -> None:
         """What came of a look; only of its own, and nothing once it is closed."""
         if looked.request is not self._request or not self.isVisible():
             return

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
 from app.panels.value_slider import slider_for
-from app.state import values
+from app.state import setting_values
 from app.theme.theme import Theme
-from app.views.shared.terms import explain
+from app.views.shared.glossary_link import explain
 from app.widgets.plain_text import PlainLabel, caption, escaped, rich_tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
@@ -119,7 +119,7 @@ class ParameterRow(QWidget):
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        title = tr("Reset to {default}").format(default=values.short(self.default))
+        title = tr("Reset to {default}").format(default=setting_values.short(self.default))
         action = menu.addAction(caption(title), self.reset)
         action.setEnabled(self.is_changed)
         menu.popup(event.globalPos())
@@ -194,5 +194,5 @@ class ParameterRow(QWidget):
 
 def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
     title, *lines = (escaped(text) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
-    told = escaped(values.short(default))
+    told = escaped(setting_values.short(default))
     return "<br>".join([f"<b>{title}</b>", *filter(None, lines)]) + tr("<br>Default: {default}.").format(default=told)

@@ -9,12 +9,12 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 import core
-from app.panels.held_setting import HeldSetting
+from app.panels.deferred_setting import HeldSetting
 from app.panels.parameter_frame import ParameterFrame
 from app.panels.parameter_row import ParameterRow
-from app.state.numbers import is_number
+from app.state.number_checks import is_number
 from app.theme.theme import Theme
-from app.widgets.discard import discard
+from app.widgets.widget_disposal import discard
 from core import strategies
 from core.strategies import Parameter
 from resources.language import tr, trn

@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
 from app.panels.parameter_row import MARGIN
 from app.state import conversation
 from app.state.media import kind_by_name
-from app.state.requests import Prompt
-from app.storage.examples import Example
+from app.state.worker_messages import Prompt
+from app.storage.examples import ExamplePrompt
 from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
-from app.widgets import by_direction
+from app.widgets import bidi_text
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.exact_text import ExactTextEdit
 from app.widgets.flow_layout import FlowLayout
@@ -51,7 +51,7 @@ class PromptEdit(ExactTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setDocument(by_direction.document(self))
+        self.setDocument(bidi_text.document(self))
         self.setObjectName("promptEdit")
         self.setTabChangesFocus(True)
         self.setAccessibleName(tr("Prompt"))
@@ -129,7 +129,7 @@ class PromptPanel(QWidget):
     edited = Signal()
     modeChosen = Signal(bool)
 
-    def __init__(self, examples: Sequence[Example], parent: QWidget | None = None) -> None:
+    def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._examples = list(examples)
         self.editor = PromptEdit(self)
@@ -157,7 +157,7 @@ class PromptPanel(QWidget):
         return conversation.parse(text) if self.is_chat else text
 
     @property
-    def examples(self) -> Sequence[Example]:
+    def examples(self) -> Sequence[ExamplePrompt]:
         """All that are offered."""
         return self._examples
 
@@ -241,7 +241,7 @@ class PromptPanel(QWidget):
         button.menu().setToolTipsVisible(True)
         return button
 
-    def _chip(self, number: int, example: Example) -> QPushButton:
+    def _chip(self, number: int, example: ExamplePrompt) -> QPushButton:
         chip = QPushButton(tr(example.title))
         chip.setObjectName(f"example.{example.id}")
         chip.setProperty("role", "chip")
@@ -253,7 +253,7 @@ class PromptPanel(QWidget):
         chip.clicked.connect(self._on_chip)
         return chip
 
-    def _more_chip(self, examples: Sequence[Example]) -> QPushButton:
+    def _more_chip(self, examples: Sequence[ExamplePrompt]) -> QPushButton:
         chip = QPushButton(tr("More…"))
         chip.setObjectName("moreExamples")
         chip.setProperty("role", "chip")

@@ -13,8 +13,8 @@ from app.panels.settings.fields import muted
 from app.panels.settings.history import HistorySettings
 from app.panels.settings.memory import MemorySettings
 from app.panels.settings.permissions import Permissions
-from app.panels.stage.settings import StageSettings
-from app.state.steps import Steps
+from app.panels.stage.stage_settings import StageSettings
+from app.state.decode_backend import DecodeBackend
 from app.storage.settings import Settings
 from app.widgets.plain_text import PlainLabel
 from app.widgets.scrolled import ScrolledDialog
@@ -72,7 +72,7 @@ class SettingsDialog(ScrolledDialog):
         return buttons
 
     @Slot(object)
-    def show_steps(self, steps: Steps | None) -> None:
+    def show_steps(self, steps: DecodeBackend | None) -> None:
         """Who takes the steps of the model in memory."""
         self.compute.show_steps(steps)
 

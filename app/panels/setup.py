@@ -13,8 +13,8 @@ from app.panels.parameter_row import MARGIN, ParameterRow
 from app.panels.parameters import ParameterPanel
 from app.panels.preset_bar import PresetBar
 from app.panels.prompt import PromptPanel
-from app.state import values
-from app.storage.examples import Example
+from app.state import setting_values
+from app.storage.examples import ExamplePrompt
 from app.theme.theme import Theme, theme_for
 from app.widgets.inputs import ScrollArea
 from app.widgets.plain_text import PlainLabel, RichLabel, escaped, tooltip
@@ -29,7 +29,7 @@ LEAST_PAGE = 40
 class SetupPanel(QFrame):
     """What a run begins from. The help at the foot keeps its place, whatever it says."""
 
-    def __init__(self, examples: Sequence[Example], parent: QWidget | None = None) -> None:
+    def __init__(self, examples: Sequence[ExamplePrompt], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("setupPanel")
         self.setProperty("role", "panel")
@@ -76,7 +76,7 @@ class SetupPanel(QFrame):
                 tr(row.parameter.title),
                 row.unavailable,
                 tr(row.parameter.help),
-                tr(" Default {default}.").format(default=values.short(row.default)).strip(),
+                tr(" Default {default}.").format(default=setting_values.short(row.default)).strip(),
             )
         )
         self.help.setText(" ".join([f"<b>{title}</b> ·", *filter(None, parts)]))

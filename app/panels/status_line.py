@@ -11,11 +11,11 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.panels.shortcuts import key_of
-from app.state import figures
-from app.state.changes import Change
-from app.state.requests import ModelInfo
+from app.state import status_numbers
+from app.state.decode_backend import DecodeBackend
 from app.state.run import Run
-from app.state.steps import Steps
+from app.state.setting_changes import Change
+from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.icons import IconButton
@@ -40,7 +40,7 @@ class StatusLine(QFrame):
         self.setProperty("role", "foot")
         self._run: Run | None = None
         self._model: ModelInfo | None = None
-        self._steps: Steps | None = None
+        self._steps: DecodeBackend | None = None
         self._shows_model = self._tells_failure = False
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
@@ -131,7 +131,7 @@ class StatusLine(QFrame):
             self.device.setToolTip(tooltip(f"{self.device.toolTip()}\n{self._steps.sentence}"))
 
     @Slot(object)
-    def show_steps(self, steps: Steps | None) -> None:
+    def show_steps(self, steps: DecodeBackend | None) -> None:
         """Who takes the steps of the loaded model; None: that is no question."""
         self._steps = steps
         if self._shows_model and self._model is not None:
@@ -150,7 +150,7 @@ class StatusLine(QFrame):
     @Slot()
     def refresh(self) -> None:
         """Bring every figure up to date."""
-        known = figures.figures(self._run) if self._run is not None else figures.Figures()
+        known = status_numbers.figures(self._run) if self._run is not None else status_numbers.StatusNumbers()
         texts = {
             "first_token": _told(tr("first token"), known.first_token, words.duration),
             "prefill": " · ".join(filter(None, (_told(tr("prefill"), known.prefill, words.rate), _reused(self._run)))),

@@ -7,15 +7,15 @@ from PySide6.QtWidgets import QWidget
 
 from app.panels.editors import FloatEditor, IntEditor
 from app.panels.slider_scale import SliderScale, scale_of
+from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.inputs import Slider
-from app.widgets.spoken import Role, Spoken, Value
 from core.strategies import Parameter
 from resources.language import tr
 
 SLIDER_STEPS = 1000
 
 
-class ValueSlider(Slider, Spoken):
+class ValueSlider(Slider, AccessibleWidget):
     """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
 
     spoken_role = Role.Slider
@@ -34,11 +34,11 @@ class ValueSlider(Slider, Spoken):
         with QSignalBlocker(self):
             self.setValue(round(self._scale.share(self._editor.value()) * SLIDER_STEPS))
 
-    def spoken_value(self) -> Value:
+    def spoken_value(self) -> AccessibleValue:
         """The setting's, not the handle's place on its way."""
         low, high = (self._scale.value(end, self._step) for end in (0.0, 1.0))
         editor = self._editor
-        return Value(editor.value(), low, high, self._step, editor.text(), self._put)
+        return AccessibleValue(editor.value(), low, high, self._step, editor.text(), self._put)
 
     def _put(self, value: float) -> None:
         self.setValue(round(self._scale.share(value) * SLIDER_STEPS))

@@ -9,11 +9,11 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.panels.view_header import ViewHeader, put_in_place
-from app.state.terms import told
+from app.state.glossary_terms import told
 from app.theme.theme import Theme
 from app.views import ViewSpec
 from app.views.base import View
-from app.widgets.late_tip import LateTip
+from app.widgets.lazy_tooltip import LateTip
 from resources.language import tr
 
 

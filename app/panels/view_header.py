@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QStackedWidget, QVBoxLayout, QWidget
 
-from app.panels.tool_side import ToolSide
+from app.panels.toolbar_side import ToolSide
 from app.panels.view_tabs import ViewTabs
 from app.theme.theme import Theme
 

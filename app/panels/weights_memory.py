@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QRadioButton, QVBoxLayout, QWidget
 
 from app.panels.settings.fields import muted
-from app.state.requests import ALL_IN_MEMORY, AS_FITS
+from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
 from app.widgets.inputs import DoubleSpinBox
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.errand import Errand, report_of
-from app.session.errands import Errands
+from app.session.background_task import BackgroundTask, report_of
+from app.session.download_statuses import DownloadStatuses
 from app.session.hub_search import HubSearch
-from app.session.standings import Standings
-from app.state.hub_models import Standing
-from app.state.requests import ErrorReport
+from app.session.task_manager import TaskManager
+from app.state.hub_models import DownloadStatus
+from app.state.worker_messages import ErrorReport
 from core import catalog
 from core.errors import DownloadStoppedError
 
@@ -31,13 +31,13 @@ class Downloads(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._errands = Errands(self)
+        self._errands = TaskManager(self)
         self.hub = HubSearch(self._errands, self)
-        self.standings = Standings(self)
+        self.standings = DownloadStatuses(self)
         self._after: dict[str, Callable[[str], None]] = {}
         self._errands.ended.connect(self._go_on)
 
-    def standing(self, name: str) -> Standing:
+    def standing(self, name: str) -> DownloadStatus:
         """How that model stands."""
         return self.standings.of(name)
 
@@ -46,7 +46,7 @@ class Downloads(QObject):
 
         moment = self.standings.moment
 
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             whole = [(entry.name, entry.bytes) for entry in catalog.hub_cached() if entry.problem is None]
             errand.tell(self.standings.on_disk, moment, whole, catalog.unfinished())
 
@@ -59,7 +59,7 @@ class Downloads(QObject):
             return
         anew = standing.damaged or ()
 
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             catalog.download(
                 name,
                 lambda now: errand.tell(self.standings.progressed, name, now),
@@ -75,7 +75,7 @@ class Downloads(QObject):
     def verify(self, name: str) -> None:
         """Read all of it and hold it against its digests."""
 
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             told = self.standings.progressed
             damaged = catalog.verify(name, lambda now: errand.tell(told, name, now), stop=errand.stop)
             errand.tell(self.standings.checked, name, damaged)
@@ -101,7 +101,7 @@ class Downloads(QObject):
     def delete(self, name: str) -> None:
         """Delete a whole model from the disk."""
 
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             catalog.delete(name)
             errand.tell(self._on_deleted, name)
 
@@ -113,16 +113,16 @@ class Downloads(QObject):
         self._errands.end()
 
     def _discard(self, name: str) -> None:
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             catalog.discard(name)
             errand.tell(self.standings.forget, name)
 
         self._send(name, work)
 
-    def _send(self, name: str, work: Callable[[Errand], None]) -> None:
+    def _send(self, name: str, work: Callable[[BackgroundTask], None]) -> None:
         """An errand for one model, whose every failure is told."""
 
-        def guarded(errand: Errand) -> None:
+        def guarded(errand: BackgroundTask) -> None:
             try:
                 work(errand)
             except DownloadStoppedError:
@@ -140,7 +140,7 @@ class Downloads(QObject):
 
     def _on_whole(self, name: str, entry: catalog.ModelEntry | None) -> None:
         total = self.standing(name).total
-        self.standings.stand(name, Standing("whole", total, total))
+        self.standings.stand(name, DownloadStatus("whole", total, total))
         if entry is not None:
             self.arrived.emit(entry)
         self.ended.emit(name, None)

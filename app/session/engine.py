@@ -7,29 +7,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.session.jobs import not_here, scored, serve_prefix, supposed, trimmed
 from app.session.model_info import describe
-from app.session.phrases import spelled
+from app.session.phrase_tokens import spelled
 from app.session.preload import open_libraries
-from app.state.requests import (
+from app.session.worker_jobs import not_here, scored, serve_prefix, supposed, trimmed
+from app.state.decode_backend import StepsRequest
+from app.state.worker_messages import (
     ALL_IN_MEMORY,
-    Fit,
     LoadRequest,
+    MemoryEstimate,
     ModelInfo,
     PrefixNews,
     PrefixRequest,
     RunRequest,
-    Supposition,
+    StepReplayRequest,
     is_packed,
 )
-from app.state.steps import StepsRequest
 from core.errors import InsideError, ModelTooLargeError
 from resources.language import current, tr
 
 if TYPE_CHECKING:
     import core
-    from app.session.looks import Part
-    from app.state.inside import LookRequest
+    from app.session.layer_jobs import Part
+    from app.state.layer_queries import LookRequest
     from core.events import Event
 
 
@@ -53,11 +53,11 @@ class Engine(Protocol):
         """Save or load what was read. Raises core.errors.DecodescopeError."""
         ...
 
-    def suppose(self, request: Supposition) -> core.WhatIf:
+    def suppose(self, request: StepReplayRequest) -> core.WhatIf:
         """A step under other settings. Raises core.errors.DecodescopeError."""
         ...
 
-    def reckon(self, request: RunRequest) -> Fit | None:
+    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
         """What the run would take in memory; loads nothing for it. Raises core.errors.DecodescopeError."""
         ...
 
@@ -126,13 +126,13 @@ class CoreEngine:
             self.load(request.load)
         return serve_prefix(self._loaded_for(request.load), self._store(request.budget), request)
 
-    def suppose(self, request: Supposition) -> core.WhatIf:
+    def suppose(self, request: StepReplayRequest) -> core.WhatIf:
         """From the scores that the run has left, else from a pass of its model, where that is here."""
         if self._model is None or self._loaded is None or self._loaded.model != request.request.model:
             raise not_here(request.request.model)
         return supposed(self._model, request, self._draft_with(request.request), self._scores)
 
-    def reckon(self, request: RunRequest) -> Fit:
+    def reckon(self, request: RunRequest) -> MemoryEstimate:
         """By the models in memory where they are there, else by their blueprints."""
         import core
 
@@ -142,7 +142,7 @@ class CoreEngine:
         here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
         found = core.estimate(model, spelled(model, request), here, drafters=drafts)
         pace = self._pace_of(request.load, model)
-        return Fit(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache, pace)
+        return MemoryEstimate(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache, pace)
 
     def _pace_of(self, request: LoadRequest, model: core.LoadedModel) -> str:
         """In a sentence; found out once. Raises core.errors.DecodescopeError."""
@@ -170,7 +170,7 @@ class CoreEngine:
                 ),
                 tr("Choose it again, or run this again, then look."),
             )
-        from app.session.looks import look
+        from app.session.layer_jobs import look
 
         yield from look(self._model, request)
 
@@ -315,6 +315,6 @@ def default_threads(parameters: int) -> int:
     """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
     if parameters < 30_000_000:
         return 1
-    from app.session.looks import usable
+    from app.session.layer_jobs import usable
 
     return usable()

@@ -6,13 +6,21 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
-from app.state.steps import StepsRequest
+from app.state.decode_backend import StepsRequest
+from app.state.worker_messages import (
+    LoadRequest,
+    MemoryEstimate,
+    ModelInfo,
+    PrefixNews,
+    PrefixRequest,
+    RunRequest,
+    StepReplayRequest,
+)
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.session.looks import Part
-    from app.state.inside import LookRequest
+    from app.session.layer_jobs import Part
+    from app.state.layer_queries import LookRequest
     from core import WhatIf
     from core.events import Event
 
@@ -40,11 +48,11 @@ class Engines:
         """As the engine that has the model does."""
         return self._of(request.load).prefix(request)
 
-    def suppose(self, request: Supposition) -> WhatIf:
+    def suppose(self, request: StepReplayRequest) -> WhatIf:
         """As the engine that has the model does."""
         return self._of(request.request.load).suppose(request)
 
-    def reckon(self, request: RunRequest) -> Fit | None:
+    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
         """As the engine that has the model does."""
         return self._of(request.load).reckon(request)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.errand import Errand, report_of
-from app.session.errands import Errands
-from app.state.requests import ErrorReport
+from app.session.background_task import BackgroundTask, report_of
+from app.session.task_manager import TaskManager
+from app.state.worker_messages import ErrorReport
 from core import catalog
 
 _SEARCH = "?search"
@@ -19,7 +19,7 @@ class HubSearch(QObject):
     listed = Signal()
     judged = Signal(str)
 
-    def __init__(self, errands: Errands, parent: QObject) -> None:
+    def __init__(self, errands: TaskManager, parent: QObject) -> None:
         super().__init__(parent)
         self.query: str | None = None
         """What was searched for last; None before the first search."""
@@ -28,7 +28,7 @@ class HubSearch(QObject):
         self.trouble: ErrorReport | None = None
         """Why nothing was found."""
         self._errands = errands
-        self._errand: Errand | None = None
+        self._errand: BackgroundTask | None = None
         errands.ended.connect(self._on_ended)
 
     @property
@@ -42,7 +42,7 @@ class HubSearch(QObject):
         self.query, self.trouble, self.found = text, None, {}
         self._errands.stop(_SEARCH)
 
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             try:
                 models = catalog.find(text)
                 errand.tell(self._on_found, errand, models)
@@ -60,17 +60,17 @@ class HubSearch(QObject):
         if name == _SEARCH:
             self.listed.emit()
 
-    def _on_found(self, errand: Errand, models: tuple[catalog.HubModel, ...]) -> None:
+    def _on_found(self, errand: BackgroundTask, models: tuple[catalog.HubModel, ...]) -> None:
         if self._errand is errand:
             self.found = {model.name: model for model in models}
             self.listed.emit()
 
-    def _on_judged(self, errand: Errand, model: catalog.HubModel) -> None:
+    def _on_judged(self, errand: BackgroundTask, model: catalog.HubModel) -> None:
         if self._errand is errand and model.name in self.found:
             self.found[model.name] = model
             self.judged.emit(model.name)
 
-    def _on_trouble(self, errand: Errand, error: ErrorReport) -> None:
+    def _on_trouble(self, errand: BackgroundTask, error: ErrorReport) -> None:
         if self._errand is errand:
             self.trouble = error
             self.listed.emit()

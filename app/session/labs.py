@@ -7,10 +7,10 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.errand import Errand, report_of
-from app.session.errands import Errands
+from app.session.background_task import BackgroundTask, report_of
+from app.session.task_manager import TaskManager
 from app.state.labs import BASE, BUNDLED, MINE, STAGES, CompletionsDrawn, LabWish, Task, TokensScored
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
 
 _WORK = "preference"
 MINE_FILE = "rankings.jsonl"
@@ -29,7 +29,7 @@ class LabWork(QObject):
         """`folder()`: where the user's data lies."""
         super().__init__(parent)
         self._data = folder
-        self._errands = Errands(self)
+        self._errands = TaskManager(self)
         self._errands.ended.connect(self._on_ended)
         self._wish: LabWish | None = None
         self._error: ErrorReport | None = None
@@ -79,7 +79,7 @@ class LabWork(QObject):
         """The window closes."""
         self._errands.end()
 
-    def _work(self, errand: Errand) -> None:
+    def _work(self, errand: BackgroundTask) -> None:
         """On its own thread."""
         assert self._wish is not None
         try:
@@ -102,14 +102,14 @@ class LabWork(QObject):
         self.ended.emit(wish, self._error)
 
 
-def _events(wish: LabWish, errand: Errand, home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _events(wish: LabWish, errand: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
     import torch
 
     torch.set_num_threads(1)  # of this thread: as quick for a small model, and the window keeps the other processor
     yield from _TASKS[wish.task](wish, errand, home, folder_of)
 
 
-def _sft(wish: LabWish, errand: Errand, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _sft(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     yield from labs.preference.sft(
@@ -118,7 +118,7 @@ def _sft(wish: LabWish, errand: Errand, _home: Path, folder_of: FolderOf) -> Ite
     )  # fmt: skip
 
 
-def _reward(wish: LabWish, errand: Errand, home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _reward(wish: LabWish, errand: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     data = {BUNDLED: None, MINE: home / MINE_FILE}.get(wish.data, wish.data)
@@ -128,7 +128,7 @@ def _reward(wish: LabWish, errand: Errand, home: Path, folder_of: FolderOf) -> I
     )  # fmt: skip
 
 
-def _ppo(wish: LabWish, errand: Errand, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _ppo(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     usual = labs.preference.PpoSettings()
@@ -139,7 +139,7 @@ def _ppo(wish: LabWish, errand: Errand, _home: Path, folder_of: FolderOf) -> Ite
     )  # fmt: skip
 
 
-def _tokens(wish: LabWish, _errand: Errand, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _tokens(wish: LabWish, _errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
@@ -147,14 +147,14 @@ def _tokens(wish: LabWish, _errand: Errand, _home: Path, folder_of: FolderOf) ->
     yield TokensScored(tuple((token.text, token.reward) for token in found))
 
 
-def _best_of(wish: LabWish, errand: Errand, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _best_of(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
     yield from labs.preference.best_of(_model(False, folder_of), judge, wish.prompt, seed=wish.seed, cancel=errand.stop)
 
 
-def _draw(wish: LabWish, errand: Errand, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _draw(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     found = labs.preference.completions(
@@ -167,6 +167,6 @@ def _model(tuned: bool, folder_of: FolderOf) -> str:
     return str(folder_of("sft")) if tuned else BASE
 
 
-_TASKS: dict[Task, Callable[[LabWish, Errand, Path, FolderOf], Iterator[object]]] = {
+_TASKS: dict[Task, Callable[[LabWish, BackgroundTask, Path, FolderOf], Iterator[object]]] = {
     "sft": _sft, "reward": _reward, "ppo": _ppo, "tokens": _tokens, "best_of": _best_of, "draw": _draw,
 }  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 import core
-from app.session.errand import Errand, report_of
-from app.session.errands import Errands
+from app.session.background_task import BackgroundTask, report_of
 from app.session.sound_device import library, refused
+from app.session.task_manager import TaskManager
 
 LOOK_MS = 50
 RATE = 48_000
@@ -24,7 +24,7 @@ class Loudspeaker(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._errands = Errands(self)
+        self._errands = TaskManager(self)
         self._stream: Any = None
         self._path = ""
         self._samples: Any = None
@@ -42,7 +42,7 @@ class Loudspeaker(QObject):
         self.stop()
         self._path = path
 
-        def work(errand: Errand) -> None:
+        def work(errand: BackgroundTask) -> None:
             try:
                 errand.tell(self._begin, path, core.media.samples(path, RATE))
             except Exception as error:

@@ -8,18 +8,18 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.state.requests import (
+from app.state.decode_backend import StepsRequest
+from app.state.worker_messages import (
     ErrorReport,
-    Fit,
     LoadRequest,
+    MemoryEstimate,
     ModelInfo,
     PrefixNews,
     PrefixRequest,
     RunRequest,
-    Supposition,
+    StepReplayRequest,
 )
-from app.state.steps import StepsRequest
-from core.plain import plain
+from core.lightweight_dataclass import plain
 
 if TYPE_CHECKING:
     from core import WhatIf
@@ -53,7 +53,7 @@ class Mailbox:
 
 
 @plain(eq=False)
-class Job:
+class WorkerJob:
     """One run as the worker sees it."""
 
     number: int
@@ -66,7 +66,7 @@ class Job:
     mailbox: Mailbox = field(default_factory=Mailbox)
 
 
-class Loaded(NamedTuple):
+class ModelLoaded(NamedTuple):
     """Answer to a load request: `info` or `error`; `for_run` when a run asked for it, not the window."""
 
     request: LoadRequest
@@ -75,7 +75,7 @@ class Loaded(NamedTuple):
     error: ErrorReport | None = None
 
 
-class Ended(NamedTuple):
+class RunEnded(NamedTuple):
     """Answer to a job, once all its events are in its mailbox; `error` is None when the stream ended by itself."""
 
     number: int
@@ -92,6 +92,6 @@ class Recording(NamedTuple):
 class Answer(NamedTuple):
     """What came of a prefix served, a run reckoned, a step supposed, or who takes the steps: `result` or `error`."""
 
-    request: PrefixRequest | RunRequest | Supposition | StepsRequest
-    result: PrefixNews | Fit | WhatIf | bool | None = None
+    request: PrefixRequest | RunRequest | StepReplayRequest | StepsRequest
+    result: PrefixNews | MemoryEstimate | WhatIf | bool | None = None
     error: ErrorReport | None = None

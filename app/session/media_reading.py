@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import core
-from app.session.errand import report_of
+from app.session.background_task import report_of
 from app.state.media import PEAKS, PICTURE, THUMBNAIL, Medium, Thumbnail
 
 if TYPE_CHECKING:

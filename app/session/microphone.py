@@ -12,7 +12,7 @@ import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.session.sound_device import library, refused
-from app.state.requests import report as report_of
+from app.state.worker_messages import report as report_of
 
 RATE = 16_000
 """Samples a second: what models hear at."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from app.state.requests import LoadRequest, ModelInfo
+from app.state.worker_messages import LoadRequest, ModelInfo
 from resources.language import tr
 
 if TYPE_CHECKING:

@@ -6,10 +6,18 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.session.looks import Part
-from app.state.inside import LookRequest
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest, Supposition
-from app.state.steps import StepsRequest
+from app.session.layer_jobs import Part
+from app.state.decode_backend import StepsRequest
+from app.state.layer_queries import LookRequest
+from app.state.worker_messages import (
+    LoadRequest,
+    MemoryEstimate,
+    ModelInfo,
+    PrefixNews,
+    PrefixRequest,
+    RunRequest,
+    StepReplayRequest,
+)
 from core import remote
 from core.errors import CacheError, ComparisonError, DecodescopeError, InsideError, ModelError
 from resources.language import current, tr
@@ -59,7 +67,7 @@ class RemoteEngine:
             tr("Prefixes can be kept of models in this machine's memory."),
         )
 
-    def suppose(self, request: Supposition) -> core.WhatIf:
+    def suppose(self, request: StepReplayRequest) -> core.WhatIf:
         """Raises ModelError: its scores are not told."""
         raise ModelError(
             tr("{model} tells a few of its shares, not the scores that other settings would act on.").format(
@@ -68,7 +76,7 @@ class RemoteEngine:
             tr("Run it again with these settings."),
         )
 
-    def reckon(self, request: RunRequest) -> Fit | None:
+    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
         """Nothing: it takes no memory here."""
         return None
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.errand import Errand
-from app.session.errands import Errands
-from app.state.requests import ErrorReport, report
-from app.state.scale import Asked
+from app.session.background_task import BackgroundTask
+from app.session.task_manager import TaskManager
+from app.state.scale import ScaleRequest
+from app.state.worker_messages import ErrorReport, report
 from core.errors import DecodescopeError, UnforeseenError
 from core.labs import scale
 from resources.language import tr
 
 
 @dataclass
-class Run:
+class ScaleRun:
     """What was asked, what it has told so far, and how it ended."""
 
-    asked: Asked
+    asked: ScaleRequest
     told: list[object] = field(default_factory=list)
     error: ErrorReport | None = None
     is_under_way: bool = True
@@ -37,16 +37,16 @@ class ScaleWork(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._errands = Errands(self)
+        self._errands = TaskManager(self)
         self._errands.ended.connect(self._on_ended)
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, ScaleRun] = {}
         """The last one of each page."""
 
-    def start(self, page: str, asked: Asked) -> None:
+    def start(self, page: str, asked: ScaleRequest) -> None:
         """Begin, unless one of that page is under way."""
         if self._errands.is_under_way(page):
             return
-        run = self.runs[page] = Run(asked)
+        run = self.runs[page] = ScaleRun(asked)
         self.began.emit(page)
         self._errands.send(page, lambda errand: self._work(errand, page, run))
 
@@ -64,7 +64,7 @@ class ScaleWork(QObject):
         """The window closes."""
         self._errands.end()
 
-    def _work(self, errand: Errand, page: str, run: Run) -> None:
+    def _work(self, errand: BackgroundTask, page: str, run: ScaleRun) -> None:
         """On its own thread."""
         try:
             for event in _events(run.asked, errand.stop):
@@ -80,7 +80,7 @@ class ScaleWork(QObject):
         self.runs[page].told.append(event)
         self.arrived.emit(page, event)
 
-    def _on_error(self, run: Run, error: ErrorReport) -> None:
+    def _on_error(self, run: ScaleRun, error: ErrorReport) -> None:
         run.error = error
 
     @Slot(str)
@@ -89,7 +89,7 @@ class ScaleWork(QObject):
         self.ended.emit(page)
 
 
-def _events(asked: Asked, cancel: threading.Event) -> Iterator[object]:
+def _events(asked: ScaleRequest, cancel: threading.Event) -> Iterator[object]:
     if asked.scheme == scale.ZERO_R:
         yield from scale.remembering(asked.model, asked.processes, cancel=cancel)
     else:

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from app.session.delivery import Delivery, Underway
 from app.session.engines import Engines
-from app.session.garbage import Collector
-from app.session.held_model import HeldModel
-from app.session.mailbox import Ended, Job
-from app.session.measuring import Measuring
+from app.session.event_delivery import Delivery, RunInProgress
+from app.session.garbage_collection import Collector
+from app.session.loaded_model import HeldModel
+from app.session.mailbox import RunEnded, WorkerJob
 from app.session.shown_run import ShownRun
-from app.session.thread import WorkerThread, is_any_stuck
+from app.session.side_runs import SideRuns
 from app.session.worker import Worker
-from app.state import outcomes
-from app.state.requests import LoadRequest, ModelInfo, PrefixRequest, RunRequest, Supposition
+from app.session.worker_thread import WorkerThread, is_any_stuck
+from app.state import run_status
+from app.state.decode_backend import StepsRequest
 from app.state.run import Run
-from app.state.steps import StepsRequest
+from app.state.worker_messages import LoadRequest, ModelInfo, PrefixRequest, RunRequest, StepReplayRequest
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.state.inside import LookRequest
+    from app.state.layer_queries import LookRequest
 
 
 class Session(ShownRun):
@@ -56,12 +56,12 @@ class Session(ShownRun):
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._underway: Underway | None = None
+        self._underway: RunInProgress | None = None
         self._next: RunRequest | None = None
         self._shown_before: Run | None = None
         """The last run with a text, to be shown again where a later one fails before it has any."""
         self._latest: Run | None = None
-        self._measuring = Measuring()
+        self._measuring = SideRuns()
         self._jobs = 0
         self._place_of: Callable[[Run], Path | None] = _nowhere
         self._state = "idle"
@@ -165,7 +165,7 @@ class Session(ShownRun):
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
             self._tell_state()
 
-    def ask(self, request: PrefixRequest | RunRequest | Supposition | StepsRequest) -> None:
+    def ask(self, request: PrefixRequest | RunRequest | StepReplayRequest | StepsRequest) -> None:
         """Have the worker serve a prefix, suppose a step, reckon what a run would take, or find out who takes the
         steps, once it is free; `answered(Answer)` tells what came of it."""
         if not self._is_over:
@@ -185,7 +185,7 @@ class Session(ShownRun):
             self._underway.job.told.set()  # nobody is told any more
         self._thread.end()
         if self._underway is not None:
-            self._on_ended(Ended(self._underway.job.number))
+            self._on_ended(RunEnded(self._underway.job.number))
         self._collector.stop(give_back=not is_any_stuck())
 
     def _connect(self, worker: Worker) -> None:
@@ -211,7 +211,7 @@ class Session(ShownRun):
     def _begin(self, run: Run, is_silent: bool = False) -> None:
         self._jobs += 1
         recording = None if is_silent else self._place_of(run)
-        self._underway = Underway(Job(self._jobs, run.request, recording), run, is_silent)
+        self._underway = RunInProgress(WorkerJob(self._jobs, run.request, recording), run, is_silent)
         self._delivery.begin(self._underway)
         self._collector.set_busy(True)
         self._tell_state()
@@ -220,12 +220,12 @@ class Session(ShownRun):
             self.runStarted.emit(run)
 
     @Slot(object)
-    def _on_ended(self, answer: Ended) -> None:
+    def _on_ended(self, answer: RunEnded) -> None:
         underway = self._underway
         if underway is None or answer.number != underway.job.number:
             return
         run, events = underway.run, self._delivery.end()
-        run.outcome = outcomes.outcome(run, underway.job.cancel.is_set(), answer.error)
+        run.outcome = run_status.outcome(run, underway.job.cancel.is_set(), answer.error)
         if events and not underway.is_silent:
             self.eventsArrived.emit(run, events)
         self._underway = None
@@ -275,7 +275,7 @@ def _nowhere(_run: Run) -> None:
     """No run is recorded."""
 
 
-def _state(underway: Underway | None, held: HeldModel) -> str:
+def _state(underway: RunInProgress | None, held: HeldModel) -> str:
     if underway is not None and underway.job.cancel.is_set():
         return "stopping"
     if held.is_loading or (held.is_awaited and underway is None):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.errand import Errand, report_of
-from app.session.errands import Errands
-from app.state.requests import ErrorReport
+from app.session.background_task import BackgroundTask, report_of
+from app.session.task_manager import TaskManager
 from app.state.speed import Speeds
+from app.state.worker_messages import ErrorReport
 from core.labs import speed
 
 _WORK = "speed"
@@ -21,7 +21,7 @@ class SpeedWork(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._errands = Errands(self)
+        self._errands = TaskManager(self)
         self._errands.ended.connect(self._on_ended)
         self.speeds = Speeds()
         """What the last one told."""
@@ -44,7 +44,7 @@ class SpeedWork(QObject):
         """The window closes."""
         self._errands.end()
 
-    def _work(self, errand: Errand, asked: speed.Asked) -> None:
+    def _work(self, errand: BackgroundTask, asked: speed.Asked) -> None:
         """On its own thread."""
         try:
             for event in speed.measuring(asked, errand.stop):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.mailbox import Answer, Ended, Job, Loaded
-from app.state.requests import ErrorReport, LoadRequest, PrefixRequest, RunRequest, Supposition, report
-from app.state.steps import StepsRequest
+from app.session.mailbox import Answer, ModelLoaded, RunEnded, WorkerJob
+from app.state.decode_backend import StepsRequest
+from app.state.worker_messages import ErrorReport, LoadRequest, PrefixRequest, RunRequest, StepReplayRequest, report
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from app.session.engine import Engine
-    from app.session.recording import Recorded
-    from app.state.inside import LookRequest
+    from app.session.recorded_stream import RecordedStream
+    from app.state.layer_queries import LookRequest
     from core.events import Event
 
 TELLING = 0.25
@@ -47,7 +47,7 @@ class Worker(QObject):
         self.loaded.emit(self._load(request, for_run=False))
 
     @Slot(object)
-    def run(self, job: Job) -> None:
+    def run(self, job: WorkerJob) -> None:
         """Run `job` to its end; answers with `ended`, exactly once, whatever happens, and behind it with `recorded`,
         once its recording is closed, if it has one."""
         error: ErrorReport | None = None
@@ -60,19 +60,19 @@ class Worker(QObject):
                 recorded.fail(failure)
             error = _report(failure)
         finally:
-            self.ended.emit(Ended(job.number, error))
+            self.ended.emit(RunEnded(job.number, error))
             if recorded is not None:
                 job.told.wait(TELLING)
                 self.recorded.emit(recorded.close())
 
     @Slot(object)
-    def serve(self, request: PrefixRequest | RunRequest | Supposition | StepsRequest) -> None:
+    def serve(self, request: PrefixRequest | RunRequest | StepReplayRequest | StepsRequest) -> None:
         """Save or load a prefix, suppose a step, reckon what a run would take, or find out who takes the steps; answers
         with `answered`."""
         try:
             if isinstance(request, PrefixRequest):
                 answer = Answer(request, self._engine.prefix(request))
-            elif isinstance(request, Supposition):
+            elif isinstance(request, StepReplayRequest):
                 answer = Answer(request, self._engine.suppose(request))
             elif isinstance(request, StepsRequest):
                 answer = Answer(request, self._engine.steps_quickly(request))
@@ -85,23 +85,23 @@ class Worker(QObject):
     @Slot(object)
     def look(self, request: LookRequest) -> None:
         """Look inside a step; answers with `looked`, part by part, the last of which has ended."""
-        from app.state.inside import Looked
+        from app.state.layer_queries import LayerResult
 
         try:
             for found, done, total in self._engine.look(request) if not request.cancel.is_set() else ():
-                self.looked.emit(Looked(request, found, done, total))
-            self.looked.emit(Looked(request, has_ended=True))
+                self.looked.emit(LayerResult(request, found, done, total))
+            self.looked.emit(LayerResult(request, has_ended=True))
         except BaseException as failure:
-            self.looked.emit(Looked(request, error=_report(failure), has_ended=True))
+            self.looked.emit(LayerResult(request, error=_report(failure), has_ended=True))
 
-    def _load(self, request: LoadRequest, for_run: bool) -> Loaded:
+    def _load(self, request: LoadRequest, for_run: bool) -> ModelLoaded:
         self.loading.emit(request)
         try:
-            return Loaded(request, for_run, self._engine.load(request))
+            return ModelLoaded(request, for_run, self._engine.load(request))
         except BaseException as failure:
-            return Loaded(request, for_run, error=_report(failure))
+            return ModelLoaded(request, for_run, error=_report(failure))
 
-    def _run(self, job: Job, recorded: Recorded | None) -> ErrorReport | None:
+    def _run(self, job: WorkerJob, recorded: RecordedStream | None) -> ErrorReport | None:
         answer = self._load(job.request.load, for_run=True)
         self.loaded.emit(answer)
         if answer.error is not None or job.cancel.is_set():
@@ -119,7 +119,7 @@ class Worker(QObject):
                 stream.close()
         return None
 
-    def _deliver(self, job: Job, stream: Iterator[Event], recorded: Recorded | None) -> None:
+    def _deliver(self, job: WorkerJob, stream: Iterator[Event], recorded: RecordedStream | None) -> None:
         from core.events import BeamStep, TokenChosen  # not before there is a run
 
         has_begun = False
@@ -140,8 +140,8 @@ def _report(failure: BaseException) -> ErrorReport:
     return words
 
 
-def _recorded(place: Path) -> Recorded:
+def _recorded(place: Path) -> RecordedStream:
     """What writes a run to a file; imported with the first."""
-    from app.session.recording import Recorded
+    from app.session.recorded_stream import RecordedStream
 
-    return Recorded(place)
+    return RecordedStream(place)

@@ -5,12 +5,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from app.start.cli import Options
+from app.start.cli import CommandLineOptions
 from app.start.cli.values import PICTURE_SIZE
-from app.start.picture import PictureError, export, hold_still, record_demo, save_picture
-from app.start.waiting import LaunchProblem, draw_anew, loaded, next_value, painted, run_to_the_end, settled, toured
-from app.state import values as typed
-from app.state.near import short, unknown
+from app.start.output_files import PictureError, export, hold_still, record_demo, save_picture
+from app.start.window_waiting import (
+    LaunchProblem,
+    draw_anew,
+    loaded,
+    next_value,
+    painted,
+    run_to_the_end,
+    settled,
+    toured,
+)
+from app.state import setting_values as typed
+from app.state.suggestions import short, unknown
 from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core import strategies
@@ -21,7 +30,7 @@ from resources.language import sentences, tr
 __all__ = ["LaunchProblem", "apply", "show_recorded", "start"]
 
 
-async def start(window: MainWindow, options: Options) -> int:
+async def start(window: MainWindow, options: CommandLineOptions) -> int:
     """Furnish the window and stay until it is closed, or leave a picture and go. Gives back the exit code."""
     if window.is_closed:  # by a quick hand, while it was still empty
         return 0
@@ -35,7 +44,7 @@ async def start(window: MainWindow, options: Options) -> int:
         window.close()
 
 
-async def _stay(window: MainWindow, options: Options) -> int:
+async def _stay(window: MainWindow, options: CommandLineOptions) -> int:
     problem = ""
     window.parts.lasting.quickening.allow()
     try:
@@ -63,7 +72,7 @@ async def _stay(window: MainWindow, options: Options) -> int:
     return 0
 
 
-async def _leave_files(window: MainWindow, options: Options) -> int:
+async def _leave_files(window: MainWindow, options: CommandLineOptions) -> int:
     try:
         apply(window, options)
         if options.size is None:
@@ -91,7 +100,7 @@ async def _leave_files(window: MainWindow, options: Options) -> int:
     return 0
 
 
-async def _ready(window: MainWindow, options: Options) -> None:
+async def _ready(window: MainWindow, options: CommandLineOptions) -> None:
     """Wait until there is what the picture is to show. Raises LaunchProblem."""
     if options.tour:
         await toured(window, options.tour)
@@ -104,7 +113,7 @@ async def _ready(window: MainWindow, options: Options) -> None:
         await painted(window)
 
 
-def apply(window: MainWindow, options: Options) -> None:
+def apply(window: MainWindow, options: CommandLineOptions) -> None:
     """Set everything the command line says. Raises LaunchProblem."""
     if options.recorded is not None:
         window.parts.loading.rest()
@@ -132,7 +141,7 @@ def apply(window: MainWindow, options: Options) -> None:
     _apply_appearance(window, options)
 
 
-def _give(window: MainWindow, options: Options) -> None:
+def _give(window: MainWindow, options: CommandLineOptions) -> None:
     """The sounds and pictures. Raises LaunchProblem for one that cannot be read, or that the model does not take."""
     from app.session.media_reading import read
 
@@ -167,7 +176,7 @@ def _use_preset(window: MainWindow, named: str) -> None:
     window.parts.controller.apply_preset(preset)
 
 
-def show_recorded(window: MainWindow, options: Options) -> None:
+def show_recorded(window: MainWindow, options: CommandLineOptions) -> None:
     """Show the recorded run that is named, if one is, and what it was set to. Raises LaunchProblem."""
     if options.recorded is None:
         return
@@ -181,7 +190,7 @@ def show_recorded(window: MainWindow, options: Options) -> None:
         parts.controller.apply_request(run.request)
 
 
-def _apply_appearance(window: MainWindow, options: Options) -> None:
+def _apply_appearance(window: MainWindow, options: CommandLineOptions) -> None:
     look = window.parts.settings.appearance
     look.theme = options.theme or look.theme
     window.parts.appearance.set_font_scale(options.font_scale or look.font_scale)

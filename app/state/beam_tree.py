@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.endings import LIMITS, TextState
+from app.state.sequence_endings import LIMITS, TextState
 
 if TYPE_CHECKING:
     from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
@@ -17,7 +17,7 @@ LIVE = ("kept", "finished", "early_stopped")
 """Fates of candidates that were not pruned."""
 
 
-class Row(NamedTuple):
+class HypothesisRow(NamedTuple):
     """One hypothesis as the table beside the tree tells it."""
 
     node: int
@@ -136,7 +136,7 @@ class BeamTree:
 
     # The table
 
-    def hypotheses(self, count: int) -> list[Row]:
+    def hypotheses(self, count: int) -> list[HypothesisRow]:
         """What competes after `count` steps, best first; after the last one the final ranking."""
         count = min(count, len(self.steps))
         if count == len(self.steps) and self.ranking is not None:
@@ -148,16 +148,20 @@ class BeamTree:
         rows = [self._row(candidate) for candidate in [*live, *_best_ended(ended, self.width)]]
         return sorted(rows, key=lambda row: -row.score)
 
-    def _row(self, candidate: BeamCandidate) -> Row:
+    def _row(self, candidate: BeamCandidate) -> HypothesisRow:
         length = self._nodes[candidate.node][1] + 1
         state: TextState = "running" if candidate.fate == "kept" else _ending(candidate)
-        return Row(candidate.node, self.text(candidate.node), candidate.normalized, length, candidate.group, state)
+        return HypothesisRow(
+            candidate.node, self.text(candidate.node), candidate.normalized, length, candidate.group, state
+        )
 
-    def _ranked(self, hypothesis: Hypothesis) -> Row:
+    def _ranked(self, hypothesis: Hypothesis) -> HypothesisRow:
         known = hypothesis.node in self._nodes
         state = _ending(self.candidate(hypothesis.node)) if known else "finished"
         state = "finished" if hypothesis.finished else "stopped" if state == "finished" else state
-        return Row(hypothesis.node, hypothesis.text, hypothesis.score, hypothesis.length, hypothesis.group, state)
+        return HypothesisRow(
+            hypothesis.node, hypothesis.text, hypothesis.score, hypothesis.length, hypothesis.group, state
+        )
 
     # Tokens, for the views that show one text
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.requests import GRAMMAR, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import GRAMMAR, RunRequest
 from core import words
 from resources.language import tr
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from core.events import Stage, TokenChosen
 
 
-class Instead(NamedTuple):
+class Replacement(NamedTuple):
     """What is to stand at a token's place in the shown text."""
 
     token: int
@@ -26,7 +26,7 @@ class Instead(NamedTuple):
     """A token's id, or words."""
 
 
-class Onward(NamedTuple):
+class Continuation(NamedTuple):
     """A path through a search's tree that a run is to go on from, kept or pruned."""
 
     ids: tuple[int, ...]
@@ -88,14 +88,14 @@ def _taken_out(token: TokenChosen, before: Stage, behind: Stage) -> frozenset[in
     )  # fmt: skip
 
 
-def branch_of(run: Run, instead: Instead | Onward, settings: RunRequest) -> RunRequest:
+def branch_of(run: Run, instead: Replacement | Continuation, settings: RunRequest) -> RunRequest:
     """A run whose text is that of `run` up to the place, then what stands there instead, then what `settings` write.
 
     Model and prompt are the run's own, for its tokens are those of its model. Words take the white space before them
     from the token they replace.
     """
     begun = tuple(token.id for token in run.beginning)
-    parts, shared = (instead.ids, instead.shared) if isinstance(instead, Onward) else _with_instead(run, instead)
+    parts, shared = (instead.ids, instead.shared) if isinstance(instead, Continuation) else _with_instead(run, instead)
     return replace(
         settings,
         prompt="" if run.request.scored and not run.request.beginning else run.request.prompt,
@@ -109,7 +109,7 @@ def branch_of(run: Run, instead: Instead | Onward, settings: RunRequest) -> RunR
     )
 
 
-def _with_instead(run: Run, instead: Instead) -> tuple[tuple[int | str, ...], int]:
+def _with_instead(run: Run, instead: Replacement) -> tuple[tuple[int | str, ...], int]:
     """The tokens before the place and what stands there now, and how many are as before."""
     kept = tuple(token.id for token in run.tokens[: instead.token])
     what = instead.what if isinstance(instead.what, int) else _spaced(instead.what, run.tokens[instead.token].piece)

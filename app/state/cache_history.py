@@ -8,8 +8,8 @@ from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.following import Following
-from app.state.forecast import Forecast, Polyline
+from app.state.cache_forecast import Forecast, Polyline
+from app.state.incremental import IncrementalFold
 
 if TYPE_CHECKING:
     from core.events import CacheMeasured, CachePlan, Event
@@ -37,7 +37,7 @@ class Point(NamedTuple):
     """False where it lies between two measurements."""
 
 
-class CacheHistory(Following):
+class CacheHistory(IncrementalFold):
     """Grows with a run's events; `at(x)` and the curves tell of any place in it."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from app.state.run import Run
-from core.plain import plain
+from core.lightweight_dataclass import plain
 from resources.language import trn
 
 ROLES = ("system", "user", "assistant")
@@ -77,7 +77,7 @@ def _from(messages: Sequence[Message], start: int) -> tuple[Message, ...]:
     return (*rules, *messages[start:])
 
 
-class Figures(NamedTuple):
+class AnswerCost(NamedTuple):
     """What an answer cost, in tokens."""
 
     reused: int
@@ -88,7 +88,7 @@ class Figures(NamedTuple):
 
 
 @plain(eq=False)
-class Turn:
+class ConversationTurn:
     """What somebody said. `run` is the run that wrote it, for an answer; `held` whether the model still reads it."""
 
     role: str
@@ -97,7 +97,7 @@ class Turn:
     held: bool = True
     is_open: bool = False
     """Whether it is still being written."""
-    kept: Figures | None = None
+    kept: AnswerCost | None = None
     """Of an answer from an earlier start of the program."""
 
     @property
@@ -113,14 +113,14 @@ class Turn:
         return {"role": self.role, "content": self.content}
 
     @property
-    def figures(self) -> Figures | None:
+    def figures(self) -> AnswerCost | None:
         """None for what no run wrote, or before the prompt has been read."""
         if self.run is None or self.run.prefilled is None:
             return self.kept
         reused = self.run.prefilled.reused
         is_elsewhere = self.run.started is not None and bool(self.run.started.engine)
         read = self.run.prefilled.tokens if is_elsewhere else len(self.run.prompt)
-        return Figures(reused, read - reused, len(self.run.tokens))
+        return AnswerCost(reused, read - reused, len(self.run.tokens))
 
     @property
     def reused(self) -> int:
@@ -153,12 +153,12 @@ class Turn:
 class Conversation:
     """The turns so far. `context` is the model's, in tokens; None where it has no end."""
 
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[ConversationTurn] = field(default_factory=list)
     context: int | None = None
     when_full: str = DROP
 
     @property
-    def held(self) -> list[Turn]:
+    def held(self) -> list[ConversationTurn]:
         """The turns that the model still reads."""
         return [turn for turn in self.turns if turn.held]
 
@@ -205,8 +205,8 @@ class Conversation:
         for turn in held:
             turn.held = turn in rest
         new = tuple(messages[len(rest) :])
-        self.turns += [Turn(turn["role"], turn["content"]) for turn in new]
-        self.turns.append(Turn("assistant", run=run, is_open=True))
+        self.turns += [ConversationTurn(turn["role"], turn["content"]) for turn in new]
+        self.turns.append(ConversationTurn("assistant", run=run, is_open=True))
         return new
 
     def settle(self, run: Run) -> None:
@@ -240,7 +240,7 @@ class Conversation:
         """Begin a new chat."""
         self.turns.clear()
 
-    def _guess(self, turns: Sequence[Turn]) -> int:
+    def _guess(self, turns: Sequence[ConversationTurn]) -> int:
         """About how many tokens those turns are, by what this chat's answers had for a token."""
         answers = [turn for turn in self.turns if turn.written and turn.content]
         tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
@@ -248,12 +248,12 @@ class Conversation:
         return sum(round(len(turn.content) / each) + FRAME for turn in turns)
 
 
-def _after(turns: Sequence[Turn], count: int) -> list[Turn]:
+def _after(turns: Sequence[ConversationTurn], count: int) -> list[ConversationTurn]:
     """What is left when the first `count` are dropped: what the system said always stays."""
     return [*(turn for turn in turns[:count] if turn.role == "system"), *turns[count:]]
 
 
-def _common(turns: Sequence[Turn], messages: Sequence[Message]) -> list[Turn] | None:
+def _common(turns: Sequence[ConversationTurn], messages: Sequence[Message]) -> list[ConversationTurn] | None:
     """Those of `turns` that `messages` repeat: all of them, or all but a last answer; None for anything else."""
     for kept in (list(turns), list(turns[:-1])):
         if [turn.message for turn in kept] == list(messages[: len(kept)]):

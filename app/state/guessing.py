@@ -25,7 +25,7 @@ APART = 3
 """Tokens between two questions, so that there is something to read."""
 
 
-class Question(NamedTuple):
+class GuessQuestion(NamedTuple):
     """Before token `place` the text holds; one of the choices stands there."""
 
     place: int
@@ -54,9 +54,9 @@ def why_not_guess(run: Run | None) -> str:
     return ""
 
 
-def questions(run: Run, start: int = 0) -> list[Question]:
+def questions(run: Run, start: int = 0) -> list[GuessQuestion]:
     """What is asked of the shown text from token `start` on: open choices, some way apart, no more than `MOST`."""
-    asked: list[Question] = []
+    asked: list[GuessQuestion] = []
     for place, token in enumerate(run.tokens):
         last = asked[-1].place if asked else start - APART - 1
         if place >= start and place - last > APART and _can_ask(token):
@@ -99,13 +99,13 @@ def _plausible(token: TokenChosen) -> list[Alternative]:
     return found
 
 
-def _question(run: Run, place: int) -> Question:
+def _question(run: Run, place: int) -> GuessQuestion:
     """The chosen one and the likeliest others, in an order that the seed decides."""
     token = run.tokens[place]
     chosen = next((one for one in token.alternatives if one.id == token.id), None) or _alternative(token)
     choices = sorted([chosen, *_plausible(token)[: CHOICES - 1]], key=lambda one: one.id)
     Random(f"{run.request.seed}/{place}").shuffle(choices)
-    return Question(place, tuple(choices), choices.index(chosen))
+    return GuessQuestion(place, tuple(choices), choices.index(chosen))
 
 
 def _alternative(token: TokenChosen) -> Alternative:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
 from core import catalog
 
 Status = Literal["none", "fetching", "stopping", "paused", "failed", "checking", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DownloadStatus:
     """One model: how far it has come."""
 
     status: Status = "none"

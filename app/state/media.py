@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
 from core import medium_label, words
 from resources.language import mark, tr
 
@@ -39,7 +39,7 @@ def filter_of(kind: str) -> str:
     return tr(FILTERS[kind]).format(endings=" ".join(f"*{ending}" for ending in ENDINGS[kind]))
 
 
-class Sample(NamedTuple):
+class BundledMedium(NamedTuple):
     """A file that ships with the program."""
 
     title: str

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.state.numbers import is_count, is_whole
-from app.state.requests import LoadRequest, RunRequest
+from app.state.number_checks import is_count, is_whole
+from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import core
-from app.state.following import Following
+from app.state.incremental import IncrementalFold
 
 if TYPE_CHECKING:
     from core.events import DraftNode, DraftRound, Event
 
 
 @dataclass(slots=True)
-class Tally:
+class AcceptanceCount:
     """Drafted tokens (or rounds) that were looked at, and those of them that were kept."""
 
     kept: int = 0
@@ -27,7 +27,7 @@ class Tally:
         return self.kept / self.examined if self.examined else None
 
 
-class Rounds(Following):
+class Rounds(IncrementalFold):
     """All rounds of a run, as they come in; figures grow with them, so that asking costs nothing."""
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class Rounds(Following):
         self.curve: tuple[tuple[int, float], ...] = ()
         """(tokens checked at once, cost of that pass ÷ cost of one)."""
         self._steps: list[int] = []
-        self._positions: list[Tally] = []
-        self._drafters: dict[int, Tally] = {}
-        self._all = Tally()
+        self._positions: list[AcceptanceCount] = []
+        self._drafters: dict[int, AcceptanceCount] = {}
+        self._all = AcceptanceCount()
 
     def __len__(self) -> int:
         return len(self.rounds)
@@ -59,12 +59,12 @@ class Rounds(Following):
         self._all.examined += len(examined)
         for depth in {node.depth for node in examined}:
             while len(self._positions) < depth:
-                self._positions.append(Tally())
+                self._positions.append(AcceptanceCount())
             self._positions[depth - 1].examined += 1
             self._positions[depth - 1].kept += len(entry.accepted) >= depth
         for node in examined:
             for number in proposers(node):
-                tally = self._drafters.setdefault(number, Tally())
+                tally = self._drafters.setdefault(number, AcceptanceCount())
                 tally.examined += 1
                 tally.kept += node.fate == "accepted"
 
@@ -90,7 +90,7 @@ class Rounds(Following):
 
     def by_drafter(self, count: int) -> list[tuple[int, int]]:
         """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
-        tallies = [self._drafters.get(number, Tally()) for number in range(count)]
+        tallies = [self._drafters.get(number, AcceptanceCount()) for number in range(count)]
         return [(tally.kept, tally.examined) for tally in tallies]
 
     def acceptance(self) -> float | None:

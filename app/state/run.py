@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import core
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
-from app.state.requests import Outcome, RunRequest
 from app.state.rounds import Rounds
-from app.state.texts import Sequence, sequence_at, write_best
+from app.state.sequences import Sequence, sequence_at, write_best
+from app.state.worker_messages import Outcome, RunRequest
 from resources.language import trn
 
 if TYPE_CHECKING:

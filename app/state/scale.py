@@ -7,7 +7,7 @@ from typing import NamedTuple
 from core.labs import scale
 
 
-class Asked(NamedTuple):
+class ScaleRequest(NamedTuple):
     """One run: a model, how its work is divided, among how many."""
 
     model: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
 from core.labs import speed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from app.state.requests import ALL_IN_MEMORY, AS_FITS
+from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
 from core import words
 from resources.language import tr
 

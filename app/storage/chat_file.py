@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.state.conversation import DROP, POLICIES, ROLES, Conversation, Figures, Turn
-from app.storage.checks import counts, is_flag, is_text
-from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
-from app.storage.locks import HeldElsewhereError, Hold, hold_file
+from app.state.conversation import DROP, POLICIES, ROLES, AnswerCost, Conversation, ConversationTurn
+from app.storage.folder_locks import HeldElsewhereError, Hold, hold_file
+from app.storage.json_files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
 from app.storage.settings import MigrationError, Migrator, migrated, version_of
+from app.storage.value_checks import counts, is_flag, is_text
 from resources.language import tr, trn
 
 FILE_NAME = "chat.json"
@@ -179,13 +179,13 @@ def _mended(turn: Plain) -> Plain:
     return {name: value for name, value in turn.items() if name not in bad}
 
 
-def _turn(plain: Plain) -> Turn:
+def _turn(plain: Plain) -> ConversationTurn:
     figures: Sequence[int] | None = plain.get("figures")
-    kept = Figures(*figures) if figures is not None else None
-    return Turn(plain["role"], plain["content"], held=plain.get("held", True), kept=kept)
+    kept = AnswerCost(*figures) if figures is not None else None
+    return ConversationTurn(plain["role"], plain["content"], held=plain.get("held", True), kept=kept)
 
 
-def _plain(turn: Turn) -> Plain:
+def _plain(turn: ConversationTurn) -> Plain:
     plain: Plain = {"role": turn.role, "content": turn.said, "held": turn.held}
     if turn.figures is not None:
         plain["figures"] = list(turn.figures)

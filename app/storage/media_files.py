@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 from pathlib import Path
 
-from app.storage.files import write_bytes
+from app.storage.json_files import write_bytes
 
 FOLDER = "media"
 

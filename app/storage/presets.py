@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.state.values import why_not
-from app.storage.checks import is_name
-from app.storage.files import StorageError, UnreadableError, read_object, write_json
+from app.state.setting_values import why_not
+from app.storage.json_files import StorageError, UnreadableError, read_object, write_json
+from app.storage.value_checks import is_name
 from core import strategies
 from core.errors import DecodescopeError, ParameterError
 from core.former_name import FORMER_NAME, NAME

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.state.recorded import WINDOWS
+from app.state.recorded_run import WINDOWS
 from app.state.request_json import to_plain
 from app.state.run import Run
-from core.disk import whole_file
+from core.file_writing import whole_file
 from resources.language import tr
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from typing import Any, ClassVar, Self
 
-from app.state.numbers import is_count
-from app.storage.checks import (
+from app.state.number_checks import is_count
+from app.storage.value_checks import (
     between,
     counts,
     each_one_of,
@@ -26,7 +26,7 @@ from app.storage.checks import (
     up_to,
 )
 from app.theme.palettes import SCHEMES
-from core.plain import plain
+from core.lightweight_dataclass import plain
 from resources.depth import DEPTHS, USUAL
 from resources.language import LANGUAGES, tr
 
@@ -139,7 +139,7 @@ class Appearance(Section):
 
 
 @plain()
-class Choices(Section):
+class LastChoices(Section):
     """What was chosen last."""
 
     version: ClassVar[int] = 2
@@ -201,7 +201,7 @@ class Models(Section):
 
 
 @plain()
-class History(Section):
+class HistorySettingsSection(Section):
     """What is kept of runs."""
 
     keep: bool = field(default=True, metadata=_FLAG)
@@ -215,7 +215,7 @@ class History(Section):
 
 
 @plain()
-class Layout(Section):
+class WindowLayout(Section):
     """Which parts of the window are open, and where it stands."""
 
     setup: bool = field(default=True, metadata=_FLAG)
@@ -246,20 +246,20 @@ class Settings:
     """All sections."""
 
     appearance: Appearance = field(default_factory=Appearance)
-    choices: Choices = field(default_factory=Choices)
+    choices: LastChoices = field(default_factory=LastChoices)
     compute: Compute = field(default_factory=Compute)
     models: Models = field(default_factory=Models)
-    history: History = field(default_factory=History)
-    layout: Layout = field(default_factory=Layout)
+    history: HistorySettingsSection = field(default_factory=HistorySettingsSection)
+    layout: WindowLayout = field(default_factory=WindowLayout)
     habits: Habits = field(default_factory=Habits)
 
 
 SECTIONS: dict[str, type[Section]] = {
     "appearance": Appearance,
-    "choices": Choices,
+    "choices": LastChoices,
     "compute": Compute,
     "models": Models,
-    "history": History,
-    "layout": Layout,
+    "history": HistorySettingsSection,
+    "layout": WindowLayout,
     "habits": Habits,
 }

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import core
-from app.state.values import why_not
-from app.storage.files import UnreadableError, keep_copy, one_writer, read_object, set_aside, sweep, write_json
-from app.storage.merge import merged
+from app.state.setting_values import why_not
+from app.storage.json_files import UnreadableError, keep_copy, one_writer, read_object, set_aside, sweep, write_json
 from app.storage.settings import (
     LANGUAGE_CHOICES,
     SECTIONS,
@@ -26,8 +25,9 @@ from app.storage.settings import (
     Settings,
     version_of,
 )
+from app.storage.settings_merge import merged
 from core.former_name import AdoptedFolder, user_folder
-from core.plain import plain
+from core.lightweight_dataclass import plain
 from resources.language import tr
 
 FILE_NAME = "settings.json"
@@ -44,7 +44,7 @@ def default_data_folder() -> Path:
 
 
 @plain()
-class Found:
+class SettingsFileContents:
     """What a settings file holds: the usable part, what only a program of another version knows, and the rest named."""
 
     settings: Settings = field(default_factory=Settings)
@@ -128,13 +128,13 @@ class SettingsStore:
         choices = self.settings.choices
         bad = _dropped(choices.values, core.strategies.registry, "values")
         bad += _dropped(choices.cache_values, core.caches.registry, "cache_values")
-        self._tell(Found(bad=bad))
+        self._tell(SettingsFileContents(bad=bad))
 
-    def _read(self) -> Found:
+    def _read(self) -> SettingsFileContents:
         try:
             found = _take_in(read_object(self.path))
         except FileNotFoundError:
-            return Found()
+            return SettingsFileContents()
         except UnreadableError as problem:
             kept = set_aside(self.path)
             self._notice(
@@ -142,11 +142,11 @@ class SettingsStore:
                     problem=problem, kept=kept
                 )
             )
-            return Found()
+            return SettingsFileContents()
         self._tell(found)
         return found
 
-    def _tell(self, found: Found) -> None:
+    def _tell(self, found: SettingsFileContents) -> None:
         """Keep the file as it was where it will not be written as it was, and say why."""
         if found.older and not found.bad:
             keep_copy(self.path, "old")
@@ -178,16 +178,16 @@ def _plain(settings: Settings) -> Iterator[tuple[str, dict[str, Any]]]:
     return ((name, getattr(settings, name).write()) for name in SECTIONS)
 
 
-def _take_in(data: dict[str, Any]) -> Found:
+def _take_in(data: dict[str, Any]) -> SettingsFileContents:
     """Every section that can be read, value by value."""
-    found = Found(unknown={name: value for name, value in data.items() if name not in SECTIONS})
+    found = SettingsFileContents(unknown={name: value for name, value in data.items() if name not in SECTIONS})
     for name, section in SECTIONS.items():
         if name in data:
             _take_in_section(found, name, section, data[name])
     return found
 
 
-def _take_in_section(found: Found, name: str, section: type[Section], data: Any) -> None:
+def _take_in_section(found: SettingsFileContents, name: str, section: type[Section], data: Any) -> None:
     if not isinstance(data, dict):
         found.bad.append(name)
         return

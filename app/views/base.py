@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
-from app.views.told import Measuring, OnStage, Set
+from app.views.view_hooks import ComparisonHooks, PresentationHooks, SettingsHooks
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
-    from app.state.family import Member
-    from app.state.inside import Influence
+    from app.state.layer_queries import Influence
     from app.state.media import Medium
-    from app.state.requests import ModelInfo
     from app.state.run import Run
+    from app.state.run_tree import Member
+    from app.state.worker_messages import ModelInfo
     from app.theme.theme import Theme
-    from app.views.reports import NodeReport
+    from app.views.node_reports import NodeReport
     from core import ModelEntry
     from core.events import Event
 
@@ -60,12 +60,12 @@ class ViewSignals(QObject):
     prefixLoadWanted = Signal(str)
     """A prefix is to be read from that file."""
     branchWanted = Signal(object)
-    """A run is to go on from a place of the shown text with something else (an `app.state.branching.Instead`), or
+    """A run is to go on from a place of the shown text with something else (an `app.state.branching.Replacement`), or
     from a node of a search's tree (an `Onward`)."""
     wordsWanted = Signal()
     """Words are to be typed in place of the selected token."""
     fillWanted = Signal(str)
-    """There is nothing to see here: what fills the view is to be run (a name of `app.state.filling`)."""
+    """There is nothing to see here: what fills the view is to be run (a name of `app.state.empty_view`)."""
     relativeWanted = Signal(str)
     """A run of the shown one's family is to be shown, by its id."""
     mediumWanted = Signal(str)
@@ -77,7 +77,7 @@ class ViewSignals(QObject):
     """What a chat does once it no longer fits: a policy of `app.state.conversation`."""
 
 
-class View(QFrame, OnStage, Measuring, Set):
+class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
     """A view of the run. What is not overridden is of no interest to it; what it wants, it says by `signals`."""
 
     report: NodeReport | None = None

@@ -10,14 +10,14 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
-from app.state.doubt import MEASURES, height
 from app.state.run import Run
+from app.state.uncertainty import MEASURES, height
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.curves import StageCurves
 from app.views.replay import BY_STEP, SPEEDS, Replay
-from app.views.shared.tables import of_track
-from app.views.text.wording import bits, bits_told, token_text
+from app.views.shared.table_export import of_track
+from app.views.stage_curves import StageCurves
+from app.views.text.token_wording import bits, bits_told, token_text
 from app.views.timeline_buttons import PlayButton, measure_button, speed_button
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel

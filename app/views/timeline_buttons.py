@@ -9,7 +9,7 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from app.state.doubt import MEASURES
+from app.state.uncertainty import MEASURES
 from app.theme.theme import Theme, theme_for
 from app.views.replay import BY_STEP, SPEEDS
 from app.widgets.icons import icon

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, 
 
 from app.theme.theme import Theme
 from app.widgets import icons
+from app.widgets.accessibility import announce
 from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel, caption
-from app.widgets.spoken import announce
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import sentences, tr
 

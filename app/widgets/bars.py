@@ -19,14 +19,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.bars_layout import BarRow, BarsLayout
 from app.widgets.bars_painting import paint_bars, paint_mark
 from app.widgets.plain_text import show_tooltip
-from app.widgets.spoken import Part, Role, Spoken
 from resources.language import tr
 
 
-class Bars(QWidget, Spoken):
+class Bars(QWidget, AccessibleWidget):
     """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table. Rows with a key can be
     clicked."""
 
@@ -63,16 +63,18 @@ class Bars(QWidget, Spoken):
         """What is shown."""
         return self._layout.rows
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """A row after the other, by its label and figures."""
         return [self._part(number, row) for number, row in enumerate(self.rows)]
 
-    def _part(self, number: int, row: BarRow) -> Part:
+    def _part(self, number: int, row: BarRow) -> AccessiblePart:
         figures = ", ".join(row.figures)
         press = partial(self.rowPicked.emit, row.key) if row.key is not None else None
         marked = row.key == self._marked if row.key is not None else None
         place = partial(self._row_rect, number)
-        return Part(f"{number + 1}: {row.label} {figures}", place, value=figures, selected=marked, press=press)
+        return AccessiblePart(
+            f"{number + 1}: {row.label} {figures}", place, value=figures, selected=marked, press=press
+        )
 
     def _row_rect(self, number: int) -> QRect:
         layout = self._layout

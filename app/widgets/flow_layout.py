@@ -6,7 +6,7 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
-from app.widgets.discard import discard
+from app.widgets.widget_disposal import discard
 
 
 class FlowLayout(QLayout):

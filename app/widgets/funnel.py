@@ -11,22 +11,22 @@ from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEv
 from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
-from app.widgets.funnel_painting import FunnelStage, heights
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role, announce
+from app.widgets.funnel_painting import PaintedStage, heights
 from app.widgets.funnel_places import SIDE_BY_SIDE, FunnelPlaces
 from app.widgets.plain_text import show_tooltip
-from app.widgets.spoken import Part, Role, Spoken, announce
 from resources.language import tr
 
-__all__ = ["SIDE_BY_SIDE", "Funnel", "FunnelStage", "heights"]
+__all__ = ["SIDE_BY_SIDE", "FunnelWidget", "PaintedStage", "heights"]
 
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 
-def _said(stage: FunnelStage) -> str:
+def _said(stage: PaintedStage) -> str:
     return tr("{stage}: {count:,} left").format(stage=stage.label, count=stage.survivors)
 
 
-class _Held(NamedTuple):
+class _DraggedStage(NamedTuple):
     """A stage that the mouse has taken hold of."""
 
     name: str
@@ -36,13 +36,13 @@ class _Held(NamedTuple):
     """Where it would come to lie, among those that can be moved; None before it is dragged."""
 
     @classmethod
-    def at(cls, name: str, point: QPoint) -> _Held:
+    def at(cls, name: str, point: QPoint) -> _DraggedStage:
         """Taken hold of at that point."""
         reach = QApplication.startDragDistance()
         return cls(name, QRect(point, QSize()).adjusted(-reach, -reach, reach, reach))
 
 
-class Funnel(QWidget, Spoken):
+class FunnelWidget(QWidget, AccessibleWidget):
     """Painted stages; what a stage did appears on hover.
 
     `moved(name, place)`: a stage was dragged, or sent by Alt and an arrow, to a place among those that can be moved.
@@ -54,13 +54,13 @@ class Funnel(QWidget, Spoken):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._stages: tuple[FunnelStage, ...] = ()
+        self._stages: tuple[PaintedStage, ...] = ()
         self._current: str = ""
         """The stage that the keyboard is at."""
-        self._held: _Held | None = None
+        self._held: _DraggedStage | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
-        self.setAccessibleName(tr("Funnel"))
+        self.setAccessibleName(tr("FunnelWidget"))
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -68,7 +68,7 @@ class Funnel(QWidget, Spoken):
         self.updateGeometry()
         self.update()
 
-    def set_stages(self, stages: Sequence[FunnelStage]) -> None:
+    def set_stages(self, stages: Sequence[PaintedStage]) -> None:
         """Show these stages."""
         resized = len(stages) != len(self._stages)
         self._stages = tuple(stages)
@@ -83,7 +83,7 @@ class Funnel(QWidget, Spoken):
         self.update()
 
     @property
-    def stages(self) -> tuple[FunnelStage, ...]:
+    def stages(self) -> tuple[PaintedStage, ...]:
         """What is shown."""
         return self._stages
 
@@ -92,10 +92,10 @@ class Funnel(QWidget, Spoken):
         """The stages that can change places, by name."""
         return self._places.movable
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """A stage after the other: its label, how many it left, what it did."""
         return [
-            Part(f"{number + 1}: {said}, {stage.tip}" if stage.tip else f"{number + 1}: {said}",
+            AccessiblePart(f"{number + 1}: {said}, {stage.tip}" if stage.tip else f"{number + 1}: {said}",
                  partial(self.stage_rect, number), value=f"{stage.survivors:,}",
                  selected=bool(stage.name) and stage.name == self._current and self.hasFocus())
             for number, (stage, said) in enumerate(zip(self._stages, map(_said, self._stages), strict=True))
@@ -109,7 +109,7 @@ class Funnel(QWidget, Spoken):
         """Where a stage is drawn, its words included."""
         return self._places.rect(number)
 
-    def stage_at(self, x: float, y: float) -> FunnelStage | None:
+    def stage_at(self, x: float, y: float) -> PaintedStage | None:
         """The stage under a point of the widget."""
         return self._places.stage_at(x, y)
 
@@ -157,7 +157,7 @@ class Funnel(QWidget, Spoken):
         if event.button() != Qt.MouseButton.LeftButton or not name:
             super().mousePressEvent(event)
             return
-        self._current, self._held = name, _Held.at(name, event.position().toPoint())
+        self._current, self._held = name, _DraggedStage.at(name, event.position().toPoint())
         self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -208,7 +208,7 @@ class Funnel(QWidget, Spoken):
         self.update()
 
 
-def _tip(stage: FunnelStage, movable: int) -> str:
+def _tip(stage: PaintedStage, movable: int) -> str:
     """What the stage did, and how it is moved where it is one of several that can be."""
     hint = tr("Drag it to another place, or press Alt and an arrow key.") if stage.name and movable > 1 else ""
     return "\n".join(part for part in (stage.tip, hint) if part)

@@ -13,7 +13,7 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen, QPolygonF
 from app.theme.theme import Theme
 
 
-class FunnelStage(NamedTuple):
+class PaintedStage(NamedTuple):
     """How many are left after a stage, what it is called, and what it did in words."""
 
     survivors: int
@@ -38,7 +38,7 @@ def heights(survivors: Sequence[int], most: int = 0) -> list[float]:
 class FunnelPainter:
     """The stages in a width, listed or not."""
 
-    def __init__(self, theme: Theme, stages: Sequence[FunnelStage], width: int, listed: bool) -> None:
+    def __init__(self, theme: Theme, stages: Sequence[PaintedStage], width: int, listed: bool) -> None:
         self._theme, self._stages, self._width, self._listed = theme, stages, width, listed
         self._was = [stage.survivors if stage.was is None else stage.was for stage in stages]
 
@@ -109,7 +109,7 @@ class FunnelPainter:
         painter.setPen(QPen(self._theme.color("text"), 2.5 * self._theme.scale))
         painter.drawLine(gap)
 
-    def _paint_bar(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
+    def _paint_bar(self, painter: QPainter, stage: PaintedStage, bar: QRectF) -> None:
         theme = self._theme
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("accent", 1.0 if stage.last else 0.8))
@@ -118,7 +118,7 @@ class FunnelPainter:
             painter.setPen(QPen(theme.color("accent"), 1.2 * theme.scale, Qt.PenStyle.DashLine))
         painter.drawRoundedRect(bar, 2, 2)
 
-    def _paint_top(self, painter: QPainter, stage: FunnelStage, bar: QRectF, length: float) -> None:
+    def _paint_top(self, painter: QPainter, stage: PaintedStage, bar: QRectF, length: float) -> None:
         """What was cut from the top: a hatched end, `length` being that of the whole bar."""
         if stage.top_removed:
             theme, cut = self._theme, max(self._theme.px(4), length * stage.top_removed)
@@ -136,7 +136,7 @@ class FunnelPainter:
         painter.setPen(QPen(self._theme.color("text"), 1.6 * self._theme.scale))
         painter.drawLine(line)
 
-    def _paint_words(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
+    def _paint_words(self, painter: QPainter, stage: PaintedStage, bar: QRectF) -> None:
         theme = self._theme
         room = bar.adjusted(-theme.px(4), 0, theme.px(4), 0)
         lines = ((f"{stage.survivors:,}", 600, "text", 6), (stage.label, 400, "muted", 21))

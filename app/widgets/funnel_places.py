@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QLineF, QRect
 
 from app.theme.theme import Theme
-from app.widgets.funnel_painting import FunnelPainter, FunnelStage
+from app.widgets.funnel_painting import FunnelPainter, PaintedStage
 
 SIDE_BY_SIDE = 5
 """More stages than this are listed below each other."""
@@ -18,7 +18,7 @@ class FunnelPlaces:
     """The stages in a room of this width and height, in pixels."""
 
     theme: Theme
-    stages: tuple[FunnelStage, ...]
+    stages: tuple[PaintedStage, ...]
     width: int
     height: int
 
@@ -49,7 +49,7 @@ class FunnelPlaces:
         cell = self.painter.cells()[number].toAlignedRect()
         return cell.adjusted(0, 0, 0, self.height - cell.height())
 
-    def stage_at(self, x: float, y: float) -> FunnelStage | None:
+    def stage_at(self, x: float, y: float) -> PaintedStage | None:
         """The stage at a point."""
         if not self.stages:
             return None

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
-from app.widgets.spoken import Spoken
+from app.widgets.accessibility import AccessibleWidget
 from resources.language import sentences, tr
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SWATCH = 20
 """Length of a step's stroke in pixels at 100 %."""
 
 
-class Step(NamedTuple):
+class LegendStep(NamedTuple):
     """One colour of a scale that has only a few: its words, its place on the ramp, its thickness at 100 %."""
 
     words: str
@@ -30,13 +30,13 @@ class Step(NamedTuple):
     thickness: float
 
 
-class Legend(QWidget, Spoken):
+class Legend(QWidget, AccessibleWidget):
     """Drawn on one line; the wedge is thick at the first word, as the marks it explains are."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme, self._low, self._high, self._hint = theme, "", "", ""
-        self._steps: Sequence[Step] = ()
+        self._steps: Sequence[LegendStep] = ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -44,7 +44,7 @@ class Legend(QWidget, Spoken):
         self.updateGeometry()
         self.update()
 
-    def set_words(self, low: str, high: str, hint: str, steps: Sequence[Step] = ()) -> None:
+    def set_words(self, low: str, high: str, hint: str, steps: Sequence[LegendStep] = ()) -> None:
         """Name the ends of the scale (empty: no scale), or each of its `steps`, and say what to do."""
         self._low, self._high, self._hint, self._steps = low, high, hint, steps
         named = tr("Colours: {colours}.").format(colours=", ".join(s.words for s in steps)) if steps else ""
@@ -102,7 +102,7 @@ class Legend(QWidget, Spoken):
         painter.drawText(QRectF(x, 0, width + 2, self.height()), Qt.AlignmentFlag.AlignVCenter, text)
         return x + width
 
-    def _swatch(self, painter: QPainter, x: float, step: Step) -> float:
+    def _swatch(self, painter: QPainter, x: float, step: LegendStep) -> float:
         """A stroke of the step's colour and thickness, and its words."""
         width, thick = self._theme.px(SWATCH), step.thickness * self._theme.scale
         painter.fillRect(QRectF(x, self.height() / 2 - thick / 2, width, thick), self._theme.ramp(step.share))

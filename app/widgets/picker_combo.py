@@ -21,11 +21,11 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.widgets import icons
-from app.widgets.drawn_rows import DrawnRows, Index
-from app.widgets.late_combo import LateCombo
+from app.widgets.accessibility import AccessibleWidget
+from app.widgets.lazy_combo import LateCombo
+from app.widgets.painted_rows import DrawnRows, Index
 from app.widgets.plain_text import tooltip
 from app.widgets.screen import room_around
-from app.widgets.spoken import Spoken
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _row(item: PickerItem) -> QStandardItem:
     return row
 
 
-class PickerCombo(LateCombo, Spoken):
+class PickerCombo(LateCombo, AccessibleWidget):
     """Title and subtitle in the box and in its list."""
 
     delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
@@ -141,7 +141,7 @@ class PickerCombo(LateCombo, Spoken):
 
     def accessible_interface(self) -> QAccessibleInterface:
         """A box with its name and its choice apart."""
-        from app.widgets.spoken.combo import ComboInterface  # many never have a screen reader
+        from app.widgets.accessibility.combo_interface import ComboInterface  # many never have a screen reader
 
         return ComboInterface(self)
 

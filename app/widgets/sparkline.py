@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.painting import fill
 from app.theme.theme import Theme
+from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
-from app.widgets.spoken import Role, Spoken, Value
 
 CEILING = 12.0
 """Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""
@@ -45,7 +45,7 @@ class Curve(NamedTuple):
     dashed: bool = False
 
 
-class Sparkline(QWidget, Spoken):
+class Sparkline(QWidget, AccessibleWidget):
     """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: the user wants n of them played."""
 
     picked = Signal(int)
@@ -95,9 +95,9 @@ class Sparkline(QWidget, Spoken):
         """How many values are played."""
         return self._cursor
 
-    def spoken_value(self) -> Value:
+    def spoken_value(self) -> AccessibleValue:
         """The cursor; what its place means stands in the description."""
-        return Value(self._cursor, 0, self._count, put=lambda place: self._go(round(place)))
+        return AccessibleValue(self._cursor, 0, self._count, put=lambda place: self._go(round(place)))
 
     def sizeHint(self) -> QSize:
         """Wide and low."""

@@ -16,7 +16,7 @@ GAP, RING, ROUND = 4, 3, 7
 """Pixels at 100 %: from the place to the ring, the ring's width, its corners."""
 
 
-class Spotlight(QWidget):
+class SpotlightOverlay(QWidget):
     """Lies over `target` and lets everything through; `place()` tells where the light falls, in the target's pixels."""
 
     def __init__(self, target: QWidget, theme: Theme) -> None:

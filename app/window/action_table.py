@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QMainWindow
 from app.theme.language import SYSTEM
 from app.widgets import text_editing
 from app.window.appearance import Appearance
+from app.window.focus_regions import FocusRegions
+from app.window.language_switch import LanguageSwitch
 from app.window.panel_layout import PanelLayout
-from app.window.parts import Controllers, Panels
-from app.window.rooms import Rooms
-from app.window.stage import Stage
-from app.window.switch import LanguageSwitch
+from app.window.presentation_mode import PresentationMode
+from app.window.window_parts import Controllers, Panels
 
 Table = dict[str, Callable[[], object]]
 
@@ -26,8 +26,8 @@ def action_table(
     controllers: Controllers,
     appearance: Appearance,
     layout: PanelLayout,
-    stage: Stage,
-    rooms: Rooms,
+    stage: PresentationMode,
+    rooms: FocusRegions,
     speech: LanguageSwitch,
 ) -> Table:
     """Everything that can be done by name."""
@@ -84,7 +84,7 @@ def _keeping(controllers: Controllers) -> Table:
     }
 
 
-def _around(controllers: Controllers, layout: PanelLayout, rooms: Rooms) -> Table:
+def _around(controllers: Controllers, layout: PanelLayout, rooms: FocusRegions) -> Table:
     """Where to go, and which panels are open."""
     return {
         "next_room": rooms.next,

@@ -10,56 +10,56 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QWidget
 
 from app.control.borrowed_settings import BorrowedSettings
-from app.control.changes import ChangeWatch
 from app.control.chat import ChatController
-from app.control.choice import CacheChoice, StrategyChoice
-from app.control.code import CodeController
-from app.control.copying import CopyController
-from app.control.cues import CueController
+from app.control.clipboard import CopyController
 from app.control.diagnostics import Diagnostics
 from app.control.dialogs import Dialogs
 from app.control.draft_choice import DraftChoice
 from app.control.dropping import DropController
+from app.control.empty_view_action import EmptyViewAction
 from app.control.export import ExportController
-from app.control.family import FamilyController
-from app.control.filling import Filling
-from app.control.folders import ModelFolders
-from app.control.getting import GetModels
+from app.control.glossary_terms import Terms
 from app.control.guess import GuessController
+from app.control.history_edits import KeptChanges
 from app.control.history_panel import HistoryPanel
-from app.control.kept_changes import KeptChanges
-from app.control.labs.opening import PREFERENCE, SCALE, SPEED, Labs
-from app.control.library import Library
+from app.control.labs.lab_windows import PREFERENCE, SCALE, SPEED, Labs
 from app.control.live_text import LiveText
-from app.control.loading import LoadController
 from app.control.media import MediaController
 from app.control.media_bar import MediaBarController
 from app.control.memory_fit import FitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
+from app.control.model_download import ModelDownload
+from app.control.model_folders import ModelFolders
 from app.control.model_list import ModelList
+from app.control.model_loading import LoadController
 from app.control.palette.controller import Palette
+from app.control.prefix_marks import ReuseMarks
 from app.control.prefixes import PrefixController
+from app.control.preset_library import PresetLibrary
 from app.control.recorded_runs import RecordedRuns
 from app.control.recovery import Recovery
-from app.control.requests import Chosen, RequestBuilder, RunInput
-from app.control.reuse import ReuseMarks
-from app.control.runs import RunController
+from app.control.registry_choice import CacheChoice, StrategyChoice
+from app.control.requests import ChosenSettings, RequestBuilder, RunInput
+from app.control.run_control import RunController
+from app.control.run_tree import FamilyController
 from app.control.scoring import ScoreController
+from app.control.script_window import CodeController
+from app.control.setting_changes import ChangeWatch
+from app.control.settings_setup import SetupController
 from app.control.settings_snapshot import SettingsSources
-from app.control.setup import SetupController
+from app.control.sound_effects import CueController
 from app.control.stage.demos import Demos
-from app.control.terms import Terms
 from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
 from app.control.welcome import Welcome
-from app.panels.body import Body
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
+from app.panels.window_body import Body
 from app.session.session import Session
 from app.storage import examples
 from app.storage.chat_file import own_chat_notice
@@ -71,15 +71,15 @@ from app.widgets.tab_order import TabOrder
 from app.window.action_table import action_table
 from app.window.actions import Actions
 from app.window.appearance import Appearance
-from app.window.cleared import ClearedWindow
-from app.window.lasting import Lasting, begin
+from app.window.focus_regions import FocusRegions
+from app.window.language_switch import LanguageSwitch
 from app.window.panel_layout import Panel, PanelLayout
-from app.window.parts import Controllers, Fetching, Keeping, Panels, Parts, Taking
-from app.window.rooms import Rooms
+from app.window.presentation_mode import PresentationMode
 from app.window.run_feed import RunFeed
-from app.window.stage import Stage
-from app.window.switch import LanguageSwitch
+from app.window.services import AppServices, begin
 from app.window.view_feed import ViewFeed
+from app.window.view_only_mode import ViewOnlyMode
+from app.window.window_parts import Controllers, Fetching, Keeping, Panels, Taking, WindowParts
 from app.window.wiring import connect, keep_by_itself
 from core import strategies
 from core.former_name import describe_adoption
@@ -88,9 +88,9 @@ from resources.language import tr
 if TYPE_CHECKING:
     from app.control.exports import Exports
     from app.control.stage.demo import DemoRecorder
-    from app.control.stage.look import Look
-    from app.control.supposing import Supposer
-    from app.control.tours.player import TourPlayer
+    from app.control.stage.window_appearance import WindowAppearance
+    from app.control.tours.tour_player import TourPlayer
+    from app.control.what_if import WhatIfController
     from app.panels.preference_lab import PreferenceLab
     from app.panels.speed_lab import SpeedLab
     from app.session.engine import Engine
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from app.window.main_window import MainWindow, Step
 
 
-def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> Parts:
+def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> WindowParts:
     """Give the window its parts; `language` is what the command line has named."""
     store.drop_unusable()
     session = Session(engine, window)
@@ -119,13 +119,13 @@ def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, la
     return parts
 
 
-def _renewed(window: MainWindow, old: Parts) -> Parts:
+def _renewed(window: MainWindow, old: WindowParts) -> WindowParts:
     """The same parts anew, in the language that is spoken now, in the place of the old ones, standing as those did.
 
     Simpler than to have every part say everything once more, and nothing can be forgotten: what a part says, it says as
     it is made. Nothing of the old parts is on the stack then, and whatever listened to what lasts goes with them.
     """
-    from app.window.standing import give_back, standing_of
+    from app.window.window_state import give_back, standing_of
 
     standing = standing_of(window, old)
     for step in (*_remembered(window, old), *_stopped(old)):
@@ -139,7 +139,7 @@ def _renewed(window: MainWindow, old: Parts) -> Parts:
     return parts
 
 
-def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
+def _put_together(window: MainWindow, lasting: AppServices) -> WindowParts:
     """Everything that is seen and what works on it, in the order they need each other."""
     session, store = lasting.session, lasting.store
     panels = _panels()
@@ -151,10 +151,10 @@ def _put_together(window: MainWindow, lasting: Lasting) -> Parts:
     controllers = _controllers(panels, body, lasting, appearance)
     layout = _panel_layout(panels)
     window.tab_order = order = TabOrder(window, lambda: _tab_panels(panels, controllers.welcome))
-    rooms = Rooms(panels, order.stops)
-    cleared = ClearedWindow(window, (menu_bar, panels.toolbar, panels.status), layout)
-    stage = Stage(panels.centre, session, appearance, cleared)
-    parts = Parts(
+    rooms = FocusRegions(panels, order.stops)
+    cleared = ViewOnlyMode(window, (menu_bar, panels.toolbar, panels.status), layout)
+    stage = PresentationMode(panels.centre, session, appearance, cleared)
+    parts = WindowParts(
         **vars(panels),
         **vars(controllers),
         lasting=lasting,
@@ -222,7 +222,7 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
     )
 
 
-def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Controllers:
+def _controllers(panels: Panels, body: Body, lasting: AppServices, look: WindowAppearance) -> Controllers:
     store, session, models = lasting.store, lasting.session, lasting.models
     settings = store.settings
     messages = _messages(panels)
@@ -281,13 +281,13 @@ def _controllers(panels: Panels, body: Body, lasting: Lasting, look: Look) -> Co
         guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
         live_text=LiveText(session, panels.centre),
         palette=Palette(body, settings.habits),
-        filling=Filling(session, chosen, panels.setup.prompt, runs, borrowed),
+        filling=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
         welcome=Welcome(body, panels.setup, session, settings.habits),
     )
 
 
 def _labs(
-    panels: Panels, lasting: Lasting, model: ModelChoice, loading: LoadController, export: ExportController
+    panels: Panels, lasting: AppServices, model: ModelChoice, loading: LoadController, export: ExportController
 ) -> Labs:
     """The way to the labs' rooms, and what each of them works on."""
 
@@ -312,7 +312,7 @@ def _labs(
     return Labs(panels.centre, {SCALE: scale, PREFERENCE: preference, SPEED: speed})
 
 
-def _keeping(panels: Panels, lasting: Lasting, messages: Messages) -> Keeping:
+def _keeping(panels: Panels, lasting: AppServices, messages: Messages) -> Keeping:
     session, history, steps = lasting.session, lasting.history, lasting.steps
     changes = KeptChanges(panels.setup, history, lasting.store.settings.history)
     panel = HistoryPanel(panels.setup, history, changes, steps)
@@ -332,7 +332,9 @@ def _messages(panels: Panels) -> Messages:
     return Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
 
 
-def _taking(panels: Panels, session: Session, setup: SetupController, messages: Messages, look: Look) -> Taking:
+def _taking(
+    panels: Panels, session: Session, setup: SetupController, messages: Messages, look: WindowAppearance
+) -> Taking:
     recorded = RecordedRuns(panels.centre, session, setup, messages)
     return Taking(
         recorded=recorded,
@@ -344,12 +346,12 @@ def _taking(panels: Panels, session: Session, setup: SetupController, messages: 
 
 
 def _fetching(
-    panels: Panels, lasting: Lasting, model: ModelChoice, setup: SetupController, messages: Messages
+    panels: Panels, lasting: AppServices, model: ModelChoice, setup: SetupController, messages: Messages
 ) -> Fetching:
     return Fetching(
-        library=Library(panels.setup.presets, lasting.store.presets, setup, messages),
+        library=PresetLibrary(panels.setup.presets, lasting.store.presets, setup, messages),
         folders=ModelFolders(panels.setup, model, messages),
-        getting=GetModels(panels.centre, lasting.downloads, model, lasting.store.settings.models),
+        getting=ModelDownload(panels.centre, lasting.downloads, model, lasting.store.settings.models),
     )
 
 
@@ -364,17 +366,19 @@ def _changes(panels: Panels, session: Session, requests: RequestBuilder, setup: 
     return ChangeWatch(session, requests, panels.status, supposer)
 
 
-def _supposer(session: Session, requests: RequestBuilder, setup: SetupController, inspector: Inspector) -> Supposer:
-    from app.control.supposing import Supposer
+def _supposer(
+    session: Session, requests: RequestBuilder, setup: SetupController, inspector: Inspector
+) -> WhatIfController:
+    from app.control.what_if import WhatIfController
 
-    return Supposer(session, requests, setup, inspector)
+    return WhatIfController(session, requests, setup, inspector)
 
 
 def _tours(
     panels: Panels,
     body: Body,
     session: Session,
-    chosen: Chosen,
+    chosen: ChosenSettings,
     setup: SetupController,
     runs: RunController,
     borrowed: BorrowedSettings,
@@ -382,11 +386,11 @@ def _tours(
     """The way to the tours, whose panel stands at the foot of the window once there is one."""
 
     def make() -> TourPlayer:
-        from app.control.tours.face import TourFace
-        from app.control.tours.places import TourPlaces
-        from app.control.tours.player import TourPlayer
-        from app.control.tours.settings import TourSettings
-        from app.control.tours.targets import Targets
+        from app.control.tours.tour_player import TourPlayer
+        from app.control.tours.tour_runs import TourPlaces
+        from app.control.tours.tour_settings import TourSettings
+        from app.control.tours.tour_targets import Targets
+        from app.control.tours.tour_ui import TourFace
 
         settings = TourSettings(setup, chosen, panels.setup.prompt, runs, borrowed)
         targets = Targets(body, panels.centre, panels.setup, panels.inspector)
@@ -395,7 +399,7 @@ def _tours(
     return Tours(make, panels.centre)
 
 
-def _demos(panels: Panels, session: Session, messages: Messages, look: Look) -> Demos:
+def _demos(panels: Panels, session: Session, messages: Messages, look: WindowAppearance) -> Demos:
     def make() -> DemoRecorder:
         from app.control.stage.demo import DemoRecorder
 
@@ -404,7 +408,7 @@ def _demos(panels: Panels, session: Session, messages: Messages, look: Look) -> 
     return Demos(make, panels.centre)
 
 
-def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> Chosen:
+def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> ChosenSettings:
     toolbar, setup, kept = panels.toolbar, panels.setup, store.settings.choices
     model = ModelChoice(toolbar.model, models, store.settings.models, kept.model)
     session.modelLoading.connect(model.on_loading)  # before those that hear of a model by what `model` says
@@ -413,10 +417,10 @@ def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Se
     strategy = StrategyChoice(toolbar.strategy, setup.parameters, kept.strategy, kept.values)
     cache = CacheChoice(toolbar.cache, setup.cache_parameters, kept.cache, kept.cache_values)
     drafts = DraftChoice(toolbar.draft, models, model, strategy)
-    return Chosen(model, strategy, cache, drafts, toolbar.seed)
+    return ChosenSettings(model, strategy, cache, drafts, toolbar.seed)
 
 
-def _restore(parts: Parts) -> None:
+def _restore(parts: WindowParts) -> None:
     """Everything as it was when the window was closed."""
     kept = parts.settings.layout
     parts.appearance.apply()
@@ -426,7 +430,7 @@ def _restore(parts: Parts) -> None:
     parts.setup.prompt.editor.setFocus()
 
 
-def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+def _last_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """What is remembered before the window is hidden, and what is stopped behind it."""
     return _remembered(window, parts), (
         *_stopped(parts),
@@ -440,7 +444,7 @@ def _last_steps(window: MainWindow, parts: Parts) -> tuple[tuple[Step, ...], tup
     )
 
 
-def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
+def _remembered(window: MainWindow, parts: WindowParts) -> tuple[Step, ...]:
     """What becomes of everything that is set."""
 
     return (
@@ -453,7 +457,7 @@ def _remembered(window: MainWindow, parts: Parts) -> tuple[Step, ...]:
     )
 
 
-def _remember_layout(window: MainWindow, parts: Parts) -> None:
+def _remember_layout(window: MainWindow, parts: WindowParts) -> None:
     """Write the panels' places and the window's into the settings."""
     kept = parts.settings.layout
     own = parts.borrowed.kept
@@ -463,7 +467,7 @@ def _remember_layout(window: MainWindow, parts: Parts) -> None:
 
 
 @contextmanager
-def _written_down(window: MainWindow, parts: Parts) -> Iterator[None]:
+def _written_down(window: MainWindow, parts: WindowParts) -> Iterator[None]:
     """Let the settings hold everything that is set, for as long as they are written."""
     if not parts.stage.is_on:  # its panels and its size are not the reader's own
         _remember_layout(window, parts)
@@ -471,6 +475,6 @@ def _written_down(window: MainWindow, parts: Parts) -> Iterator[None]:
         yield
 
 
-def _stopped(parts: Parts) -> tuple[Step, ...]:
+def _stopped(parts: WindowParts) -> tuple[Step, ...]:
     """What must not go on without the parts that are seen."""
     return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.media_bar.stop, parts.kept_changes.settle

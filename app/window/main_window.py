@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from app.session.session import Session
     from app.theme.theme import Theme
     from app.widgets.tab_order import TabOrder
-    from app.window.parts import Parts
+    from app.window.window_parts import WindowParts
 
 log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
@@ -62,19 +62,19 @@ class MainWindow(QMainWindow):
     placed = Signal()
     """Its place on the screen or its size has changed."""
 
-    parts: Parts
+    parts: WindowParts
 
-    def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], Parts], language: str = "") -> None:
+    def __init__(self, store: SettingsStore, assemble: Callable[[MainWindow], WindowParts], language: str = "") -> None:
         super().__init__()
         self.setWindowTitle("Decodescope")
         self._store = store
-        self._assemble: Callable[[MainWindow], Parts] | None = assemble
+        self._assemble: Callable[[MainWindow], WindowParts] | None = assemble
         self.is_assembled = self.is_closed = False
         self._is_painted = False
         self._turned = 0
         self.tab_order: TabOrder | None = None
         """The way that Tab takes, once there is anything to go to."""
-        self._renewed: Callable[[Parts], Parts] | None = None
+        self._renewed: Callable[[WindowParts], WindowParts] | None = None
         self._before_hiding: Sequence[Step] = ()
         self._after_hiding: Sequence[Step] = ()
         _open.add(self)
@@ -120,7 +120,7 @@ class MainWindow(QMainWindow):
             part.deleteLater()
             QCoreApplication.sendPostedEvents(part, QEvent.Type.DeferredDelete)
 
-    def at_renewal(self, renewed: Callable[[Parts], Parts]) -> None:
+    def at_renewal(self, renewed: Callable[[WindowParts], WindowParts]) -> None:
         """What makes of the parts others that speak another language."""
         self._renewed = renewed
 

@@ -12,20 +12,20 @@ from app.panels.menu_bar import Choice, ChoiceGroup
 from app.panels.shortcuts import MOST_VIEW_KEYS
 from app.theme.language import SYSTEM
 from app.views import VIEWS
-from app.window.parts import Parts
+from app.window.window_parts import WindowParts
 from resources import depth
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.control.palette.entry import Reach
+    from app.control.palette.entry import PaletteContext
 
 
-class WindowState:
+class WindowMenuState:
     """Implements `app.panels.menu_bar.MenuState`; reads everything from the parts when asked."""
 
-    def __init__(self, window: QMainWindow, parts: Parts, reach: Callable[[], Reach]) -> None:
+    def __init__(self, window: QMainWindow, parts: WindowParts, reach: Callable[[], PaletteContext]) -> None:
         self._parts, self._make_reach = parts, reach
-        self._reach: Reach | None = None
+        self._reach: PaletteContext | None = None
         appearance, centre, switch = parts.settings.appearance, parts.centre, parts.lasting.switch
         self.groups: Mapping[str, ChoiceGroup] = {
             "views": ChoiceGroup(

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
 from app.panels.side_splitter import WANTED_WIDTHS, SideSplitter
-from app.storage.settings import Layout
+from app.storage.settings import WindowLayout
 
 
 class Panel(NamedTuple):
@@ -78,14 +78,14 @@ class PanelLayout(QObject):
         if not self._inspector.widget.width() or not self._splitter.sizes()[2]:
             self._set(self._setup, False)
 
-    def restore(self, kept: Layout) -> None:
+    def restore(self, kept: WindowLayout) -> None:
         """Open the panels that were open, as wide as they were."""
         self._set(self._setup, kept.setup)
         self._set(self._timeline, kept.timeline)
         self._set(self._inspector, kept.inspector)
         self._splitter.set_wanted(kept.sides or WANTED_WIDTHS)
 
-    def remember(self, kept: Layout) -> None:
+    def remember(self, kept: WindowLayout) -> None:
         """Write what is open, and how wide, into the settings."""
         kept.setup = self._wanted[self._setup]
         kept.timeline = self._wanted[self._timeline]

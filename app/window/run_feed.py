@@ -12,9 +12,9 @@ from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.panels.status_line import StatusLine
 from app.session.session import Session
-from app.state import outcomes
-from app.state.requests import ErrorReport, Outcome
+from app.state import run_status
 from app.state.run import Run
+from app.state.worker_messages import ErrorReport, Outcome
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RunFeed(QObject):
         self._centre.show_texts(run)
         self._status.show_run(run)
         has_failed = run.outcome is not None and run.outcome.kind == "failed"
-        self._status.show_outcome(outcomes.line(run), is_failure=has_failed)
+        self._status.show_outcome(run_status.line(run), is_failure=has_failed)
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:

@@ -14,11 +14,11 @@ from app.state.run import Run
 from app.views.base import View
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
-from app.window.in_sight import InSight
+from app.window.view_event_buffer import ViewEventBuffer
 
 if TYPE_CHECKING:
-    from app.session.media import MediaShelf
-    from app.state.inside import Influence
+    from app.session.media_cache import MediaCache
+    from app.state.layer_queries import Influence
     from app.state.media import Medium
 
 
@@ -42,9 +42,9 @@ class ViewFeed(QObject):
         super().__init__(centre)
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
         self._models: ModelChoice | None = None
-        self._shelf: MediaShelf | None = None
+        self._shelf: MediaCache | None = None
         self._grammar: object = None
-        self._in_sight: dict[View, InSight] = {}
+        self._in_sight: dict[View, ViewEventBuffer] = {}
         for view in self._views():
             self.connect_view(view)
         centre.viewAdded.connect(self.connect_view)
@@ -57,7 +57,7 @@ class ViewFeed(QObject):
     def connect_view(self, view: View) -> None:
         """Feed a view from the session, and obey what the reader does in it."""
         session = self._session
-        self._in_sight[view] = InSight(view, session)
+        self._in_sight[view] = ViewEventBuffer(view, session)
         session.cursorMoved.connect(view.cursor_moved)
         session.selectionChanged.connect(view.selection_changed)
         self._obey(view)
@@ -70,7 +70,7 @@ class ViewFeed(QObject):
         models.listed.connect(self.on_listed)
         self.on_listed()
 
-    def follow_media(self, shelf: MediaShelf) -> None:
+    def follow_media(self, shelf: MediaCache) -> None:
         """Let the views see the sounds and pictures that they ask for."""
         self._shelf = shelf
         shelf.known.connect(self.on_medium)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from app.storage.settings import Habits
 from app.window.actions import bind_view_keys
-from app.window.drops import Drops
-from app.window.menu_state import WindowState
-from app.window.parts import Parts
+from app.window.drag_and_drop import Drops
+from app.window.menu_state import WindowMenuState
+from app.window.window_parts import WindowParts
 
 if TYPE_CHECKING:
-    from app.control.palette.entry import Reach
-    from app.views.inspector.inside import InsidePart
+    from app.control.palette.entry import PaletteContext
+    from app.views.inspector.inside_section import InsidePart
     from app.window.main_window import MainWindow
 MAX_RECENT_FILES = 10
 
 
-def connect(window: MainWindow, parts: Parts) -> None:
+def connect(window: MainWindow, parts: WindowParts) -> None:
     """Let each part hear of what concerns it."""
     _connect_frame(window, parts)
     _connect_setup(parts)
@@ -62,7 +62,7 @@ def connect(window: MainWindow, parts: Parts) -> None:
     _connect_tours(parts)
 
 
-def keep_by_itself(parts: Parts, remembered: Callable[[], AbstractContextManager[object]]) -> None:
+def keep_by_itself(parts: WindowParts, remembered: Callable[[], AbstractContextManager[object]]) -> None:
     """Write what is set and said shortly after each change, so that a kill or a power cut loses a second at most."""
     keeper = parts.keeper
     keeper.remember_with(remembered, lambda: bool(parts.tours.name))
@@ -78,7 +78,7 @@ def keep_by_itself(parts: Parts, remembered: Callable[[], AbstractContextManager
         signal.connect(keeper.keep_soon)
 
 
-def _connect_chat(parts: Parts) -> None:
+def _connect_chat(parts: WindowParts) -> None:
     """What joins the conversation, and what becomes of it."""
     session, chat = parts.session, parts.chat
     for signal, slot in (
@@ -93,7 +93,7 @@ def _connect_chat(parts: Parts) -> None:
         signal.connect(slot)
 
 
-def _connect_quickening(parts: Parts) -> None:
+def _connect_quickening(parts: WindowParts) -> None:
     """Who takes the steps: told below, switched in the settings."""
     quickening = parts.lasting.quickening
     quickening.changed.connect(parts.status.show_steps)
@@ -102,14 +102,14 @@ def _connect_quickening(parts: Parts) -> None:
     quickening.tell()
 
 
-def _look_inside(parts: Parts, part: InsidePart) -> None:
+def _look_inside(parts: WindowParts, part: InsidePart) -> None:
     """What the inspector's last part needs, made with it."""
-    from app.control.inside import InsideController
+    from app.control.layer_inspection import InsideController
 
     InsideController(parts.session, parts.inspector, part).influence.connect(parts.view_feed.on_influence)
 
 
-def _connect_setup(parts: Parts) -> None:
+def _connect_setup(parts: WindowParts) -> None:
     """What is set, and what follows from it."""
     setup, chosen = parts.controller, parts.chosen
     for signal, slot in (
@@ -147,7 +147,7 @@ def _connect_setup(parts: Parts) -> None:
         signal.connect(slot)
 
 
-def _connect_history(parts: Parts) -> None:
+def _connect_history(parts: WindowParts) -> None:
     """The kept runs: what they need of the panels, and what is said of them."""
     history, panel = parts.history, parts.history_panel
     for signal, slot in (
@@ -167,7 +167,7 @@ def _connect_history(parts: Parts) -> None:
     parts.steps.tell()
 
 
-def _connect_tours(parts: Parts) -> None:
+def _connect_tours(parts: WindowParts) -> None:
     """What a tour points at has to be open; how it looks."""
     parts.tours.setupWanted.connect(parts.layout.show_setup)
     parts.tours.inspectorWanted.connect(parts.layout.make_room_for_inspector)
@@ -182,7 +182,7 @@ def _connect_tours(parts: Parts) -> None:
     parts.tours.made.connect(parts.stage.steering.follow_tours)
 
 
-def _connect_language(parts: Parts) -> None:
+def _connect_language(parts: WindowParts) -> None:
     """Who asks for another, and what tells which it is."""
     switch = parts.lasting.switch
     for signal, slot in (
@@ -192,7 +192,7 @@ def _connect_language(parts: Parts) -> None:
         signal.connect(slot)
 
 
-def _connect_frame(window: MainWindow, parts: Parts) -> None:
+def _connect_frame(window: MainWindow, parts: WindowParts) -> None:
     """Theme, menu and keys; and what waits until the window has been drawn."""
     appearance = parts.appearance
     parts.palette.act_on(lambda: _reach(window, parts))
@@ -228,10 +228,10 @@ def _connect_frame(window: MainWindow, parts: Parts) -> None:
     window.painted.connect(parts.inspector.area.make)
 
 
-def _connect_menu_bar(window: MainWindow, parts: Parts) -> None:
+def _connect_menu_bar(window: MainWindow, parts: WindowParts) -> None:
     """Its commands, its keys, and the files that it offers again."""
     bar = parts.menu_bar
-    bar.build(WindowState(window, parts, lambda: _reach(window, parts)))
+    bar.build(WindowMenuState(window, parts, lambda: _reach(window, parts)))
     bar.bind_keys(window.body)
     bar.chosen.connect(parts.actions.do)
     bar.recentChosen.connect(parts.recorded.open)
@@ -245,11 +245,11 @@ def _remember_file(habits: Habits, path: str) -> None:
     habits.recent_files[:] = [path, *others][:MAX_RECENT_FILES]
 
 
-def _reach(window: MainWindow, parts: Parts) -> Reach:
+def _reach(window: MainWindow, parts: WindowParts) -> PaletteContext:
     """What the command palette acts on."""
-    from app.control.palette.entry import Reach
+    from app.control.palette.entry import PaletteContext
 
-    return Reach(
+    return PaletteContext(
         window=window,
         toolbar=parts.toolbar,
         panel=parts.setup,

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.caches.description import Description, Situation
+from core.caches.cache_estimate import CacheEstimate, RunShape
 from core.caches.measurement import Measurement
-from core.caches.needs import Need, explain
-from core.caches.reasons import cannot_follow
-from core.counterpart import SAME, Counterpart
+from core.caches.requirements import Need, explain
+from core.caches.unsupported_reasons import cannot_follow
+from core.hf_generate import SAME, Counterpart
+from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
-from core.plain import plain
 
 if TYPE_CHECKING:
     import torch
     from transformers.cache_utils import Cache
 
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
 
 
 EDITS: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})
@@ -48,7 +48,7 @@ class CacheBackend:
     summary: str
     build: Callable[[LoadedModel, int, Settings], Cache | None]
     """(model, greatest length in tokens, options) → transformers cache, empty; None lets the model make its own."""
-    describe: Callable[[LoadedModel, Situation], Description]
+    describe: Callable[[LoadedModel, RunShape], CacheEstimate]
     """(model, run) → its size as arithmetic, and what else is known beforehand. Raises UnpredictableError."""
     brief: str = ""
     """The title where there is little room; empty: as it is."""
@@ -96,26 +96,26 @@ class CacheBackend:
         Encoder–decoders read the length of their source from `options["source_length"]` (as long as the text itself
         where it is missing). Raises UnpredictableError.
         """
-        from core.arithmetic import worked_out  # its classes take a while to make: not before somebody asks
+        from core.size_terms import worked_out  # its classes take a while to make: not before somebody asks
 
         source = int(options.get("source_length") or length) if model.is_encoder_decoder else None
-        size = self.describe(model, Situation(rows, length, source, options)).size
+        size = self.describe(model, RunShape(rows, length, source, options)).size
         return worked_out(size, int(options.get("tokens") or length))
 
     def truncate(self, cache: Cache, length: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that is impossible."""
-        from core.caches.tensors.editing import truncate  # needs torch
+        from core.caches.tensors.cache_editing import truncate  # needs torch
 
         truncate(cache, length)
 
     def select(self, cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
         """Keep only the tokens at `positions` (1-D tensor or list, ascending), in their order. Raises CacheError."""
-        from core.caches.tensors.editing import select  # needs torch
+        from core.caches.tensors.cache_editing import select  # needs torch
 
         select(cache, positions)
 
     def copy(self, cache: Cache) -> Cache:
         """An independent cache with the same content. Raises CacheError where that is impossible."""
-        from core.caches.tensors.editing import copy  # needs torch
+        from core.caches.tensors.cache_editing import copy  # needs torch
 
         return copy(cache)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.description import Description, Situation
-from core.caches.reasons import own_memory
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import own_memory
 from core.parameter import Settings
 from resources.language import mark
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
@@ -27,14 +27,14 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     return with_cross(model, full_width(model))
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
+    from core.caches.tensors.layer_shapes import shapes_of
     from core.caches.tensors.layouts import keeps_windows  # needs torch
-    from core.caches.tensors.shapes import shapes_of
-    from core.caches.tensors.sizes import everything, kept, within_windows
+    from core.caches.tensors.size_formulas import everything, kept, within_windows
 
     span = within_windows if keeps_windows(model) else everything
-    return Description(kept(shapes_of(model), situation, span))
+    return CacheEstimate(kept(shapes_of(model), situation, span))
 
 
 BACKEND = CacheBackend(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.description import Description, Situation
-from core.caches.reasons import own_memory
-from core.counterpart import SAME, Counterpart
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import own_memory
+from core.hf_generate import SAME, Counterpart
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 SELF = Parameter(
     "self", mark("Self-attention"), "choice", "dynamic",
@@ -36,7 +36,7 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     return paired(_half(options, "self").build(model, length, {}), _half(options, "cross").build(model, length, {}))
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """The written half as its back end says; cross-attention takes the same bytes in every place."""
     return _half(situation.options, "self").describe(model, situation._replace(options={}))
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
-from core.caches.reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.caches.sliding_window import build, describe
+from core.caches.unsupported_reasons import keeps_refused_drafts, layer_kinds, own_memory
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 
 def make(model: LoadedModel, length: int, options: Settings) -> Cache | None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.caches import CacheBackend, registry
-from core.caches.reasons import keeps_nothing
+from core.caches.unsupported_reasons import keeps_nothing
 from resources.language import tr
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.events import Notice
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
 
 
 def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool) -> Iterator[Notice]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.description import Description, Situation
-from core.caches.reasons import keys_and_values_only, relies_on_windows
-from core.counterpart import Counterpart
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import keys_and_values_only, relies_on_windows
+from core.hf_generate import Counterpart
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 PLACE = Parameter(
     "place", mark("Where layers wait"), "choice", "auto",
@@ -32,20 +32,20 @@ FOLDER = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache whose layers wait in host memory or on disk. Raises CacheError when there is no such place."""
-    from core.caches.tensors.places import offloaded  # torch is loaded only when something runs
+    from core.caches.tensors.offload_devices import offloaded  # torch is loaded only when something runs
 
     return offloaded(model, options.get("place") or "auto", options.get("folder") or "")
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """As dynamic; with layers on disk the first of them waits in memory besides, ready for one more token."""
-    from core.caches.tensors.places import is_on_disk  # needs torch
-    from core.caches.tensors.shapes import shapes_of
-    from core.caches.tensors.sizes import at_hand, everything, kept, ready
+    from core.caches.tensors.layer_shapes import shapes_of
+    from core.caches.tensors.offload_devices import is_on_disk  # needs torch
+    from core.caches.tensors.size_formulas import at_hand, everything, kept, ready
 
     shapes = shapes_of(model)
     extra = ready() if is_on_disk(model, situation.options.get("place")) else ()
-    return Description(kept(shapes, situation, everything, extra), resident=at_hand(shapes, situation))
+    return CacheEstimate(kept(shapes, situation, everything, extra), resident=at_hand(shapes, situation))
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

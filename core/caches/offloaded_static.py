@@ -5,41 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.description import Description, Situation
+from core.caches.cache_estimate import CacheEstimate, RunShape
 from core.caches.offloaded import FOLDER, PLACE, offloaded_by
-from core.caches.reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
-from core.counterpart import Counterpart
+from core.caches.unsupported_reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
+from core.hf_generate import Counterpart
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache with room for `length` tokens in host memory or on disk. Raises CacheError without room there."""
-    from core.caches.tensors.places import offloaded_fixed  # torch is loaded only when something runs
+    from core.caches.tensors.offload_devices import offloaded_fixed  # torch is loaded only when something runs
 
     return offloaded_fixed(model, length, options.get("place") or "auto", options.get("folder") or "")
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """All of it at once. On disk every layer has full room, and the first waits in memory besides: the tokens read so
     far, and one more."""
-    from core.caches.tensors.places import is_on_disk  # needs torch
-    from core.caches.tensors.shapes import shapes_of
-    from core.caches.tensors.sizes import allocated, at_hand, counters, kept, ready, total, whatever_the_window
+    from core.caches.tensors.layer_shapes import shapes_of
+    from core.caches.tensors.offload_devices import is_on_disk  # needs torch
+    from core.caches.tensors.size_formulas import allocated, at_hand, counters, kept, ready, total, whatever_the_window
 
     shapes, room = shapes_of(model), situation.room
     resident = at_hand(shapes, situation)
     if is_on_disk(model, situation.options.get("place")):
         size = kept(shapes, situation, whatever_the_window(room), ready())
-        return Description(size, capacity=room, resident=resident)
+        return CacheEstimate(size, capacity=room, resident=resident)
     size = total(kept(shapes, situation, allocated(room)), counters(shapes))
-    return Description(size, window=min(shapes.windows, default=None), capacity=room, resident=resident)
+    return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room, resident=resident)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches import registry
-from core.caches.description import Description, Situation
+from core.caches.cache_estimate import CacheEstimate, RunShape
 from core.errors import UnpredictableError
 
 if TYPE_CHECKING:
     from core.caches.base import CacheBackend
     from core.events import CachePlan
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
 
 _POINTS = 16
 """Lengths between the prompt and the limit that are predicted, besides those where a curve bends."""
@@ -19,10 +19,10 @@ _MOST_BLOCKS = 8
 """Blocks of a quantized cache whose two ends are predicted; longer runs show the trend."""
 
 
-def plan_of(model: LoadedModel, backend: CacheBackend, situation: Situation, start: int, most: int) -> CachePlan | None:
+def plan_of(model: LoadedModel, backend: CacheBackend, situation: RunShape, start: int, most: int) -> CachePlan | None:
     """Predictions for a text that grows from `start` to `most` tokens; None for a memory that only the model knows."""
-    from core.arithmetic import worked_out
     from core.events import CachePlan  # the events' classes take a while to make: only once something runs
+    from core.size_terms import worked_out
 
     try:
         described = backend.describe(model, situation)
@@ -45,7 +45,7 @@ def plan_of(model: LoadedModel, backend: CacheBackend, situation: Situation, sta
     )
 
 
-def _lengths(start: int, top: int, described: Description) -> tuple[int, ...]:
+def _lengths(start: int, top: int, described: CacheEstimate) -> tuple[int, ...]:
     """Ascending, `start` and `top` among them: even steps, and both sides of every bend."""
     points = {start + round((top - start) * step / _POINTS) for step in range(_POINTS + 1)}
     if described.window is not None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend, Variant
-from core.caches.description import Description, Situation
-from core.caches.reasons import plain_attention_only
-from core.counterpart import Counterpart
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import plain_attention_only
+from core.hf_generate import Counterpart
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.caches.tensors.quantized import Recipe
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.caches.tensors.quantized import QuantizationSettings
+    from core.models.loaded_model import LoadedModel
 
 _AXES = ("channel", "token")
 BITS = Parameter(
@@ -53,9 +53,9 @@ RESIDUAL = Parameter(
 )  # fmt: skip
 
 
-def recipe(options: Settings) -> Recipe:
+def recipe(options: Settings) -> QuantizationSettings:
     """The settings, defaults filled in."""
-    from core.caches.tensors.quantized import Recipe  # needs torch
+    from core.caches.tensors.quantized import QuantizationSettings  # needs torch
 
     given = {
         parameter: options.get(parameter.name) for parameter in (ENGINE, BITS, AXIS_KEY, AXIS_VALUE, GROUP, RESIDUAL)
@@ -63,7 +63,7 @@ def recipe(options: Settings) -> Recipe:
     engine, bits, axis_key, axis_value, group, residual = (
         parameter.default if value is None else value for parameter, value in given.items()
     )
-    return Recipe(engine, int(bits), axis_key, axis_value, int(group), int(residual))
+    return QuantizationSettings(engine, int(bits), axis_key, axis_value, int(group), int(residual))
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
@@ -74,13 +74,13 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     return with_cross(model, build_quantized(model, recipe(options)))
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """Whole blocks in few bits with two 16-bit numbers a group, the latest tokens as they are."""
+    from core.caches.tensors.layer_shapes import shapes_of
     from core.caches.tensors.quantized import size_of  # needs torch
-    from core.caches.tensors.shapes import shapes_of
 
     chosen = recipe(situation.options)
-    return Description(size_of(shapes_of(model), situation, chosen), block=chosen.residual, bits=chosen.width)
+    return CacheEstimate(size_of(shapes_of(model), situation, chosen), block=chosen.residual, bits=chosen.width)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
-from core.caches.description import Description, Situation
-from core.caches.reasons import plain_attention_only
-from core.counterpart import Counterpart, gone
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import plain_attention_only
+from core.hf_generate import Counterpart, gone
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 WINDOW = Parameter(
     "window_length", mark("Window"), "int", 256,
@@ -37,14 +37,14 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     return build_sink(model, *_sizes(options))
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """As dynamic, for min(length, window − 1) tokens: the next token fills the window."""
-    from core.caches.tensors.shapes import shapes_of  # needs torch
-    from core.caches.tensors.sizes import kept, within_windows
+    from core.caches.tensors.layer_shapes import shapes_of  # needs torch
+    from core.caches.tensors.size_formulas import kept, within_windows
 
     window, sinks = _sizes(situation.options)
     size = kept(shapes_of(model), situation, lambda _: within_windows(window))
-    return Description(size, window=window, sinks=sinks)
+    return CacheEstimate(size, window=window, sinks=sinks)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
-from core.caches.description import Description, Situation
-from core.caches.reasons import has_windows, keeps_refused_drafts, no_states, windows_of_its_own
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import has_windows, keeps_refused_drafts, no_states, windows_of_its_own
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
@@ -24,13 +24,13 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     return with_cross(model, by_config(model))
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """As dynamic, with min(length, window − 1) tokens in windowed layers."""
-    from core.caches.tensors.shapes import shapes_of  # needs torch
-    from core.caches.tensors.sizes import kept, within_windows
+    from core.caches.tensors.layer_shapes import shapes_of  # needs torch
+    from core.caches.tensors.size_formulas import kept, within_windows
 
     shapes = shapes_of(model)
-    return Description(kept(shapes, situation, within_windows), window=min(shapes.windows, default=None))
+    return CacheEstimate(kept(shapes, situation, within_windows), window=min(shapes.windows, default=None))
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
-from core.caches.description import Description, Situation
-from core.caches.reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
-from core.counterpart import Counterpart
-from core.models.packed.kinds import PACKED
+from core.caches.cache_estimate import CacheEstimate, RunShape
+from core.caches.unsupported_reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
+from core.hf_generate import Counterpart
+from core.models.quantized.weight_formats import PACKED
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.needs import Need
-    from core.models.model import LoadedModel
+    from core.caches.requirements import Need
+    from core.models.loaded_model import LoadedModel
 
 COMPILE = Parameter(
     "compile", mark("Compile"), "bool", False,
@@ -33,21 +33,21 @@ ROOM = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache of fixed size. Raises CacheError when compiling is asked for and impossible here."""
-    from core.caches.tensors.fixed import build_fixed  # torch is loaded only when something runs
+    from core.caches.tensors.static_layers import build_fixed  # torch is loaded only when something runs
 
     return build_fixed(model, max(length, options.get("max_cache_len") or 0), bool(options.get("compile")))
 
 
-def describe(model: LoadedModel, situation: Situation) -> Description:
+def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
     """All of it at once; it never grows."""
-    from core.caches.tensors.fixed import rounded  # needs torch
-    from core.caches.tensors.shapes import shapes_of
-    from core.caches.tensors.sizes import allocated, counters, kept, total
+    from core.caches.tensors.layer_shapes import shapes_of
+    from core.caches.tensors.size_formulas import allocated, counters, kept, total
+    from core.caches.tensors.static_layers import rounded  # needs torch
 
     options, shapes = situation.options, shapes_of(model)
     room = rounded(max(situation.room, options.get("max_cache_len") or 0), bool(options.get("compile")))
     size = total(kept(shapes, situation, allocated(room)), counters(shapes))
-    return Description(size, window=min(shapes.windows, default=None), capacity=room)
+    return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room)
 
 
 def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:

@@ -10,12 +10,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.catalog.checking import verify
-    from core.catalog.fetching import download
-    from core.catalog.finding import find, judge, look, search
-    from core.catalog.found import HubFile, HubModel
-    from core.catalog.leftovers import Unfinished, delete, discard, unfinished
-    from core.catalog.progress import Progress
+    from core.catalog.download_progress import Progress
+    from core.catalog.hub_model import HubFile, HubModel
+    from core.catalog.model_download import download
+    from core.catalog.model_search import find, judge, look, search
+    from core.catalog.partial_downloads import Unfinished, delete, discard, unfinished
+    from core.catalog.verification import verify
     from core.models.catalog import (
         BUNDLED,
         KINDS,
@@ -74,19 +74,19 @@ __all__ = [
 ]
 
 _OF_THE_HUB = {
-    "HubFile": "core.catalog.found",
-    "HubModel": "core.catalog.found",
-    "Progress": "core.catalog.progress",
-    "Unfinished": "core.catalog.leftovers",
-    "delete": "core.catalog.leftovers",
-    "discard": "core.catalog.leftovers",
-    "download": "core.catalog.fetching",
-    "find": "core.catalog.finding",
-    "judge": "core.catalog.finding",
-    "look": "core.catalog.finding",
-    "search": "core.catalog.finding",
-    "unfinished": "core.catalog.leftovers",
-    "verify": "core.catalog.checking",
+    "HubFile": "core.catalog.hub_model",
+    "HubModel": "core.catalog.hub_model",
+    "Progress": "core.catalog.download_progress",
+    "Unfinished": "core.catalog.partial_downloads",
+    "delete": "core.catalog.partial_downloads",
+    "discard": "core.catalog.partial_downloads",
+    "download": "core.catalog.model_download",
+    "find": "core.catalog.model_search",
+    "judge": "core.catalog.model_search",
+    "look": "core.catalog.model_search",
+    "search": "core.catalog.model_search",
+    "unfinished": "core.catalog.partial_downloads",
+    "verify": "core.catalog.verification",
 }
 """All else is what `core.models.catalog` knows of this disk."""
 

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Literal
 
 from core import caches, processors
 from core.arguments import check_drafters, check_kind
-from core.code import core_form, generate_form
-from core.code.plain import Plain, plain_of
-from core.code.source import Source, source_of, writes_otherwise
-from core.counterpart import Counterpart
+from core.code import decodescope_script, transformers_script
+from core.code.effective_settings import EffectiveSettings, plain_of
+from core.code.script_model import ScriptModel, source_of, writes_otherwise
 from core.defaults import DEFAULTS
 from core.errors import ParameterError
+from core.hf_generate import Counterpart
 from core.models import catalog
-from core.models.packed.kinds import PACKED
+from core.models.quantized.weight_formats import PACKED
 from core.parameter import named
 from core.processors.order import OPTION, is_usual
 from core.request import Request, check_request
 from resources.language import sentences, tr
 
 if TYPE_CHECKING:
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
 
 Flavour = Literal["transformers", "core"]
 Model = "LoadedModel | str | Path"
@@ -61,13 +61,13 @@ def as_code(
     head = [] if model else [tr("The request names no model: put yours here.")]
     told = _counterpart(request, plain, source, drafts)
     if flavour == "transformers" and not told.missing:
-        return _script([*head, told.note], generate_form.lines(request, plain, source, drafts, told.settings))
+        return _script([*head, told.note], transformers_script.lines(request, plain, source, drafts, told.settings))
     reason = (
         [tr("transformers' generate cannot do this: {reason}").format(reason=told.missing)]
         if flavour == "transformers"
         else []
     )
-    return _script([*reason, *head], core_form.lines(request, plain, source, drafts))
+    return _script([*reason, *head], decodescope_script.lines(request, plain, source, drafts))
 
 
 def why_not_generate(
@@ -86,7 +86,7 @@ def _sources(
     drafters: Sequence[LoadedModel | str | Path],
     device: str,
     dtype: str,
-) -> tuple[Source, list[Source]]:
+) -> tuple[ScriptModel, list[ScriptModel]]:
     check_request(request)
     check_drafters(drafters)
     check_kind("dtype", dtype, str, tr("Give one as decodescope.load takes it."))
@@ -101,12 +101,14 @@ def _sources(
 def _check_source(model: object) -> None:
     """Raises ParameterError for what names no model, and is none."""
     if not isinstance(model, str | Path):
-        from core.models.model import check_model  # brings torch, which any model has loaded
+        from core.models.loaded_model import check_model  # brings torch, which any model has loaded
 
         check_model(model)
 
 
-def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[Source]) -> Counterpart:
+def _counterpart(
+    request: Request, plain: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
+) -> Counterpart:
     """What the strategy and the cache say, as one."""
     if source.weights:
         return Counterpart(missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights))
@@ -138,7 +140,7 @@ def _counterpart(request: Request, plain: Plain, source: Source, drafts: list[So
     return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
 
 
-def _own_stages(request: Request, plain: Plain) -> list[str]:
+def _own_stages(request: Request, plain: EffectiveSettings) -> list[str]:
     """Titles of the stages that take part and that GenerationConfig has no field for."""
     return [
         tr(stage.parameter.title)
@@ -148,7 +150,7 @@ def _own_stages(request: Request, plain: Plain) -> list[str]:
     ]
 
 
-def _active(request: Request, plain: Plain, source: Source) -> list[str]:
+def _active(request: Request, plain: EffectiveSettings, source: ScriptModel) -> list[str]:
     """Names of the stages that take part."""
     settings = {**DEFAULTS, **source.own, **plain.settings, **request.options}
     return [

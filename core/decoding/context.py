@@ -13,8 +13,8 @@ from core.processors.base import Context
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.decoding.opening import Opening
-    from core.models.model import LoadedModel
+    from core.decoding.prompt_inputs import PromptInputs
+    from core.models.loaded_model import LoadedModel
     from core.processors.base import Dice
     from core.request import Request
 
@@ -23,7 +23,7 @@ def context_of(
     model: LoadedModel,
     request: Request,
     config: GenerationConfig,
-    opening: Opening,
+    opening: PromptInputs,
     texts: int,
     max_length: int,
     dice: Dice,
@@ -47,7 +47,7 @@ def context_of(
     )
 
 
-def _negative_ids(model: LoadedModel, request: Request, opening: Opening, texts: int) -> torch.Tensor | None:
+def _negative_ids(model: LoadedModel, request: Request, opening: PromptInputs, texts: int) -> torch.Tensor | None:
     """What guidance steers away from, [texts, n], with the answer's beginning behind it; None where the last token of
     the prompt is all of it."""
     negative, beginning = request.negative_prompt, opening.beginning

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from core.decoding.prompt import check_known, check_tokenizer, tokenize
 from core.errors import PromptError
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from core.models.text import Decoder, IncrementalDecoder
 from core.parameter import shortened
 from core.plain_values import plain_value

@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from core.decoding.again import Again
-from core.decoding.growing import Growing, growing_ids
-from core.decoding.kept import Entering, alone
-from core.decoding.look import Made, alternative
-from core.decoding.observe import Reading, read_step
+from core.decoding.growable_tensor import GrowableTensor, growing_ids
+from core.decoding.rng_replay import StepRng
 from core.decoding.run import DecodingRun
-from core.decoding.thrown import Die
-from core.decoding.witnesses import with_details
+from core.decoding.score_cache import StepLogits, alone
+from core.decoding.stage_observers import with_details
+from core.decoding.step_details import StepDetails, alternative
+from core.decoding.step_replayer import StepReplayer
+from core.decoding.step_stats import StepStats, read_step
 from core.events import Alternative, Event, Method
 from core.models.text import Pieces
 
 
-class History:
+class HiddenStateHistory:
     """Directions (unit vectors) of all hidden states so far, [T, D]."""
 
     def __init__(self, states: torch.Tensor) -> None:
-        self._directions = Growing(_unit(states)[None])
+        self._directions = GrowableTensor(_unit(states)[None])
 
     def resemblance(self, candidates: torch.Tensor) -> torch.Tensor:
         """Largest cosine of each candidate [k, D] with any earlier state: the degeneration penalty, [k]."""
@@ -46,7 +46,7 @@ def balance(confidence: torch.Tensor, penalty: torch.Tensor, alpha: float) -> to
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CandidateScores:
     """The k candidates of a step, tried: token ids, shares after processing, penalties, scores, all [k]; last-layer
     states [k, D] and logits [k, V] behind each."""
 
@@ -63,14 +63,16 @@ class Trial:
         return self.score.argmax()
 
 
-def try_candidates(run: DecodingRun, scores: torch.Tensor, history: History, k: int, alpha: float) -> Trial:
+def try_candidates(
+    run: DecodingRun, scores: torch.Tensor, history: HiddenStateHistory, k: int, alpha: float
+) -> CandidateScores:
     """Feed the k likeliest tokens of `scores` [V] as one batch."""
     confidence, candidates = torch.softmax(scores, -1).topk(k)
     output = run.forward(candidates[:, None], hidden=True)
     assert output.hidden is not None
     states = output.hidden[-1][:, -1]
     penalty = history.resemblance(states)
-    return Trial(candidates, confidence, penalty, balance(confidence, penalty, alpha), states, output.last)
+    return CandidateScores(candidates, confidence, penalty, balance(confidence, penalty, alpha), states, output.last)
 
 
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
@@ -80,7 +82,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
     assert output.hidden is not None
-    history, raw = History(output.hidden[-1][0]), run.repair(output.last)
+    history, raw = HiddenStateHistory(output.hidden[-1][0]), run.repair(output.last)
     run.forward.expand(k)
     while True:
         scores = run.funnel.trace(ids.tensor, raw)
@@ -89,7 +91,7 @@ def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
         chosen = trial.candidates[trial.best][None]
         if run.kept is not None:
             penalties = dict(zip(trial.candidates.tolist(), trial.penalty.tolist(), strict=True))
-            run.kept.add(step, Entering(alone(raw), penalties=penalties), chosen.tolist())
+            run.kept.add(step, StepLogits(alone(raw), penalties=penalties), chosen.tolist())
         yield from run.scribe.write(track, _read(run, scores, trial, chosen), "contrastive")
         yield from run.step_done(step)
         step += 1
@@ -108,7 +110,7 @@ def _settings(run: DecodingRun) -> tuple[int, float]:
     return min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
 
 
-def _read(run: DecodingRun, scores: list[torch.Tensor], trial: Trial, chosen: torch.Tensor) -> Reading:
+def _read(run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor) -> StepStats:
     """The step's figures, with every candidate among the alternatives unless tracing is off."""
     names = [stage.heading for stage in run.funnel.stages]
     reading = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
@@ -116,7 +118,7 @@ def _read(run: DecodingRun, scores: list[torch.Tensor], trial: Trial, chosen: to
     return with_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
 
 
-def with_candidates(reading: Reading, trial: Trial, raw: torch.Tensor, pieces: Pieces) -> Reading:
+def with_candidates(reading: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: Pieces) -> StepStats:
     """The reading with penalty and score on every candidate; the ones outside the top n are added."""
     log_raw = torch.log_softmax(raw, -1)
     mine = log_raw[trial.candidates]
@@ -127,10 +129,10 @@ def with_candidates(reading: Reading, trial: Trial, raw: torch.Tensor, pieces: P
         item = known.get(token) or alternative(token, log_p, log_c, rank, pieces)
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
-    return reading._replace(look=Made(tuple(ordered), reading.look.funnel()))
+    return reading._replace(look=StepDetails(tuple(ordered), reading.look.funnel()))
 
 
-class ContrastiveAgain(Again):
+class ContrastiveReplay(StepReplayer):
     """A step of it, judged again by the penalties that its candidates were found to have."""
 
     @property
@@ -138,17 +140,17 @@ class ContrastiveAgain(Again):
         """How tokens are picked."""
         return "contrastive"
 
-    def pick(self, scores: torch.Tensor, entering: Entering, die: Die | None) -> int | None:
+    def pick(self, scores: torch.Tensor, entering: StepLogits, die: StepRng | None) -> int | None:
         """The best balanced candidate; None where one of them was never tried."""
         trial = self._trial(scores, entering)
         return int(trial.candidates[trial.best]) if trial is not None else None
 
-    def told(self, reading: Reading, scores: Sequence[torch.Tensor], entering: Entering) -> Reading:
+    def told(self, reading: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
         """With penalty and score on every candidate."""
         trial = self._trial(scores[-1], entering)
         return with_candidates(reading, trial, scores[0][0], self.run.model.pieces) if trial is not None else reading
 
-    def _trial(self, scores: torch.Tensor, entering: Entering) -> Trial | None:
+    def _trial(self, scores: torch.Tensor, entering: StepLogits) -> CandidateScores | None:
         """The candidates of scores [1, V], without what they led to; None where one was never tried."""
         k, alpha = _settings(self.run)
         confidence, candidates = torch.softmax(scores[0], -1).topk(k)
@@ -158,4 +160,4 @@ class ContrastiveAgain(Again):
             return None
         penalty = torch.tensor(known, device=scores.device)
         nothing = torch.empty(0)
-        return Trial(candidates, confidence, penalty, balance(confidence, penalty, alpha), nothing, nothing)
+        return CandidateScores(candidates, confidence, penalty, balance(confidence, penalty, alpha), nothing, nothing)

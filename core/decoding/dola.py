@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from core.decoding.again import Again
-from core.decoding.forward.forward import Output
-from core.decoding.funnel import Funnel, Heading
-from core.decoding.kept import Entering
+from core.decoding.forward.forward_pass import ForwardOutput
+from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from core.decoding.run import DecodingRun
-from core.decoding.single import Greedy, Multinomial, decode_single
+from core.decoding.score_cache import StepLogits
+from core.decoding.step_replayer import StepReplayer
+from core.decoding.token_loop import Greedy, Multinomial, decode_single
 from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice, Method
-from core.models.model import LoadedModel
-from core.models.packed.weighing import is_tied
+from core.models.loaded_model import LoadedModel
+from core.models.quantized.weight_stats import is_tied
 from resources.language import tr
 
 Layers = str | int | Sequence[int]
@@ -30,7 +30,7 @@ _FILLED = -1e-3
 class LayerContrast:
     """log p_final − log p_premature over plausible tokens (Chuang et al. 2023)."""
 
-    heading = Heading("dola_layers", "DoLa", phrase="DoLa")
+    heading = StageHeading("dola_layers", "DoLa", phrase="DoLa")
 
     def __init__(self, model: LoadedModel, layers: Layers) -> None:
         self._head = model.head
@@ -112,7 +112,7 @@ def _contrast(run: DecodingRun) -> LayerContrast:
     return LayerContrast(run.model, layers)
 
 
-class DolaAgain(Again):
+class DolaReplay(StepReplayer):
     """A step of it, judged again."""
 
     reads_layers = True
@@ -136,16 +136,16 @@ class DolaAgain(Again):
                 tr("Run it so."),
             )
 
-    def enters_like(self, other: Again) -> bool:
+    def enters_like(self, other: StepReplayer) -> bool:
         """Where it is contrasted with the same layers."""
-        return isinstance(other, DolaAgain) and other._contrast.layers == self._contrast.layers
+        return isinstance(other, DolaReplay) and other._contrast.layers == self._contrast.layers
 
-    def entering(self, output: Output) -> Entering:
+    def entering(self, output: ForwardOutput) -> StepLogits:
         """The contrasted scores, from the states of all layers."""
         assert output.hidden is not None, "asked for by `reads_layers`"
         raw = self.run.repair(output.last)
-        return Entering(raw, *self._contrast.apply(raw, output.hidden, raw))
+        return StepLogits(raw, *self._contrast.apply(raw, output.hidden, raw))
 
-    def headings(self, funnel: Funnel) -> list[Heading]:
+    def headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
         """The contrast comes first."""
         return [self._contrast.heading, *super().headings(funnel)]

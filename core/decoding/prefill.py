@@ -8,9 +8,9 @@ from collections.abc import Callable
 import torch
 
 from core.caches.base import CacheBackend
-from core.caches.tensors.reading import memory_of
-from core.decoding.forward.forward import Forward, Output
-from core.models.model import LoadedModel
+from core.caches.tensors.continuation_probe import memory_of
+from core.decoding.forward.forward_pass import Forward, ForwardOutput
+from core.models.loaded_model import LoadedModel
 
 CHUNK_SECONDS = 0.25
 """How long the pass over one chunk should take."""
@@ -62,16 +62,16 @@ class ChunkSizes:
 
 
 def read_in_chunks(
-    read: Callable[[torch.Tensor], Output],
+    read: Callable[[torch.Tensor], ForwardOutput],
     ids: torch.Tensor,
     sizes: ChunkSizes,
     is_cancelled: Callable[[], bool],
-) -> list[Output]:
+) -> list[ForwardOutput]:
     """Read ids [B, n] chunk by chunk and return the output of every pass.
 
     `is_cancelled` is called between passes. Raises PrefillStoppedError when it returns true.
     """
-    outputs: list[Output] = []
+    outputs: list[ForwardOutput] = []
     while True:
         size = sizes.next(ids.shape[1])
         chunk, ids = ids[:, :size], ids[:, size:]
@@ -88,13 +88,13 @@ def read_in_chunks(
 
 def read_prompt(
     forward: Forward, ids: torch.Tensor, sizes: ChunkSizes, is_cancelled: Callable[[], bool], *, hidden: bool
-) -> Output:
+) -> ForwardOutput:
     """Read a prompt [B, n] in chunks: logits [B, 1, V] behind its last token, hidden states of all of it."""
     outputs = read_in_chunks(lambda chunk: forward(chunk, hidden=hidden), ids, sizes, is_cancelled)
     if len(outputs) == 1 or not hidden:
         return outputs[-1]
     layers = zip(*(output.hidden for output in outputs if output.hidden is not None), strict=True)
-    return Output(outputs[-1].logits, tuple(torch.cat(layer, dim=1) for layer in layers))
+    return ForwardOutput(outputs[-1].logits, tuple(torch.cat(layer, dim=1) for layer in layers))
 
 
 def can_read_in_chunks(model: LoadedModel, backend: CacheBackend, forward: Forward, tokens: int) -> bool:

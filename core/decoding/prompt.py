@@ -7,15 +7,15 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from core.decoding.chat import filled
+from core.decoding.chat_prompt import filled
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
 from core.events import PromptToken
-from core.models.model import LoadedModel, check_model
-from core.models.reasons import reason, whole
-from core.models.templates.render import render_chat
+from core.models.library_errors import reason, whole
+from core.models.loaded_model import LoadedModel, check_model
+from core.models.templates.chat_rendering import render_chat
 from core.models.text import Pieces
+from core.models.text_decoder import sense_of
 from core.models.tokenizers import is_foreign_failure
-from core.models.writer import sense_of
 from core.parameter import shortened
 from core.plain_values import plain_value
 from resources.language import mark, tr

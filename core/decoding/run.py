@@ -13,26 +13,26 @@ import torch
 from transformers import GenerationConfig
 from transformers.cache_utils import Cache
 
-from core.caches.description import Situation
+from core.caches.cache_estimate import RunShape
 from core.caches.plan import plan_of
-from core.caches.prefixes.store import PrefixStore
-from core.caches.tensors.editing import record_past
-from core.caches.tensors.shapes import learn_shapes
+from core.caches.prefixes.prefix_store import PrefixStore
+from core.caches.tensors.cache_editing import record_past
+from core.caches.tensors.layer_shapes import learn_shapes
 from core.decoding.context import context_of
-from core.decoding.figures import Figures, is_measured
-from core.decoding.forward.forward import Forward, Output
-from core.decoding.funnel import Funnel, build_funnel
-from core.decoding.kept import KeptScores
-from core.decoding.opening import open_text
+from core.decoding.forward.forward_pass import Forward, ForwardOutput
 from core.decoding.prefill import ChunkSizes, PrefillStoppedError, can_read_in_chunks, read_prompt
-from core.decoding.prepare import backend_of, check_memory, check_room, check_scores
-from core.decoding.reuse import Reuse
-from core.decoding.stopping import Stop, build_stopping
-from core.decoding.tracks import Scribe, Track, Written, stopped
-from core.decoding.way import Way
+from core.decoding.prefix_reuse import PrefixReuse
+from core.decoding.processor_pipeline import ProcessorPipeline, build_funnel
+from core.decoding.prompt_inputs import open_text
+from core.decoding.run_counters import RunCounters, is_measured
+from core.decoding.run_preparation import backend_of, check_memory, check_room, check_scores
+from core.decoding.score_cache import KeptScores
+from core.decoding.sequences import FinishedSequence, SequenceState, SequenceWriter, stopped
+from core.decoding.stopping import StopReason, build_stopping
+from core.decoding.strategy_protocol import DecodingStrategy
 from core.defaults import non_default
 from core.events import CacheMeasured, CachePlan, Event, Metrics, Prefilled, RunStarted
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from core.processors.base import Context
 from core.request import Request
 
@@ -57,7 +57,7 @@ class DecodingRun:
         self,
         model: LoadedModel,
         request: Request,
-        strategy: Way,
+        strategy: DecodingStrategy,
         config: GenerationConfig,
         cancel: threading.Event,
         prefixes: PrefixStore | None = None,
@@ -73,7 +73,7 @@ class DecodingRun:
         self.stopping = build_stopping(config, len(self.start_ids), context, self.start_ids, token_bytes)
         check_room(self.stopping, config, len(self.start_ids))
         self.forward = Forward(model, self._build_cache())
-        self._reuse = Reuse(model, request, self.backend, strategy, prefixes, self._build_cache)
+        self._reuse = PrefixReuse(model, request, self.backend, strategy, prefixes, self._build_cache)
         self.device = device = model.device  # which it looks for among its weights each time
         self.generator = torch.Generator(device).manual_seed(request.seed)
         self.dice: Dice = lambda rows: torch.rand(rows, generator=self.generator, device=device)
@@ -82,10 +82,10 @@ class DecodingRun:
         """Where the scores of its steps are left; None where nobody will ask for them."""
         self.reads_behind: Callable[[LoadedModel], bool] = _never
         """Whether a model reads several tokens behind others as it reads them one by one: prompts go in chunks then."""
-        self.results: list[Written] = []
+        self.results: list[FinishedSequence] = []
         self.stopped = False
-        self.figures = Figures(device, self.opening.length, 1 if self.beams > 1 else self.sequences)
-        self.scribe = Scribe(model, self.stopping, self.figures, self.text, self.judge)
+        self.figures = RunCounters(device, self.opening.length, 1 if self.beams > 1 else self.sequences)
+        self.scribe = SequenceWriter(model, self.stopping, self.figures, self.text, self.judge)
 
     @property
     def sequences(self) -> int:
@@ -113,11 +113,11 @@ class DecodingRun:
         return self.opening.offset + self.max_length + (_DRAFT_ROOM if self.strategy.speculates else 0)
 
     @cached_property
-    def funnel(self) -> Funnel:
+    def funnel(self) -> ProcessorPipeline:
         """Processors of this configuration."""
         return build_funnel(self.context)
 
-    def judge(self, stop: Stop | None, ids: Sequence[int]) -> Stop | None:
+    def judge(self, stop: StopReason | None, ids: Sequence[int]) -> StopReason | None:
         """Why a text of new tokens `ids` ends, as the form it is held to (a grammar) sees it: whole or not, and ended
         by the form itself where that allows nothing more but the end."""
         stage = next((stage for stage in self.funnel.stages if stage.processor.progress is not None), None)
@@ -126,7 +126,7 @@ class DecodingRun:
         ended = bool(ids) and ids[-1] in self.stopping.eos
         progress = stage.processor.progress(stage.process, [*self.opening.beginning, *(ids[:-1] if ended else ids)])
         if stop is None or stop.reason == "eos":
-            return Stop("grammar", whole=True) if progress == "closed" else stop and replace(stop, whole=True)
+            return StopReason("grammar", whole=True) if progress == "closed" else stop and replace(stop, whole=True)
         return replace(stop, whole=progress != "open")
 
     @cached_property
@@ -154,7 +154,7 @@ class DecodingRun:
             media=self.opening.perceived.media if self.opening.perceived is not None else (),
         )
 
-    def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[Output, Prefilled]:
+    def prefill(self, rows: int = 1, *, hidden: bool = False, whole: bool = False) -> tuple[ForwardOutput, Prefilled]:
         """Read the prompt once and leave the memory `rows` rows wide; logits [rows, 1, V], or [1, 1, V] to expand.
 
         What an earlier run has read is not read again, unless the `whole` prompt's hidden states are wanted. A long
@@ -173,12 +173,12 @@ class DecodingRun:
         self._reuse.keep_prompt(self.forward, self.opening.kept, rows)
         if rows > 1 and not expand_first:
             self.forward.expand(rows)
-            output = Output(output.logits.expand(rows, -1, -1), output.hidden)
+            output = ForwardOutput(output.logits.expand(rows, -1, -1), output.hidden)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return output, Prefilled(self.opening.length, self.figures.prompt_read(begun), reused)
 
-    def _read(self, ids: torch.Tensor, *, hidden: bool) -> Output:
+    def _read(self, ids: torch.Tensor, *, hidden: bool) -> ForwardOutput:
         """Read the prompt's ids [B, n], in chunks where that gives the same scores."""
         if (
             self.opening.perceived is not None
@@ -208,13 +208,13 @@ class DecodingRun:
         """Bytes of the cache now."""
         return self.figures.measure(self.backend, self.forward, step)
 
-    def end(self, tracks: Sequence[Track]) -> Iterator[Event]:
+    def end(self, tracks: Sequence[SequenceState]) -> Iterator[Event]:
         """Close what is still open (the user stopped) and keep the sequences as the run's results."""
         for track in tracks:
             if track.stop is None:
-                yield stopped(track, self.judge(Stop("stopped"), track.ids) or Stop("stopped"))
+                yield stopped(track, self.judge(StopReason("stopped"), track.ids) or StopReason("stopped"))
         yield self.measure(max((len(track.ids) for track in tracks), default=0))
-        self.results = [Written(tuple(track.ids), track.text, None, track.number) for track in tracks]
+        self.results = [FinishedSequence(tuple(track.ids), track.text, None, track.number) for track in tracks]
         if tracks:
             self._reuse.keep_text(self.forward, [*self.opening.kept, *tracks[0].ids], len(tracks))
 
@@ -227,7 +227,7 @@ class DecodingRun:
         """What the cache is going to take, once the prompt has been read."""
         learn_shapes(self.model, self.forward.cache)
         source = self.opening.encoded if self.model.is_encoder_decoder else None
-        situation = Situation(self.rows, self.room, source, self.request.cache_options)
+        situation = RunShape(self.rows, self.room, source, self.request.cache_options)
         offset = self.opening.offset
         return plan_of(self.model, self.backend, situation, offset + len(self.start_ids), offset + self.max_length)
 

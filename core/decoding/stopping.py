@@ -13,7 +13,7 @@ from core.events import Ending
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopReason:
     """Why a sequence ended: reason, stop string, limit and whole as in SequenceFinished."""
 
     reason: Ending
@@ -23,7 +23,7 @@ class Stop:
 
 
 @dataclass(slots=True)
-class Stopping:
+class StoppingCriteria:
     """Limits of a run. `max_new` counts new tokens; `room` is how many fit into the model's context."""
 
     max_new: int
@@ -38,7 +38,7 @@ class Stopping:
     """Finds the stop strings by the tokens of the text; None where only the text that they add is known."""
     _tails: dict[int, StopTail] = field(default_factory=dict)
 
-    def check(self, sequence: int, token: int, count: int, text: str) -> Stop | None:
+    def check(self, sequence: int, token: int, count: int, text: str) -> StopReason | None:
         """After `token`, the `count`-th of its sequence, that added `text`: why it ends here, or None."""
         found = ""
         if self.strings:
@@ -49,15 +49,15 @@ class Stopping:
                 found, self._tails[sequence] = self._by_text.push_bytes(tail, text.encode("utf-8", "surrogatepass"))
         return self._ended(token, found) or self.limit(count)
 
-    def ending(self, token: int, tail: StopTail) -> tuple[Stop | None, StopTail]:
+    def ending(self, token: int, tail: StopTail) -> tuple[StopReason | None, StopTail]:
         """Whether the text ends by itself with `token` behind `tail`, and the tail with it."""
         found, tail = self.matcher.push(tail, token) if self.matcher is not None else ("", tail)
         return self._ended(token, found), tail
 
-    def _ended(self, token: int, found: str) -> Stop | None:
+    def _ended(self, token: int, found: str) -> StopReason | None:
         if token in self.eos:
-            return Stop("eos")
-        return Stop("stop_string", found) if found else None
+            return StopReason("eos")
+        return StopReason("stop_string", found) if found else None
 
     @property
     def tail(self) -> StopTail:
@@ -68,21 +68,21 @@ class Stopping:
     def _by_text(self) -> StopStringMatcher:
         return StopStringMatcher(self.strings, lambda token: None)
 
-    def limit(self, count: int) -> Stop | None:
+    def limit(self, count: int) -> StopReason | None:
         """Whether a text of `count` new tokens has reached a limit."""
         if count >= self.max_new:
-            return Stop("length", limit=self.max_new)
+            return StopReason("length", limit=self.max_new)
         if self.room is not None and count >= self.room:
-            return Stop("context", limit=self.context)
+            return StopReason("context", limit=self.context)
         if self.deadline is not None and time.monotonic() >= self.deadline:
-            return Stop("time", limit=self.seconds)
+            return StopReason("time", limit=self.seconds)
         return None
 
 
 def build_stopping(
     config: GenerationConfig, start: int, context: int | None, before: Sequence[int] = (),
     token_bytes: Callable[[int], bytes | None] | None = None,
-) -> Stopping:  # fmt: skip
+) -> StoppingCriteria:  # fmt: skip
     """Build the stopping rules of a run. The clock of `max_time` starts now.
 
     `start`: tokens in the decoder before the first new one; `before`: those tokens, where a stop string may begin;
@@ -91,7 +91,7 @@ def build_stopping(
     given = config.stop_strings or ()
     strings = (given,) if isinstance(given, str) else tuple(string for string in given if string)
     matcher = StopStringMatcher(strings, token_bytes, before) if strings and token_bytes is not None else None
-    return Stopping(
+    return StoppingCriteria(
         max_new=new_token_limit(config, start),
         # The last token is chosen from a full context and need not be fed again.
         room=None if context is None else max(context - start + 1, 1),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from core.errors import ParameterError
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from core.parameter import Parameter, check
 from resources.language import mark, tr
 

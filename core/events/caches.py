@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from core.arithmetic import Term
 from core.events.run import Event
+from core.size_terms import Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.explain.figures import score, share
+from core.explain.number_formats import score, share
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import decimal, ending, ordinal, quote
 from resources.language import mark

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from core.explain.figures import share
+from core.explain.number_formats import share
 from core.explain.sentence import Saying, Sentence
 from resources.language import mark
 

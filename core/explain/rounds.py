@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.explain.figures import share, shares
+from core.explain.number_formats import share, shares
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import quote
 from resources import depth

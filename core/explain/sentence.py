@@ -17,7 +17,7 @@ _CLOSING = "。！？；："
 """Punctuation that needs no space behind it."""
 
 
-class Figure(str):
+class SentenceNumber(str):
     """A number in words that a reader looks for first: `31 %`, `14 of 2,048`."""
 
     __slots__ = ()
@@ -101,7 +101,7 @@ def _join(parts: Iterable[tuple[str, str]]) -> Sentence:
         text += between
         if isinstance(part, Sentence):
             figures += [(len(text) + one, len(text) + other) for one, other in part.figures]
-        elif isinstance(part, Figure):
+        elif isinstance(part, SentenceNumber):
             figures.append((len(text), len(text) + len(part)))
         text, between = text + part, behind
     return Sentence(text, figures)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from core.explain.figures import full, share, shares
-from core.explain.sentence import Figure, Saying, Sentence
+from core.explain.number_formats import full, share, shares
+from core.explain.sentence import Saying, Sentence, SentenceNumber
 from core.explain.stages import named
 from core.explain.words import quote, quote_both
 from resources.language import mark, tr
@@ -197,7 +197,7 @@ def cut(event: TokenChosen) -> Sentence:
 
 def _left_over(event: TokenChosen, before: Stage, stage: Stage) -> Sentence:
     figures = tr("{kept} of {all}").format(kept=f"{stage.survivors:,}", all=f"{before.survivors:,}")
-    facts = {"stage": named(stage), "kept": Figure(figures), "mass": share(stage.mass)}
+    facts = {"stage": named(stage), "kept": SentenceNumber(figures), "mass": share(stage.mass)}
     last = event.funnel[-1].survivors
     if last >= stage.survivors:
         return _KEPT.say(**facts)

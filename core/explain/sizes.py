@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from core.arithmetic import Figure, Least, Length, Less, Product, Rest, Share, Sum, Term, exactly
+from core.size_terms import (
+    DifferenceOf,
+    Length,
+    MinimumOf,
+    NamedNumber,
+    ProductOf,
+    QuotientOf,
+    RemainderOf,
+    SumOf,
+    Term,
+    exactly,
+)
 from resources.language import trc
 
-Leaf = Callable[[Figure | Length | Rest], str]
+Leaf = Callable[[NamedNumber | Length | RemainderOf], str]
 
 
 def in_names(term: Term) -> str:
@@ -23,39 +34,39 @@ def in_numbers(term: Term, length: int) -> str:
 
 def is_a_number(term: Term) -> bool:
     """There is nothing to work out."""
-    return isinstance(term, Figure)
+    return isinstance(term, NamedNumber)
 
 
 def _spelled(term: Term, leaf: Leaf) -> str:
     match term:
-        case Figure() | Length() | Rest():
+        case NamedNumber() | Length() | RemainderOf():
             return leaf(term)
-        case Sum(parts=parts):
+        case SumOf(parts=parts):
             return " + ".join(_spelled(part, leaf) for part in parts)
-        case Product(factors=factors):
+        case ProductOf(factors=factors):
             return " · ".join(_closed(factor, leaf) for factor in factors)
-        case Less(whole=whole, part=part):
+        case DifferenceOf(whole=whole, part=part):
             return f"{_spelled(whole, leaf)} − {_closed(part, leaf)}"
-        case Share(whole=whole, by=by):
+        case QuotientOf(whole=whole, by=by):
             return f"{_closed(whole, leaf)} ÷ {_closed(by, leaf)}"
-        case Least(one=one, other=other):
+        case MinimumOf(one=one, other=other):
             return f"min({_spelled(one, leaf)}, {_spelled(other, leaf)})"
 
 
 def _closed(term: Term, leaf: Leaf) -> str:
     """In brackets where the outside would bind more tightly."""
     text = _spelled(term, leaf)
-    several = isinstance(term, Less) or (isinstance(term, Sum) and len(term.parts) > 1)
+    several = isinstance(term, DifferenceOf) or (isinstance(term, SumOf) and len(term.parts) > 1)
     return f"({text})" if several else text
 
 
-def _name(leaf: Figure | Length | Rest, said: dict[str, str]) -> str:
+def _name(leaf: NamedNumber | Length | RemainderOf, said: dict[str, str]) -> str:
     match leaf:
-        case Figure(value=value, name=name):
+        case NamedNumber(value=value, name=name):
             return _said(name, said) if name else _grouped(value)
         case Length():
             return said["length"]
-        case Rest(name=name):
+        case RemainderOf(name=name):
             return _said(name, said)
 
 
@@ -83,7 +94,7 @@ def _words() -> dict[str, str]:
     }  # fmt: skip
 
 
-def _number(leaf: Figure | Length | Rest, length: int) -> str:
+def _number(leaf: NamedNumber | Length | RemainderOf, length: int) -> str:
     return _grouped(int(exactly(leaf, length)))
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain import balance, elsewhere, layers, settings
+from core.explain import contrastive, dola, remote_tokens, settings
 from core.explain.choice import drawn, is_alone, place_of, runner_up
-from core.explain.figures import log, share, shares
+from core.explain.number_formats import log, share, shares
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import ordinal, quote, quote_both
 from resources.language import mark
@@ -115,8 +115,8 @@ _ORIGINS: dict[Origin, Saying] = {"draft": _DRAFTED, "correction": _CORRECTED, "
 
 def explain_token(event: TokenChosen) -> Sentence:
     """Why it was chosen, at the depth and in the language of now; a string that knows its figures."""
-    if elsewhere.is_elsewhere(event):
-        return elsewhere.explain(event)
+    if remote_tokens.is_elsewhere(event):
+        return remote_tokens.explain(event)
     return together(
         settings.overruled(event) or settings.changed(event), settings.cut(event), _TELLERS[event.method](event),
         _draft(event),
@@ -162,7 +162,7 @@ def _sampled(event: TokenChosen) -> Sentence:
 def _dola(event: TokenChosen) -> Sentence:
     if event.layer_choice is None:
         return _sampled(event) if event.method == "dola_sampled" else _greedy(event)
-    return layers.contrasted(event, event.layer_choice)
+    return dola.contrasted(event, event.layer_choice)
 
 
 def _model_alone(event: TokenChosen) -> dict[str, str]:
@@ -202,7 +202,7 @@ _TELLERS = {
     "beam": _beam,
     "greedy": _greedy,
     "sampled": _sampled,
-    "contrastive": balance.balanced,
+    "contrastive": contrastive.balanced,
     "dola": _dola,
     "dola_sampled": _dola,
     "scored": _scored,

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.explain.figures import full
-from core.explain.sentence import Figure, Saying, Sentence
+from core.explain.number_formats import full
+from core.explain.sentence import Saying, Sentence, SentenceNumber
 from core.explain.words import decimal, whole_percent
 from resources import depth
 from resources.language import mark
@@ -76,6 +76,6 @@ def explain_watermark(found: WatermarkFound) -> Sentence:
     shown = full if depth.current() == depth.EXACT else whole_percent
     saying = _MARKED if found.z >= THRESHOLD else _CHANCE
     return saying.say(
-        count=f"{found.tokens:,}", mean=Figure(shown(found.mean)), expected=shown(found.expected),
-        weighted=full(found.weighted), z=Figure(decimal(found.z, 2)), p=f"{found.p:.2g}".replace("-", "−"),
+        count=f"{found.tokens:,}", mean=SentenceNumber(shown(found.mean)), expected=shown(found.expected),
+        weighted=full(found.weighted), z=SentenceNumber(decimal(found.z, 2)), p=f"{found.p:.2g}".replace("-", "−"),
     )  # fmt: skip

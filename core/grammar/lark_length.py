@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from core.grammar.least import LENGTHS, NEVER, NOTHING, Least, Measures, at_once, either, in_a_row
+from core.grammar.length_bounds import LENGTHS, NEVER, NOTHING, BoundMeasures, LowerBound, at_once, either, in_a_row
+from core.grammar.regex_length import least_match
 from core.grammar.schema_length import shortest_of_schema
-from core.grammar.width import least_match
 
 _NAME = r"[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*"
 _HEAD = re.compile(rf"^[ \t]*[!?]*({_NAME})(?:\.-?\d+)?[ \t]*(\[[^\]\n]*\])?[ \t]*:(?!:)", re.MULTILINE)
@@ -25,17 +25,17 @@ _TOKEN = re.compile(
 _OPTIONAL = {"?", "*"}
 
 
-def shortest_of_lark(grammar: str, measures: Measures) -> Least:
+def shortest_of_lark(grammar: str, measures: BoundMeasures) -> LowerBound:
     """A lower bound for every text of a grammar; NEVER where each of them would have to hold itself. Nothing, for the
     whole, where the grammar says something that is not read here."""
     try:
-        rules = {name: _Reader(tokens, measures, "%ignore" not in grammar) for name, tokens in _rules(grammar)}
+        rules = {name: _RuleReader(tokens, measures, "%ignore" not in grammar) for name, tokens in _rules(grammar)}
         return _settled(rules)
     except (ValueError, IndexError, RecursionError):
         return NOTHING
 
 
-def _settled(rules: dict[str, _Reader]) -> Least:
+def _settled(rules: dict[str, _RuleReader]) -> LowerBound:
     """What `start` holds, once no rule is found to be shorter than it was held to be; at first, that none has a text.
     The shortest text of a rule goes through no rule twice: there are as many rounds as rules at most."""
     known = dict.fromkeys(rules, NEVER)
@@ -97,16 +97,16 @@ def _end_of_space(text: str, place: int) -> int:
     return found.end() if found is not None else place
 
 
-class _Reader:
+class _RuleReader:
     """Goes through what a rule stands for, from left to right; again with every round."""
 
-    def __init__(self, tokens: list[_Token], measures: Measures, is_dense: bool) -> None:
+    def __init__(self, tokens: list[_Token], measures: BoundMeasures, is_dense: bool) -> None:
         """`is_dense`: whether nothing is left out between the parts of a text (%ignore)."""
         self._tokens, self._measures, self._is_dense = tokens, measures, is_dense
-        self._known: dict[str, Least] = {}
+        self._known: dict[str, LowerBound] = {}
         self._place = 0
 
-    def read(self, known: dict[str, Least]) -> Least:
+    def read(self, known: dict[str, LowerBound]) -> LowerBound:
         """By what is known of all rules so far. Raises ValueError."""
         self._known, self._place = known, 0
         found = self._alternatives()
@@ -119,14 +119,14 @@ class _Reader:
         token = self._tokens[self._place] if self._place < len(self._tokens) else None
         return token.value if token is not None and token.kind == "sign" else ""
 
-    def _alternatives(self) -> Least:
+    def _alternatives(self) -> LowerBound:
         ways = [self._conditions()]
         while self._next() == "|":
             self._place += 1
             ways.append(self._conditions())
         return either(ways)
 
-    def _conditions(self) -> Least:
+    def _conditions(self) -> LowerBound:
         """What `&` joins is met at once."""
         all_of = [self._row()]
         while self._next() == "&":
@@ -134,7 +134,7 @@ class _Reader:
             all_of.append(self._row())
         return at_once(all_of)
 
-    def _row(self) -> Least:
+    def _row(self) -> LowerBound:
         parts = []
         while self._place < len(self._tokens) and self._next() not in ("|", "&", ")", "]", "->"):
             parts.append(self._part())
@@ -142,7 +142,7 @@ class _Reader:
             self._place += 2  # a name for this way
         return in_a_row(parts)
 
-    def _part(self) -> Least:
+    def _part(self) -> LowerBound:
         """Something, as often as it stands there; of one letter, where nothing may come between, a row of it."""
         token, part, times = self._tokens[self._place], self._item(), self._times()
         if token.kind == "text" and not token.mark and part.bytes == 1 and times > 1 and self._is_dense:
@@ -150,7 +150,7 @@ class _Reader:
             return self._measures.of_letters(times, frozenset(letter) if len(letter) == 1 else None)
         return part.times(times)
 
-    def _item(self) -> Least:
+    def _item(self) -> LowerBound:
         token = self._tokens[self._place]
         self._place += 1
         if token.kind != "sign":
@@ -166,7 +166,7 @@ class _Reader:
         self._place += 1
         return inside if token.value == "(" else NOTHING
 
-    def _word(self, token: _Token) -> Least:
+    def _word(self, token: _Token) -> LowerBound:
         if token.kind == "name":
             return self._known.get(token.value, NOTHING)
         if token.kind == "text":
@@ -177,12 +177,12 @@ class _Reader:
             return shortest_of_schema(token.schema, self._measures)
         return NOTHING
 
-    def _match(self, token: _Token) -> Least:
+    def _match(self, token: _Token) -> LowerBound:
         """Of a regular expression; flags may have letters mean others (i), or nothing (x)."""
         found = least_match(token.value[1:-1], LENGTHS if token.mark else self._measures)
         return NOTHING if "x" in token.mark else self._measures.of_any(int(found.bytes)) if token.mark else found
 
-    def _text(self, text: str, folds: bool) -> Least:
+    def _text(self, text: str, folds: bool) -> LowerBound:
         """Letters as they are, or in either case; or one of a range of them."""
         if self._next() == "..":
             self._place += 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from core.grammar.least import NEVER, NOTHING, Least, Letters, Measures, at_once, either, in_a_row
-from core.grammar.width import least_match
+from core.grammar.length_bounds import NEVER, NOTHING, BoundMeasures, Letters, LowerBound, at_once, either, in_a_row
+from core.grammar.regex_length import least_match
 
 _ROUNDS = 64
 """How often what refers to itself is reckoned anew."""
@@ -22,9 +22,9 @@ _PLAIN = frozenset(map(chr, range(32, 127))) - {'"', "\\"}
 _PLAIN_BYTES = frozenset(map(ord, _PLAIN))
 
 
-def shortest_of_schema(schema: object, measures: Measures) -> Least:
+def shortest_of_schema(schema: object, measures: BoundMeasures) -> LowerBound:
     """A lower bound for every text of a schema; NEVER where each of them would have to hold itself."""
-    reader = _Reader(schema, measures)
+    reader = _SchemaReader(schema, measures)
     for _ in range(_ROUNDS):
         before = dict(reader.references)
         found = reader.read(schema)
@@ -35,19 +35,19 @@ def shortest_of_schema(schema: object, measures: Measures) -> Least:
     return NOTHING
 
 
-class _Reader:
+class _SchemaReader:
     """Reads a schema's parts; what a reference stands for is what is known of it so far, at first that no text is."""
 
-    def __init__(self, root: object, measures: Measures) -> None:
+    def __init__(self, root: object, measures: BoundMeasures) -> None:
         self._root, self._of_bytes, self._of_any = root, measures.of_bytes, measures.of_any
-        self._measures, self._inside = measures, Measures(self._written, self._spelled)
-        self.references: dict[str, Least] = {}
+        self._measures, self._inside = measures, BoundMeasures(self._written, self._spelled)
+        self.references: dict[str, LowerBound] = {}
 
-    def read(self, schema: object) -> Least:
+    def read(self, schema: object) -> LowerBound:
         """What it says of the length of its texts; nothing where that is hard to tell."""
         return at_once(self._conditions(schema)) if isinstance(schema, Mapping) else NOTHING
 
-    def _conditions(self, schema: Mapping[str, object]) -> Iterator[Least]:
+    def _conditions(self, schema: Mapping[str, object]) -> Iterator[LowerBound]:
         if isinstance(name := schema.get("$ref"), str):
             yield self.references.setdefault(name, NEVER)
         if "const" in schema:
@@ -65,7 +65,7 @@ class _Reader:
         elif isinstance(kinds, (list, tuple)):
             yield either(self._of_type(kind, schema) for kind in kinds)
 
-    def _of_type(self, kind: object, schema: Mapping[str, object]) -> Least:
+    def _of_type(self, kind: object, schema: Mapping[str, object]) -> LowerBound:
         if kind == "string":
             return self._string(schema)
         if kind == "array":
@@ -75,7 +75,7 @@ class _Reader:
         least = _count(schema.get("minimum")) if kind == "integer" else 0
         return self._of_any(len(str(least)))
 
-    def _string(self, schema: Mapping[str, object]) -> Least:
+    def _string(self, schema: Mapping[str, object]) -> LowerBound:
         pattern, form = schema.get("pattern"), _FORMATS.get(str(schema.get("format")))
         conditions = [self._of_any(_count(schema.get("minLength")))]
         if isinstance(pattern, str):
@@ -84,20 +84,20 @@ class _Reader:
             conditions.append(self._inside.of_letters(*form))
         return self._between(b'"', [at_once(conditions)], b'"')
 
-    def _written(self, part: bytes) -> Least:
+    def _written(self, part: bytes) -> LowerBound:
         """Letters of a string, as JSON writes them."""
         return self._of_bytes(part) if set(part) <= _PLAIN_BYTES else self._of_any(len(part))
 
-    def _spelled(self, count: int, letters: Letters) -> Least:
+    def _spelled(self, count: int, letters: Letters) -> LowerBound:
         return self._measures.of_letters(count, letters if letters is not None and letters <= _PLAIN_BYTES else None)
 
-    def _array(self, schema: Mapping[str, object]) -> Least:
+    def _array(self, schema: Mapping[str, object]) -> LowerBound:
         count, first = _count(schema.get("minItems")), schema.get("prefixItems")
         listed = list(first)[:count] if isinstance(first, (list, tuple)) else []
         parts = [*map(self._part, listed), self._part(schema.get("items")).times(count - len(listed))]
         return self._between(b"[", [*parts, self._commas(count)], b"]")
 
-    def _object(self, schema: Mapping[str, object]) -> Least:
+    def _object(self, schema: Mapping[str, object]) -> LowerBound:
         required, known = schema.get("required"), schema.get("properties")
         listed = required if isinstance(required, (list, tuple)) else ()
         names = dict.fromkeys(name for name in listed if isinstance(name, str))
@@ -109,11 +109,11 @@ class _Reader:
         )  # one name is empty
         return self._between(b"{", [*parts, others, self._commas(count)], b"}")
 
-    def _part(self, schema: object) -> Least:
+    def _part(self, schema: object) -> LowerBound:
         """A value within others, which is one letter at least."""
         return at_once((self.read(schema), self._of_any(1)))
 
-    def _value(self, value: object) -> Least:
+    def _value(self, value: object) -> LowerBound:
         """A value that stands there."""
         if isinstance(value, Mapping):
             parts = [in_a_row((self._value(str(key)), self._of_bytes(b":"), self._value(value[key]))) for key in value]
@@ -126,10 +126,10 @@ class _Reader:
             return self._of_any(1)  # 1e3 is 1000.0
         return self._of_bytes(json.dumps(value).encode())
 
-    def _between(self, begin: bytes, parts: Sequence[Least], end: bytes) -> Least:
+    def _between(self, begin: bytes, parts: Sequence[LowerBound], end: bytes) -> LowerBound:
         return in_a_row((self._of_bytes(begin), *parts, self._of_bytes(end)))
 
-    def _commas(self, count: int) -> Least:
+    def _commas(self, count: int) -> LowerBound:
         return self._of_bytes(b",").times(max(0, count - 1))
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
-from core.grammar.covering import Covering
+from core.grammar.grammar_setting import kind_of, schema_of
 from core.grammar.lark_length import shortest_of_lark
-from core.grammar.least import LENGTHS, Least, Measures
+from core.grammar.length_bounds import LENGTHS, BoundMeasures, LowerBound
+from core.grammar.regex_length import least_match
 from core.grammar.schema_length import shortest_of_schema
-from core.grammar.setting import kind_of, schema_of
-from core.grammar.width import least_match
+from core.grammar.token_coverage import Covering
 
 _KEY = "covering"
 
@@ -47,7 +47,7 @@ def _covering(vocabulary: Sequence[bytes | None], remembered: MutableMapping[str
     return known
 
 
-def _of_parts(shortest: Callable[[Measures], Least], asked: Callable[[], Covering], limit: int) -> int | None:
+def _of_parts(shortest: Callable[[BoundMeasures], LowerBound], asked: Callable[[], Covering], limit: int) -> int | None:
     """The bytes alone come first: what tokens cover takes long to find out, and is rarely asked."""
     found = shortest(LENGTHS)
     if found.bytes <= limit:
@@ -55,8 +55,8 @@ def _of_parts(shortest: Callable[[Measures], Least], asked: Callable[[], Coverin
     if math.isinf(found.bytes):
         return None
     covering = asked()
-    found = shortest(Measures(
-        lambda part: Least(len(part), covering.over(part) - 1),
-        lambda count, letters: Least(count, max(covering.of_letters(count, letters) - 1, 0)),
+    found = shortest(BoundMeasures(
+        lambda part: LowerBound(len(part), covering.over(part) - 1),
+        lambda count, letters: LowerBound(count, max(covering.of_letters(count, letters) - 1, 0)),
     ))  # fmt: skip
     return max(1 + int(found.seams), covering.of_any(int(found.bytes)))

@@ -10,21 +10,21 @@ from transformers import GenerationConfig
 
 from core import caches
 from core.arguments import check_bytes, check_drafters
-from core.arithmetic import worked_out
 from core.caches.base import CacheBackend
-from core.caches.description import Situation
+from core.caches.cache_estimate import RunShape
 from core.decoding.continuation import continuation
-from core.decoding.perception.expected import expected_positions
+from core.decoding.media_inputs.media_lengths import expected_positions
 from core.decoding.prompt import encode
 from core.decoding.stopping import new_token_limit
 from core.errors import DecodescopeError, TokenizerMissingError, UnpredictableError
 from core.explain.words import size
-from core.models.model import LoadedModel, check_model
-from core.models.offload.shelf import least_bytes
-from core.models.packed.kinds import PACKED
-from core.models.room import BYTES, counted_tokens, free_memory, has_room
+from core.models.disk_offload.offloaded_layers import least_bytes
+from core.models.loaded_model import LoadedModel, check_model
+from core.models.memory_check import BYTES, counted_tokens, free_memory, has_room
+from core.models.quantized.weight_formats import PACKED
 from core.request import Request, check_request
 from core.settings import resolve
+from core.size_terms import worked_out
 from resources.language import tr, trn
 
 _GUESS = 3
@@ -139,10 +139,10 @@ def estimate(
     if drafters is not None:
         check_drafters(drafters)
         request = replace(request, drafters=tuple(drafters))
-    return _Reckoning(model, request, _free(model) + held).result()
+    return _MemoryArithmetic(model, request, _free(model) + held).result()
 
 
-class _Reckoning:
+class _MemoryArithmetic:
     def __init__(self, model: LoadedModel, request: Request, free: int) -> None:
         self.model, self.request, self.free = model, request, free
         self.strategy, self.config = resolve(model, request)
@@ -185,7 +185,7 @@ class _Reckoning:
         """Bytes on the device at a time; none where only the model knows its memory."""
         options = self.request.cache_options if case.cache == self.case.cache else {}
         length = self._length(model, case)
-        situation = Situation(case.rows, length, self.source if model.is_encoder_decoder else None, options)
+        situation = RunShape(case.rows, length, self.source if model.is_encoder_decoder else None, options)
         try:
             described = caches.registry[case.cache].describe(model, situation)
         except UnpredictableError:

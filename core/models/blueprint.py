@@ -11,11 +11,11 @@ import torch
 from core.errors import CorruptWeightsError
 from core.models import catalog
 from core.models.devices import choose_device, choose_weights
-from core.models.model import LoadedModel
-from core.models.offload.loading import Limit, plan_shelf
-from core.models.packed.loading import outline_packed
-from core.models.plan import plan_model
+from core.models.disk_offload.offloaded_loading import Limit, plan_shelf
+from core.models.load_plan import plan_model
+from core.models.loaded_model import LoadedModel
 from core.models.quantizations import stays_quantized
+from core.models.quantized.packed_loading import outline_packed
 from core.models.tokenizers import load_tokenizer
 from core.models.weights import find_weights
 

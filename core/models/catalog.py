@@ -8,15 +8,15 @@ from pathlib import Path
 
 from core.errors import ConfigMissingError, ModelFileError, ModelNotFoundError
 from core.models import hub
-from core.models.entry import ModelEntry, describe, read_config
-from core.models.files import INDEX_BYTES, exists, is_file, read_bytes, size_of
 from core.models.json_types import JsonObject
-from core.models.packed.kinds import KINDS, PACKED
-from core.models.purpose import foreign_input, has_language_head
-from core.models.room import Fit, fits, weight_bytes
+from core.models.memory_check import Fit, fits, weight_bytes
+from core.models.model_entry import ModelEntry, describe, read_config
+from core.models.model_files import INDEX_BYTES, exists, is_file, read_bytes, size_of
+from core.models.quantized.weight_formats import KINDS, PACKED
+from core.models.task import foreign_input, has_language_head
 from core.models.weights import find_weights
 from core.parameter import shortened
-from core.shorten import cut_short
+from core.text_truncation import cut_short
 from resources.language import tr
 
 __all__ = [

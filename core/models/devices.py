@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from core.errors import DeviceError, ParameterError
-from core.models.packed.kinds import PACKED, check_kind
-from core.models.quicker import bfloat16_is_quicker
+from core.models.dtype_benchmark import bfloat16_is_quicker
+from core.models.quantized.weight_formats import PACKED, check_kind
 from core.parameter import named
 from resources.language import tr
 
@@ -58,17 +58,17 @@ def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> t
     return stored if stored == torch.bfloat16 and bfloat16_is_quicker() else torch.float32
 
 
-class Kept(NamedTuple):
+class WeightFormat(NamedTuple):
     """How weights are kept: the floats that are computed with, and int8 or int4 where layers are packed."""
 
     dtype: torch.dtype
     packed: str | None
 
 
-def choose_weights(wish: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> Kept:
+def choose_weights(wish: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> WeightFormat:
     """What `core.load`'s arguments of these names mean. Raises ParameterError."""
     if check_kind(wish) not in PACKED:
-        return Kept(choose_dtype(dtype if wish == "auto" else wish, device, config), None)
+        return WeightFormat(choose_dtype(dtype if wish == "auto" else wish, device, config), None)
     if device.type != "cpu":
         raise ParameterError(
             tr("Weights in {kind} are multiplied by the processor, and this model is to run on {device}.").format(
@@ -77,7 +77,7 @@ def choose_weights(wish: str, dtype: str, device: torch.device, config: PreTrain
             tr("Choose bfloat16 weights, or the device “cpu”."),
             "weights",
         )
-    return Kept(torch.float32, wish)
+    return WeightFormat(torch.float32, wish)
 
 
 def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:

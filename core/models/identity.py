@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from core.errors import ModelError
 from core.events import ModelIdentity
-from core.models.files import CONFIG_BYTES, INDEX_BYTES, read_bytes
-from core.models.packed.weighing import packed_kind
+from core.models.model_files import CONFIG_BYTES, INDEX_BYTES, read_bytes
+from core.models.quantized.weight_stats import packed_kind
 
 if TYPE_CHECKING:
-    from core.models.network import Network
+    from core.models.hf_protocols import Network
 
 _LENGTH = struct.Struct("<Q")
 _OF_THIS_MACHINE = {"_name_or_path", "transformers_version"}

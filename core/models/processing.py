@@ -13,8 +13,8 @@ from transformers import AutoFeatureExtractor, AutoImageProcessor, PreTrainedCon
 from transformers.models.auto import processing_auto
 
 from core.errors import ProcessorMissingError
-from core.models.files import is_file
-from core.models.takes import Takes
+from core.models.modalities import Takes
+from core.models.model_files import is_file
 from core.models.tokenizers import is_foreign_failure
 from resources.language import tr
 

@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from core.models.network import Tokenizer
+from core.models.hf_protocols import Tokenizer
 from core.models.token_scheme import BYTE_TOKEN, added_ids, byte_alphabet, scheme_of, special_ids
 
 __all__ = [

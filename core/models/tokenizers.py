@@ -8,8 +8,8 @@ from pathlib import Path
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from core.errors import TokenizerMissingError
-from core.models.files import is_file
-from core.models.reasons import reason, whole
+from core.models.library_errors import reason, whole
+from core.models.model_files import is_file
 from resources.language import mark, tr
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple, NotRequired, TypeAlias, TypedDict, Typ
 import msgspec
 
 from core.errors import CorruptWeightsError, ModelFileError
-from core.models.files import INDEX_BYTES, exists, is_file, read_json, size_of
+from core.models.model_files import INDEX_BYTES, exists, is_file, read_json, size_of
 from resources.language import tr
 
 _HEADER_BYTES = 100_000_000
@@ -32,14 +32,14 @@ class WeightFiles(NamedTuple):
         return sum(size_of(file) for file in self.files)
 
 
-class Stored(NamedTuple):
+class WeightTotals(NamedTuple):
     """What the headers promise: tensors, and the numbers in all of them."""
 
     tensors: int
     numbers: int
 
 
-class Entry(TypedDict):
+class TensorHeader(TypedDict):
     """What a safetensors header says of one tensor."""
 
     shape: list[int]
@@ -85,19 +85,19 @@ def _is_name(name: object) -> TypeGuard[str]:
     return isinstance(name, str) and bool(name) and Path(name).name == name and "\0" not in name
 
 
-def count_stored(weights: WeightFiles) -> Stored | None:
+def count_stored(weights: WeightFiles) -> WeightTotals | None:
     """By the safetensors headers; None where they cannot be read."""
     if weights.pickled or not weights.files:
         return None
     counts = [_count_quickly(file) for file in weights.files]
     if None not in counts:
         known = [count for count in counts if count is not None]
-        return Stored(sum(count.tensors for count in known), sum(count.numbers for count in known))
+        return WeightTotals(sum(count.tensors for count in known), sum(count.numbers for count in known))
     headers = [read_header(file) for file in weights.files]
     if any(header is None for header in headers):
         return None
     entries = [entry for header in headers if header is not None for entry in header.values()]
-    return Stored(len(entries), sum(math.prod(entry["shape"]) for entry in entries))
+    return WeightTotals(len(entries), sum(math.prod(entry["shape"]) for entry in entries))
 
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
@@ -113,7 +113,7 @@ class _HeaderEntry(msgspec.Struct):
 _decode_header = msgspec.json.Decoder(dict[str, _HeaderEntry]).decode
 
 
-def _count_quickly(file: Path) -> Stored | None:
+def _count_quickly(file: Path) -> WeightTotals | None:
     """What one header promises; None where it is not as most are, and has to be read with more care."""
     try:
         about = os.stat(file)
@@ -132,10 +132,10 @@ def _count_quickly(file: Path) -> Stored | None:
         if entry.shape is msgspec.UNSET or entry.data_offsets is msgspec.UNSET:
             return None
         numbers += math.prod(entry.shape)
-    return Stored(len(entries), numbers)
+    return WeightTotals(len(entries), numbers)
 
 
-def read_header(file: Path) -> dict[str, Entry] | None:
+def read_header(file: Path) -> dict[str, TensorHeader] | None:
     """A safetensors file's entries by name, each with a shape and data_offsets of whole numbers; None for any other."""
     if not is_file(file):
         return None
@@ -151,7 +151,7 @@ def read_header(file: Path) -> dict[str, Entry] | None:
     return header if _are_entries(header) else None
 
 
-def _are_entries(header: dict[str, object]) -> TypeGuard[dict[str, Entry]]:
+def _are_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorHeader]]:
     """All at once: a model has hundreds, and each list of models asks for all of theirs."""
     entries = [entry for entry in header.values() if isinstance(entry, dict)]
     shapes, offsets = ([entry.get(key) for entry in entries] for key in ("shape", "data_offsets"))

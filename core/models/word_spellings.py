@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.models.spelling import Speaker, token_bytes
 from core.models.text import Decoder
+from core.models.token_bytes import SpellingModel, token_bytes
 
 _CONTEXTS = ("(", "\n", '"', ".", "a", "1 ")
 """What a word may stand behind: tokenizers write it otherwise there than at the start of a text."""
 
 
-def word_spellings(model: Speaker, text: str) -> list[list[int]]:
+def word_spellings(model: SpellingModel, text: str) -> list[list[int]]:
     """Token ids that write `text` behind a space and without one, each once.
 
     These are the tokenizer's own spellings in different surroundings, and single tokens of the same letters.
@@ -37,7 +37,7 @@ def word_spellings(model: Speaker, text: str) -> list[list[int]]:
     return [list(ids) for ids in found if ids and unknown not in ids]
 
 
-def _by_bytes(model: Speaker) -> dict[bytes, int]:
+def _by_bytes(model: SpellingModel) -> dict[bytes, int]:
     """The first token of the vocabulary that writes these bytes."""
     known: dict[bytes, int] | None = model.remembered.get("tokens_by_bytes")
     if known is None:

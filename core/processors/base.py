@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from core.grammar.setting import Progress
+from core.grammar.grammar_setting import Progress
+from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
-from core.plain import plain
 
 if TYPE_CHECKING:
     import torch
     from transformers import GenerationConfig
 
     from core.events import StageDetail, StageKind
-    from core.watermarks import Signs
+    from core.watermarks import WatermarkSigns
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
@@ -30,7 +30,7 @@ Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
 
 
-class Spelling(Protocol):
+class TokenPieces(Protocol):
     """What single tokens stand for (`core.models.text.Pieces`)."""
 
     special: frozenset[int]
@@ -42,8 +42,8 @@ class Spelling(Protocol):
         """The token's own text."""
 
 
-class Reader(Protocol):
-    """What a processor may ask of a model (`core.models.model.LoadedModel`)."""
+class ProcessorModel(Protocol):
+    """What a processor may ask of a model (`core.models.loaded_model.LoadedModel`)."""
 
     @property
     def model(self) -> object:
@@ -66,7 +66,7 @@ class Reader(Protocol):
         """Whether it keeps a state instead of every token."""
 
     @property
-    def pieces(self) -> Spelling:
+    def pieces(self) -> TokenPieces:
         """What its tokens stand for."""
 
     @property
@@ -84,7 +84,7 @@ class Reader(Protocol):
 class Context(NamedTuple):
     """What processors need to know of the run besides their own setting."""
 
-    model: Reader
+    model: ProcessorModel
     config: GenerationConfig
     start: int
     """Length of the decoder's input before the first new token."""
@@ -163,7 +163,7 @@ class Processor:
     """(transform) → a witness of what it did last, asked for behind each step that is traced."""
     progress: Callable[[Any, Sequence[int]], Progress] | None = None
     """(transform, an answer's tokens without an end token) → how far a text has come with the form it is held to."""
-    signs: Callable[[Any, Settings, Reader], Signs] | None = None
+    signs: Callable[[Any, Settings, ProcessorModel], WatermarkSigns] | None = None
     """(value, `Request.options`, model) → who finds its watermark again in a text that is given; ValueError as `make`
     raises it. None: it leaves none."""
     aliases: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Reader, Spelling, Witness
+    from core.processors.base import ProcessorModel, TokenPieces, Witness
 
 BASE = Parameter(
     "dry_base", mark("DRY base"), "float", 1.75,
@@ -69,7 +69,7 @@ def repeated(text: np.ndarray, breaks: np.ndarray, longest: int) -> Iterator[tup
 class _Breaks:
     """Which of a model's tokens end a passage; each is spelt once, when it comes first."""
 
-    def __init__(self, pieces: Spelling, vocabulary: int) -> None:
+    def __init__(self, pieces: TokenPieces, vocabulary: int) -> None:
         import numpy as np
 
         self._pieces = pieces
@@ -93,14 +93,14 @@ class _Breaks:
         return told.view(bool)
 
 
-def _breaks_of(model: Reader) -> _Breaks:
+def _breaks_of(model: ProcessorModel) -> _Breaks:
     """Kept with the model: the next run has the same tokens."""
     known = model.remembered.setdefault(_KEY, _Breaks(model.pieces, model.vocabulary))
     assert isinstance(known, _Breaks)
     return known
 
 
-class Match(NamedTuple):
+class RepeatMatch(NamedTuple):
     """The longest passage behind which a token stood."""
 
     length: int
@@ -120,7 +120,7 @@ class Dry:
         further = (math.log(BEYOND) - math.log(multiplier)) / math.log(self._base) if self._base > 1 else 0
         self._longest = max(LONGEST, self._allowed + math.ceil(further))
         self._known = _breaks_of(context.model)
-        self._matches: list[dict[int, Match]] = []
+        self._matches: list[dict[int, RepeatMatch]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with the penalties of the texts `ids` [B, T] taken off."""
@@ -133,11 +133,11 @@ class Dry:
             },
         )
 
-    def _search(self, ids: torch.Tensor, row: int) -> dict[int, Match]:
+    def _search(self, ids: torch.Tensor, row: int) -> dict[int, RepeatMatch]:
         """By token, for those that lose something in one of the texts [B, T]."""
         window = min(self._window or ids.shape[1], ids.shape[1])
         pairs = list(self._passages(ids, row, window))
-        found: dict[int, Match] = {}
+        found: dict[int, RepeatMatch] = {}
         if not pairs:
             return found
         tokens = ids[row, ids.shape[1] - window :][[place for place, _ in pairs]].tolist()
@@ -145,7 +145,7 @@ class Dry:
             back = window - place
             known = found.get(token)
             if known is None or (length, -back) > (known.length, -known.back):
-                found[token] = Match(length, back, self._penalty(length))
+                found[token] = RepeatMatch(length, back, self._penalty(length))
         return found
 
     def _passages(self, ids: torch.Tensor, row: int, window: int) -> Iterable[tuple[int, int]]:
@@ -167,7 +167,7 @@ class Dry:
         return lambda row, before, after, chosen: partial(_told, matches[row], pieces)
 
 
-def _told(matches: dict[int, Match], pieces: Spelling) -> StageDetail:
+def _told(matches: dict[int, RepeatMatch], pieces: TokenPieces) -> StageDetail:
     from core.events import Repeat, Repeats, StageDetail  # made when something runs
 
     heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].back))

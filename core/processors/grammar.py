@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.errors import ParameterError
-from core.grammar.setting import KINDS, Progress
+from core.grammar.grammar_setting import KINDS, Progress
 from core.parameter import Parameter
 from core.processors.base import Context, Processor, given
 from resources.language import mark, tr
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from core.grammar.walker import Walker
+    from core.grammar.grammar_matcher import Walker
 
 
 class Grammar:
@@ -52,9 +52,9 @@ class Grammar:
 
 def make(value: Mapping[str, object], context: Context) -> Grammar:
     """The grammar, compiled for the model's tokens. Raises ParameterError."""
-    from core.grammar.compiled import matcher_for, refused
+    from core.grammar.compilation import matcher_for, refused
+    from core.grammar.grammar_matcher import Walker
     from core.grammar.vocabulary import Vocabulary
-    from core.grammar.walker import Walker
 
     model = context.model
     if model.token_bytes is None:
@@ -72,7 +72,7 @@ def make(value: Mapping[str, object], context: Context) -> Grammar:
 
 def _check_room(value: Mapping[str, object], context: Context, forced: bool) -> None:
     """Raises ParameterError where no text of the grammar fits into the run."""
-    from core.grammar.compiled import refused
+    from core.grammar.compilation import refused
     from core.grammar.shortest import least_tokens
 
     room = context.max_length - context.start - forced

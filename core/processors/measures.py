@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-    from core.native.library import Library, Samplers
+    from core.native.native_library import NativeLibrary, Samplers
 
 _FLOAT, _DOUBLE, _WHOLE = 4, 8, 8
 """Bytes."""
@@ -20,7 +20,7 @@ _BEST, _LOWEST, _LOG_SUM, _ENTROPY, _LEFT, _DEVIATION = range(6)
 _FIGURES = 6
 
 
-class Likely(NamedTuple):
+class LikelyTokens(NamedTuple):
     """The likeliest tokens of a row of scores above some threshold, the likeliest first, and how many lie above it."""
 
     tokens: list[int]
@@ -28,9 +28,9 @@ class Likely(NamedTuple):
     total: int
 
 
-def library() -> Library | None:
+def library() -> NativeLibrary | None:
     """What is built, if anything. Imported with the first use: a list of settings needs no machine code."""
-    from core.native.library import library
+    from core.native.native_library import library
 
     return library()
 
@@ -87,7 +87,7 @@ def deviations(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
     return [(most, deviation, None) for most, (deviation,) in zip(best, found.tolist(), strict=True)]
 
 
-def likely(scores: torch.Tensor, threshold: float, most: int, row: int = 0) -> Likely:
+def likely(scores: torch.Tensor, threshold: float, most: int, row: int = 0) -> LikelyTokens:
     """Of a row of scores [B, V]: tokens with p ≥ threshold, `most` at the most; of equal ones the first comes first."""
     vocabulary, found = scores.shape[-1], quick(scores)
     most = min(most, vocabulary)
@@ -96,16 +96,16 @@ def likely(scores: torch.Tensor, threshold: float, most: int, row: int = 0) -> L
     tokens, shares = array("q", bytes(_WHOLE * most)), array("f", bytes(_FLOAT * most))
     begin = scores.contiguous().data_ptr() + _FLOAT * row * vocabulary
     count = found.likely(begin, vocabulary, threshold, most, tokens.buffer_info()[0], shares.buffer_info()[0])
-    return Likely(tokens[:count].tolist(), shares[:count].tolist(), count)
+    return LikelyTokens(tokens[:count].tolist(), shares[:count].tolist(), count)
 
 
-def _likely(row: torch.Tensor, threshold: float, most: int) -> Likely:
+def _likely(row: torch.Tensor, threshold: float, most: int) -> LikelyTokens:
     shares = row.softmax(-1)
     top = shares.topk(most)
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     high = [(token, share) for token, share in pairs if share >= threshold]
     count = len(high) if len(high) < most else int((shares.double() >= threshold).sum())
-    return Likely([token for token, _ in high], [share for _, share in high], count)
+    return LikelyTokens([token for token, _ in high], [share for _, share in high], count)
 
 
 def counts(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
     from core.parameter import Settings
-    from core.processors.base import Reader, Witness
+    from core.processors.base import ProcessorModel, Witness
     from core.watermarks import SynthSigns
 
 KEYS = Parameter(
@@ -53,7 +53,7 @@ def processor_of(length: int, options: Settings, device: torch.device) -> SynthI
     return SynthIDTextWatermarkLogitsProcessor(int(length), keys, _TABLE_SIZE, _TABLE_SEED, history, device)
 
 
-def signs(length: int, options: Settings, model: Reader) -> SynthSigns:
+def signs(length: int, options: Settings, model: ProcessorModel) -> SynthSigns:
     """Who knows the g-values by these settings. Raises ValueError for keys that are none."""
     from core.watermarks import SynthSigns
 

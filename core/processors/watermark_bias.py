@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
     from core.parameter import Settings
-    from core.processors.base import Reader, Witness
+    from core.processors.base import ProcessorModel, Witness
     from core.watermarks import GreenSigns
 
 RATIO = Parameter(
@@ -38,7 +38,7 @@ WIDTH = Parameter(
 )  # fmt: skip
 
 
-def signs(bias: float, options: Settings, model: Reader) -> GreenSigns:
+def signs(bias: float, options: Settings, model: ProcessorModel) -> GreenSigns:
     """Who knows green from red by these settings, whatever the bias."""
     from transformers import WatermarkLogitsProcessor
 

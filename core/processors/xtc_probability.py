@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import TOLD, Context, Processor
-from core.processors.measures import Likely, added, likely
+from core.processors.measures import LikelyTokens, added, likely
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Spelling, Telling, Witness
+    from core.processors.base import Telling, TokenPieces, Witness
 
 THRESHOLD = Parameter(
     "xtc_threshold", mark("XTC threshold"), "float", 0.1,
@@ -24,7 +24,7 @@ THRESHOLD = Parameter(
 )  # fmt: skip
 
 
-def above_threshold(found: Likely) -> list[int]:
+def above_threshold(found: LikelyTokens) -> list[int]:
     """Tokens that XTC would take away of all those with p ≥ threshold: all but the least likely one, of several as
     unlikely all but the first."""
     least = min(zip(found.shares, found.tokens, strict=True), default=None)
@@ -40,7 +40,7 @@ class TopsOut:
         self._threshold = float(context.options.get(THRESHOLD.name, THRESHOLD.default))
         self._ends = set() if context.eos is None else set(context.eos.tolist())
         self._dice: list[float] = []
-        self._likely: dict[int, Likely] = {}
+        self._likely: dict[int, LikelyTokens] = {}
         """By row, of those for which the die fell."""
         self._taken: dict[int, list[int]] = {}
 
@@ -78,7 +78,7 @@ class TopsOut:
         return tell
 
 
-def _told(numbers: tuple[float, float, float], found: Likely, removed: int, pieces: Spelling) -> StageDetail:
+def _told(numbers: tuple[float, float, float], found: LikelyTokens, removed: int, pieces: TokenPieces) -> StageDetail:
     """`numbers`: chance, die and threshold."""
     from core.events import Likely as Told  # made when something runs
     from core.events import StageDetail, TopCut

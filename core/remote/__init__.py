@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from core.arguments import check_cancel
 from core.remote.address import Address, is_address, parse
-from core.remote.keys import find_key, forget_key, has_keyring, has_keyring_package, keep_key
-from core.remote.kinds import KINDS, Kind
+from core.remote.api_keys import find_key, forget_key, has_keyring, has_keyring_package, keep_key
+from core.remote.backends import KINDS, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from core.events import Event
-    from core.remote.model import RemoteModel
-    from core.remote.probing import Found
+    from core.remote.engine_probe import Found
+    from core.remote.remote_model import RemoteModel
     from core.request import Request
 
 __all__ = [
@@ -26,32 +26,32 @@ __all__ = [
 
 def probe(address: Address, cancel: threading.Event | None = None) -> Found:
     """Ask an engine what it is (`kind`) and which `models` it has. Raises EngineError."""
-    from core.remote import probing  # brings http and ssl
+    from core.remote import engine_probe  # brings http and ssl
 
     check_cancel(cancel)
-    return probing.probe(address, cancel)
+    return engine_probe.probe(address, cancel)
 
 
 def connect(name: str, *, allow_plain: bool = False) -> RemoteModel:
     """As `core.load` of an address, without torch. Raises EngineErrors, ModelNotFoundError."""
-    from core.remote import model
+    from core.remote import remote_model
 
-    return model.connect(name, allow_plain=allow_plain)
+    return remote_model.connect(name, allow_plain=allow_plain)
 
 
 def stream(model: RemoteModel, request: Request, cancel: threading.Event | None = None) -> Iterator[Event]:
     """As `core.stream`, without torch. Raises what that raises."""
-    from core.remote import running
+    from core.remote import remote_run
 
     check_cancel(cancel)
-    return running.stream(model, request, cancel)
+    return remote_run.stream(model, request, cancel)
 
 
 def score_stream(
     model: RemoteModel, text: object, top_n: int = 10, cancel: threading.Event | None = None
 ) -> Iterator[Event]:
     """As `core.score_stream`, without torch. Raises what that raises."""
-    from core.remote import scoring
+    from core.remote import remote_scoring
 
     check_cancel(cancel)
-    return scoring.score_stream(model, text, top_n, cancel=cancel)
+    return remote_scoring.score_stream(model, text, top_n, cancel=cancel)

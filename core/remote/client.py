@@ -8,11 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 from core.errors import EngineError
-from core.remote import faults
+from core.remote import engine_errors
 from core.remote.address import Address
-from core.remote.exchange import BrokenError, Exchange, Head, Patience, Question, SlowError, StoppedError
-from core.remote.keys import find_key
-from core.remote.messages import messages
+from core.remote.api_keys import find_key
+from core.remote.http_stream import (
+    BrokenError,
+    HttpRequest,
+    HttpStream,
+    ResponseHead,
+    SlowError,
+    StoppedError,
+    Timeouts,
+)
+from core.remote.sse import messages
 
 _MOST_WORDS = 65_536
 """Bytes of a refusal that are read."""
@@ -32,10 +40,10 @@ class FaultError(Exception):
 class Client:
     """Speaks to one engine. Holds no key: it is looked up for each request."""
 
-    def __init__(self, address: Address, patience: Patience | None = None) -> None:
-        self.address, self.patience = address, patience or Patience()
+    def __init__(self, address: Address, patience: Timeouts | None = None) -> None:
+        self.address, self.patience = address, patience or Timeouts()
 
-    def get(self, path: str, cancel: threading.Event) -> tuple[object, Head]:
+    def get(self, path: str, cancel: threading.Event) -> tuple[object, ResponseHead]:
         """JSON, and the head of the reply. Raises EngineError, StoppedError."""
         return self._whole(path, None, cancel)
 
@@ -54,27 +62,29 @@ class Client:
             try:
                 yield from messages(exchange.body(), self.address.place)
             except (BrokenError, SlowError) as error:
-                raise faults.cut(error, self.address.place) from error
+                raise engine_errors.cut(error, self.address.place) from error
             except EngineError as error:
-                raise faults.cleaned(error, find_key(self.address)) from None
+                raise engine_errors.cleaned(error, find_key(self.address)) from None
 
-    def _whole(self, path: str, body: Mapping[str, object] | None, cancel: threading.Event) -> tuple[object, Head]:
+    def _whole(
+        self, path: str, body: Mapping[str, object] | None, cancel: threading.Event
+    ) -> tuple[object, ResponseHead]:
         exchange, head = self._begin(path, body, cancel)
         place = self.address.place
         with closing(exchange):
             try:
                 data = _collect(exchange, _MOST_WHOLE)
             except (BrokenError, SlowError) as error:
-                raise faults.unreachable(error, place) from error
+                raise engine_errors.unreachable(error, place) from error
         try:
             return json.loads(data), head
         except (ValueError, RecursionError):
-            unreadable = faults.unreadable(place, data.decode("utf-8", "replace"))
-            raise faults.cleaned(unreadable, find_key(self.address)) from None
+            unreadable = engine_errors.unreadable(place, data.decode("utf-8", "replace"))
+            raise engine_errors.cleaned(unreadable, find_key(self.address)) from None
 
     def _begin(
         self, path: str, body: Mapping[str, object] | None, cancel: threading.Event, is_trial: bool = False
-    ) -> tuple[Exchange, Head]:
+    ) -> tuple[HttpStream, ResponseHead]:
         """A reply that is one, after as many tries as it takes."""
         pause = self.patience.pause
         for attempt in range(1, self.patience.tries + 1):
@@ -84,40 +94,42 @@ class Client:
             error = self._refusal(exchange, head)
             if is_trial and head.status == _FAULT:
                 raise FaultError(error)
-            if head.status not in faults.LATER or attempt == self.patience.tries:
+            if head.status not in engine_errors.LATER or attempt == self.patience.tries:
                 raise error
             if cancel.wait(min(_wished(head) or pause, self.patience.longest_pause)):
                 raise StoppedError
             pause *= 2
         raise AssertionError
 
-    def _try(self, path: str, body: Mapping[str, object] | None, cancel: threading.Event) -> tuple[Exchange, Head]:
-        exchange = Exchange(self.address, self._question(path, body), self.patience, cancel)
+    def _try(
+        self, path: str, body: Mapping[str, object] | None, cancel: threading.Event
+    ) -> tuple[HttpStream, ResponseHead]:
+        exchange = HttpStream(self.address, self._question(path, body), self.patience, cancel)
         try:
             return exchange, exchange.head()
         except (BrokenError, SlowError) as error:
             exchange.close()
-            raise faults.unreachable(error, self.address.place) from error
+            raise engine_errors.unreachable(error, self.address.place) from error
 
-    def _question(self, path: str, body: Mapping[str, object] | None) -> Question:
+    def _question(self, path: str, body: Mapping[str, object] | None) -> HttpRequest:
         headers = {"Accept": "text/event-stream, application/json", "User-Agent": "decodescope", "Connection": "close"}
         if key := find_key(self.address):
             headers["Authorization"] = f"Bearer {_in_a_header(key)}"
         if body is None:
-            return Question("GET", path, None, headers)
+            return HttpRequest("GET", path, None, headers)
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        return Question("POST", path, data, {**headers, "Content-Type": "application/json"})
+        return HttpRequest("POST", path, data, {**headers, "Content-Type": "application/json"})
 
-    def _refusal(self, exchange: Exchange, head: Head) -> EngineError:
+    def _refusal(self, exchange: HttpStream, head: ResponseHead) -> EngineError:
         with closing(exchange):
             try:
                 data = _collect(exchange, _MOST_WORDS)
             except (BrokenError, SlowError):
                 data = b""
-        return faults.refusal(head.status, data, self.address.place, find_key(self.address))
+        return engine_errors.refusal(head.status, data, self.address.place, find_key(self.address))
 
 
-def _collect(exchange: Exchange, most: int) -> bytes:
+def _collect(exchange: HttpStream, most: int) -> bytes:
     data = bytearray()
     for piece in exchange.body():
         data += piece
@@ -131,7 +143,7 @@ def _in_a_header(key: str) -> str:
     return "".join(char for char in key if 32 < ord(char) < 127)
 
 
-def _wished(head: Head) -> float:
+def _wished(head: ResponseHead) -> float:
     """Seconds that the engine asks to be left alone; 0 where it does not say."""
     try:
         return max(0.0, float(head.headers.get("retry-after", "0")))

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 from core.errors import EngineError
 from core.remote.client import Client
-from core.remote.exchange import StoppedError
-from core.remote.model import RemoteModel
-from core.remote.reading import hasty_client, tokens_of
-from core.remote.replies import Likely, Part, Told
-from core.remote.words import shown_data
+from core.remote.http_stream import StoppedError
+from core.remote.prompt_tokens import hasty_client, tokens_of
+from core.remote.remote_model import RemoteModel
+from core.remote.responses import StreamedToken, TextDelta, TokenLogprob
+from core.remote.token_table import shown_data
 
 _BLOCKS = (0x80, 0x380, 0x2580)
 """Characters that few tokenizers hold whole: they are cut into the bytes that follow the first of a character."""
@@ -35,7 +35,7 @@ class WithheldTokens:
         self.missing = 0
         """Tokens of the answer whose ids are not known."""
 
-    def complete(self, part: Part, decoded: int | None) -> Part:
+    def complete(self, part: TextDelta, decoded: int | None) -> TextDelta:
         """Return `part` with the tokens that are missing before it, and each token with its own piece. `decoded`: how
         many tokens the answer has after this part."""
         gap = max((decoded or 0) - self._reported - len(part.tokens), 0)
@@ -58,7 +58,7 @@ class WithheldTokens:
         self._held = (self._held + spelled).removeprefix(token.data or b"")
         return replace(part, tokens=(*before[:-1], exact))
 
-    def _before(self, token: Told, gap: int) -> tuple[Told, ...] | None:
+    def _before(self, token: StreamedToken, gap: int) -> tuple[StreamedToken, ...] | None:
         """Return the tokens of a gap and `token` itself, or None where they cannot be known for certain."""
         text = (token.data or b"").removeprefix(self._held)
         try:
@@ -69,16 +69,16 @@ class WithheldTokens:
             return None
         return (*found[:-1], replace(found[-1], log_probability=token.log_probability, top=token.top))
 
-    def _by_tokenizer(self, token: Told, text: bytes, gap: int) -> list[Told] | None:
+    def _by_tokenizer(self, token: StreamedToken, text: bytes, gap: int) -> list[StreamedToken] | None:
         ids, data = tokens_of(self._client, self._model, text.decode(), self._cancel) if text else ([], [])
         if len(ids) == gap + 2 and data[0] == b" " and b"".join(data) == b" " + text:  # SentencePiece's own space
             ids, data = ids[1:], data[1:]
         is_only_one = gap == 1 or all(len(one) == 1 for one in data[:-1])
         if len(ids) != gap + 1 or ids[-1] != token.id or b"".join(data) != text or not is_only_one:
             return None
-        return [Told(shown_data(one), number, data=one) for number, one in zip(ids, data, strict=True)]
+        return [StreamedToken(shown_data(one), number, data=one) for number, one in zip(ids, data, strict=True)]
 
-    def _of_single_bytes(self, token: Told, text: bytes, gap: int) -> list[Told] | None:
+    def _of_single_bytes(self, token: StreamedToken, text: bytes, gap: int) -> list[StreamedToken] | None:
         """Return the tokens of a text that has one for each byte, which its usual tokens are not."""
         if len(text) != gap + 1:
             return None
@@ -87,7 +87,7 @@ class WithheldTokens:
         ids = [self._bytes.get(one) for one in text]
         if ids[-1] != token.id or None in ids:
             return None
-        return [Told(shown_data(bytes([one])), self._bytes[one], data=bytes([one])) for one in text]
+        return [StreamedToken(shown_data(bytes([one])), self._bytes[one], data=bytes([one])) for one in text]
 
     def _learn_bytes(self, char: str) -> None:
         """Find the ids of the bytes of `char` in characters that share bytes with it: it can be a token itself."""
@@ -98,24 +98,24 @@ class WithheldTokens:
             ids, pieces = tokens_of(self._client, self._model, near, self._cancel)
             self._bytes.update({one[0]: number for number, one in zip(ids, pieces, strict=True) if len(one) == 1})
 
-    def rest(self, part: Part) -> str:
+    def rest(self, part: TextDelta) -> str:
         """Return the text that was held back as the start of a stop string when the answer reached its length."""
         if part.finish != "length":
             return ""
         rest, self._held = self._held, b""
         return rest.decode("utf-8", "replace")
 
-    def _exact(self, token: Told) -> Told:
+    def _exact(self, token: StreamedToken) -> StreamedToken:
         """Return `token` with its own piece: the message has the text that is sent with it instead."""
         own = next((one for one in token.top if one.id == token.id), None)
         if own is not None:
             return replace(token, piece=own.piece, data=own.data)
         if token.data and not self._held:
             return token
-        named = self._named(Likely("", token.log_probability, token.id, b""))
+        named = self._named(TokenLogprob("", token.log_probability, token.id, b""))
         return replace(token, piece=named.piece, data=named.data)
 
-    def _named(self, one: Likely) -> Likely:
+    def _named(self, one: TokenLogprob) -> TokenLogprob:
         """Return a token without text with its name: the server hides the text of control tokens."""
         if one.data or one.id is None:
             return one

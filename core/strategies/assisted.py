@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.counterpart import Counterpart
+from core.hf_generate import Counterpart
 from core.parameter import Parameter
 from core.strategies import speculative as shared
 from core.strategies.speculative import from_the_text, needs_draft, speculative

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from core.caches.needs import Need
-from core.counterpart import SAME, Counterpart
+from core.caches.requirements import Need
+from core.hf_generate import SAME, Counterpart
+from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
-from core.plain import plain
 from core.strategies.flags import Flags
 
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
+    from core.decoding.step_replayer import StepReplayer
     from core.events import Event
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 
@@ -47,11 +47,11 @@ def nothing(options: Settings) -> tuple[str, ...]:
     return ()
 
 
-def by_score_or_dice(run: DecodingRun) -> Again:
+def by_score_or_dice(run: DecodingRun) -> StepReplayer:
     """The best score, or the token that the dice fall on."""
-    from core.decoding.again import Again  # torch is loaded only when something runs
+    from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
 
-    return Again(run)
+    return StepReplayer(run)
 
 
 @plain(frozen=True)
@@ -91,7 +91,7 @@ class Strategy:
     refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
     counterpart: Callable[[Request], Counterpart] = as_it_is
     """How transformers' `generate` is asked for the same, or why that cannot be."""
-    again: Callable[[DecodingRun], Again] = by_score_or_dice
+    again: Callable[[DecodingRun], StepReplayer] = by_score_or_dice
     """How a step of a run that is over is judged again (`core.what_if`), in strategies that write token by token."""
     judging: tuple[str, ...] = ()
     """Settings of its own, beside those of stages, that such a step can be judged again under."""

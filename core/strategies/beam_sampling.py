@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Continuations drawn without replacement from softmax of the accumulated, processed scores of all beams."""
-    from core.decoding.beams.search import Plan, decode_beams  # torch is loaded only when something runs
-    from core.decoding.beams.select import Draw
+    from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.candidate_selection import SamplingSelector
 
-    yield from decode_beams(run, Plan(select=Draw(run.generator)))
+    yield from decode_beams(run, BeamPlan(select=SamplingSelector(run.generator)))
 
 
 STRATEGY = Strategy(

@@ -12,15 +12,15 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """At every step the best continuations of all hypotheses."""
-    from core.decoding.beams.search import Plan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
 
-    yield from decode_beams(run, Plan())
+    yield from decode_beams(run, BeamPlan())
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:

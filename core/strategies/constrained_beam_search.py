@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.counterpart import gone
+from core.hf_generate import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
@@ -37,8 +37,8 @@ POOL = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Beams in banks by how much of the constraints they have met."""
+    from core.decoding.beams.beam_search import decode_beams
     from core.decoding.beams.constrained import plan  # torch is loaded only when something runs
-    from core.decoding.beams.search import decode_beams
 
     yield from decode_beams(run, plan(run))
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.counterpart import gone
+from core.hf_generate import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
+    from core.decoding.step_replayer import StepReplayer
     from core.events import Event
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 ALPHA = Parameter(
@@ -37,11 +37,11 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_contrastive(run)
 
 
-def again(run: DecodingRun) -> Again:
+def again(run: DecodingRun) -> StepReplayer:
     """By the penalties that were found."""
-    from core.decoding.contrastive import ContrastiveAgain  # torch is loaded only when something runs
+    from core.decoding.contrastive import ContrastiveReplay  # torch is loaded only when something runs
 
-    return ContrastiveAgain(run)
+    return ContrastiveReplay(run)
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:

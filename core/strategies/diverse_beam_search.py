@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.counterpart import gone
+from core.hf_generate import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy, beams
 from core.strategies.beam_search import refuse
@@ -30,10 +30,10 @@ DIVERSITY = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """The groups in turn, with Hamming diversity."""
-    from core.decoding.beams.search import Plan, decode_beams  # torch is loaded only when something runs
+    from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
 
     groups, penalty = int(run.config.num_beam_groups or 1), float(run.config.diversity_penalty or 0.0)
-    yield from decode_beams(run, Plan(groups=groups, diversity_penalty=penalty, counts_ended=True))
+    yield from decode_beams(run, BeamPlan(groups=groups, diversity_penalty=penalty, counts_ended=True))
 
 
 STRATEGY = Strategy(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.counterpart import gone
+from core.hf_generate import gone
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -18,10 +18,10 @@ from core.strategies.parameters import (
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
+    from core.decoding.step_replayer import StepReplayer
     from core.events import Event
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 LAYERS = Parameter(
@@ -41,11 +41,11 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_dola(run)
 
 
-def again(run: DecodingRun) -> Again:
+def again(run: DecodingRun) -> StepReplayer:
     """With the contrast in front of the funnel."""
-    from core.decoding.dola import DolaAgain  # torch is loaded only when something runs
+    from core.decoding.dola import DolaReplay  # torch is loaded only when something runs
 
-    return DolaAgain(run)
+    return DolaReplay(run)
 
 
 def refuse(model: LoadedModel, request: Request | None) -> str | None:

@@ -9,7 +9,7 @@ from core.strategies.speculative import speculative
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 LAYERS = Parameter(

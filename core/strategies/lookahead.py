@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.counterpart import Counterpart
+from core.hf_generate import Counterpart
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, speculative
 from core.strategies.token_tree import takes_trees

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.counterpart import Counterpart
+from core.hf_generate import Counterpart
 from core.parameter import Parameter
 from core.strategies import speculative as shared
 from core.strategies.speculative import CHAINS, speculative
@@ -13,7 +13,7 @@ from core.strategies.token_tree import WIDTHS, takes_trees
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 HEAD = Parameter(
@@ -27,7 +27,7 @@ HEAD = Parameter(
 def has_heads(model: LoadedModel, request: Request | None) -> str | None:
     """Return why no head can draft: without a request, there is neither one in its checkpoint nor one on this disk that
     was made for it."""
-    from core.models.heads.folder import has_fitting_head, why_not_heads
+    from core.models.heads.head_detection import has_fitting_head, why_not_heads
 
     folder = request.options.get("draft_head") if request is not None else None
     if request is None and not model.is_encoder_decoder and has_fitting_head(model):

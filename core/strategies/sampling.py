@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.counterpart import SAME, Counterpart
+from core.hf_generate import SAME, Counterpart
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -19,8 +19,8 @@ from core.strategies.parameters import (
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.decoding.again import Again
     from core.decoding.run import DecodingRun
+    from core.decoding.step_replayer import StepReplayer
     from core.events import Event
     from core.request import Request
 
@@ -35,7 +35,7 @@ SEED_EACH = Parameter(
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """One draw from the processed distribution at every step, for all sequences as one batch."""
-    from core.decoding.single import (  # torch is loaded only when something runs
+    from core.decoding.token_loop import (  # torch is loaded only when something runs
         Multinomial,
         SeededMultinomial,
         decode_single,
@@ -49,12 +49,12 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     yield from decode_single(run, picker)
 
 
-def again(run: DecodingRun) -> Again:
+def again(run: DecodingRun) -> StepReplayer:
     """By the dice of all texts, or by the text's own."""
-    from core.decoding.again import Again  # torch is loaded only when something runs
-    from core.decoding.single import SeededAgain
+    from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
+    from core.decoding.token_loop import SeededReplay
 
-    return SeededAgain(run) if run.request.options.get(SEED_EACH.name, SEED_EACH.default) else Again(run)
+    return SeededReplay(run) if run.request.options.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
 
 
 def counterpart(request: Request) -> Counterpart:

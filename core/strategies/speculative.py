@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.caches.needs import Need
-from core.counterpart import Counterpart
+from core.caches.requirements import Need
+from core.hf_generate import Counterpart
 from core.parameter import Parameter, Settings
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
@@ -16,7 +16,7 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from core.decoding.run import DecodingRun
     from core.events import Event
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 Check = Callable[["LoadedModel", "Request | None"], "str | None"]
@@ -67,7 +67,7 @@ def speculative(
     needs: frozenset[Need] = CHAINS,
     **head: Any,
 ) -> Strategy:
-    """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.factory`.
+    """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.speculation_factory`.
 
     `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `head` the rest of `Strategy`.
     """
@@ -81,9 +81,9 @@ def speculative(
 def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     def decode(run: DecodingRun) -> Iterator[Event]:
         """Rounds of drafting and verifying."""
-        from core.decoding.speculation import factory  # torch is loaded only when something runs
+        from core.decoding.speculation import speculation_factory  # torch is loaded only when something runs
 
-        yield from getattr(factory, name)(run)
+        yield from getattr(speculation_factory, name)(run)
 
     return decode
 
@@ -123,7 +123,7 @@ def refusal(*checks: Check) -> Check:
 
 def needs_draft(model: LoadedModel, request: Request | None) -> str | None:
     """Every draft model has to fit; without a request only the target is judged."""
-    from core.decoding.speculation.drafters.fit import why_not_draft  # keeps this package light
+    from core.decoding.speculation.drafters.compatibility import why_not_draft  # keeps this package light
 
     if request is None:
         return None
@@ -134,7 +134,7 @@ def needs_draft(model: LoadedModel, request: Request | None) -> str | None:
 
 
 def _rollback(model: LoadedModel, request: Request | None) -> str | None:
-    from core.decoding.speculation.drafters.fit import why_not_target  # keeps this package light
+    from core.decoding.speculation.drafters.compatibility import why_not_target  # keeps this package light
 
     return why_not_target(model)
 

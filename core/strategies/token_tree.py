@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.counterpart import Counterpart
+from core.hf_generate import Counterpart
 from core.parameter import Parameter
 from core.strategies.speculative import CHAINS, needs_draft, speculative
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from core.models.model import LoadedModel
+    from core.models.loaded_model import LoadedModel
     from core.request import Request
 
 WIDTHS = Parameter(

@@ -31,7 +31,7 @@ AGAIN = mark("Copy it again from where it came from, or record the run anew.")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TraceBlock:
     """One block, checked and unfolded."""
 
     kind: bytes
@@ -74,7 +74,7 @@ class BlockFile:
             left = left[self._file.write(left) :]
 
 
-def read_blocks(path: Path) -> Iterator[Block]:
+def read_blocks(path: Path) -> Iterator[TraceBlock]:
     """The blocks of a file in order, up to its end or to where it is cut off. Raises TraceError."""
     with _opened(path) as file:
         total = _read_start(path, file)
@@ -88,7 +88,7 @@ def read_blocks(path: Path) -> Iterator[Block]:
             total = zlib.crc32(data, zlib.crc32(frame[:9], total))
             if total != checksum:
                 raise damaged(path, tr("a checksum does not match"))
-            yield Block(kind, _unfold(path, data, length), kept)
+            yield TraceBlock(kind, _unfold(path, data, length), kept)
 
 
 def damaged(path: Path, detail: str) -> TraceError:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
-from core.arithmetic import exactly
 from core.events import (
     BeamsRanked,
     BeamStep,
@@ -22,6 +21,7 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
+from core.size_terms import exactly
 from resources.language import tr
 
 _WORK_AT_LEAST = 2**24

@@ -16,9 +16,9 @@ from core.events import Event, ModelIdentity, RunStarted
 from core.request import Request, check_request
 from core.request_fields import settings_by_name
 from core.trace.blocks import END, EVENTS, HEADER, BlockFile
-from core.trace.ending import Ending, Failure, failure_of, write_ending
-from core.trace.header import write_header
-from core.trace.requests import plain_request
+from core.trace.file_ending import Ending, Failure, failure_of, write_ending
+from core.trace.file_header import write_header
+from core.trace.request_values import plain_request
 from resources.language import tr
 
 _EVERY = 0.5
@@ -70,7 +70,7 @@ class Recorder:
 
     def __init__(self, path: str | PathLike[str], request: Request, extra: Mapping[str, object] | None = None) -> None:
         """Raises TraceError when the file cannot be made."""
-        from core.trace.writing import BlockWriter  # needs NumPy, which reading a file does not
+        from core.trace.block_writer import BlockWriter  # needs NumPy, which reading a file does not
 
         self.trouble: TraceError | None = None
         """Why the file ends before the run did; None while it does not."""

@@ -30,7 +30,7 @@ class RecordField:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordSchema:
     """One class of plain values, and its fields in order."""
 
     name: str
@@ -39,9 +39,9 @@ class Record:
 
 
 @cache
-def records() -> dict[str, Record]:
+def records() -> dict[str, RecordSchema]:
     """Every class that an event is, or is made of, by name; events first."""
-    found: dict[str, Record] = {}
+    found: dict[str, RecordSchema] = {}
     waiting: list[type] = list(EVENTS)
     for cls in waiting:
         if cls.__name__ not in found:
@@ -77,9 +77,9 @@ def _records_of(hints: list[object]) -> Kind:
     return ("union", *names) if len(names) == len(hints) else "any"
 
 
-def _record(cls: type) -> Record:
+def _record(cls: type) -> RecordSchema:
     hints = get_type_hints(cls)
-    return Record(
+    return RecordSchema(
         cls.__name__,
         cls,
         tuple(RecordField(item.name, kind_of(hints[item.name]), _default(item)) for item in fields(cls)),

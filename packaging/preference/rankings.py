@@ -1,7 +1,8 @@
 """Make resources/preference/rankings.jsonl: ``python packaging/preference/rankings.py``.
 
 Beginnings from the story grammar of the bundled models, endings by storyteller itself (half of them at temperature 1,
-half at 1.4, so that good and bad ones come), put in order by `core.labs.preference.rule`. Seeded: the same everywhere
+half at 1.4, so that good and bad ones come), put in order by `core.labs.preference.ranking_rule`. Seeded: the same
+everywhere
 up to the rounding of the hardware.
 """
 
@@ -46,8 +47,8 @@ def endings(model: Any, prompt: str) -> list[str]:
 def main() -> None:
     """Write the file."""
     import core
-    from core.labs.preference.files import BUNDLED, write_rankings
-    from core.labs.preference.rule import rank_by_rule
+    from core.labs.preference.ranking_files import BUNDLED, write_rankings
+    from core.labs.preference.ranking_rule import rank_by_rule
 
     model = core.load("storyteller")
     made = [rank_by_rule(prompt, endings(model, prompt)) for prompt in beginnings()]

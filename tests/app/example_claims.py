@@ -16,8 +16,8 @@ import jsonschema
 
 import core
 from app.session.engine import CoreEngine
-from app.state.requests import LoadRequest, RunRequest, divided
-from app.storage.examples import Example
+from app.state.worker_messages import LoadRequest, RunRequest, divided
+from app.storage.examples import ExamplePrompt
 from core.events import BeamsRanked, BeamStep, DraftNode, DraftRound, Event, Finished, RunStarted, TokenChosen
 from core.strategies import registry
 
@@ -28,7 +28,7 @@ ODD = 1e-3
 class Runs:
     """The examples' runs as the window makes them, each once; an engine holds one model at a time."""
 
-    def __init__(self, examples: Mapping[str, Example]) -> None:
+    def __init__(self, examples: Mapping[str, ExamplePrompt]) -> None:
         self.examples = examples
         self._engine = CoreEngine()
         self._known: dict[str, Run] = {}
@@ -40,7 +40,7 @@ class Runs:
             self._known[key] = Run(self, self.examples[name], list(self._events(self.examples[name], **changes)))
         return self._known[key]
 
-    def _events(self, example: Example, strategy: str = "", seed: int | None = None) -> Iterator[Event]:
+    def _events(self, example: ExamplePrompt, strategy: str = "", seed: int | None = None) -> Iterator[Event]:
         chosen = registry[strategy or example.strategy]
         own = dict(example.params) if not strategy else {"max_new_tokens": example.params["max_new_tokens"]}
         config, options = divided(chosen, {p.name: p.default for p in chosen.parameters if p.default is not None} | own)
@@ -60,7 +60,7 @@ class Runs:
 class Run:
     """What an example's run said."""
 
-    def __init__(self, runs: Runs, example: Example, events: list[Event]) -> None:
+    def __init__(self, runs: Runs, example: ExamplePrompt, events: list[Event]) -> None:
         self.runs, self.example, self.events = runs, example, events
         self.finished = next(event for event in events if isinstance(event, Finished))
         self.texts, self.text = self.finished.texts, self.finished.texts[0]

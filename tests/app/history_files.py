@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.storage.history.record import Keeping, Record
+from app.storage.history.history_record import HistoryRecord, Keeping
 from app.storage.history.store import HistoryStore
 
 
@@ -18,7 +18,9 @@ def run_id(number: int) -> str:
 
 def keeping(number: int, prompt: str = "Once upon a time", text: str = " there was a fox", **more: object) -> Keeping:
     """The `number`-th run, a minute after the one before it."""
-    record = Record(run_id(number), 1_700_000_000.0 + 60 * number, prompt, text, "storyteller", "sampling", **more)  # type: ignore[arg-type]
+    record = HistoryRecord(
+        run_id(number), 1_700_000_000.0 + 60 * number, prompt, text, "storyteller", "sampling", **more
+    )  # type: ignore[arg-type]
     return Keeping(record, f"{prompt}\n{text}", {"prompt": prompt, "seed": number})
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.album.picture import AlbumProblem, Picture
-from app.album.script import read_script
+from app.album.picture_script import read_script
 from app.start.cli.parser import SCRIPT
 
 
@@ -124,7 +124,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_picture_is_documented() -> None:
-    from app.album.keys import readers
+    from app.album.picture_keys import readers
 
     page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text(encoding="utf-8")
     assert [key for key in readers(Path()) if f"| `{key}` |" not in page] == []

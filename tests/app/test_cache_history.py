@@ -9,14 +9,14 @@ import pytest
 
 from app.state.cache_history import CacheHistory
 from app.state.comparison.candidates import of_caches, of_strategies
-from app.state.comparison.difference import first_difference
-from app.state.comparison.results import Comparison, Entry
-from app.state.requests import LoadRequest, RunRequest
+from app.state.comparison.results import Comparison, ComparisonEntry
+from app.state.comparison.text_diff import first_difference
 from app.state.run import Run
-from app.views.memory import tokens as memory_tokens
+from app.state.worker_messages import LoadRequest, RunRequest
+from app.views.memory import cached_tokens as memory_tokens
 from app.views.memory.report import formula_line, formula_lines, report_on
-from core.arithmetic import NOTHING, Figure, Least, Length, Less, Product
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
+from core.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
 from tests.ui.scripted import PROMPT, make_run, story
 
 EACH = 96
@@ -33,13 +33,21 @@ def plan(window: int | None = None, block: int | None = None, capacity: int | No
             return (length - length % block) * EACH // 8 + length % block * EACH
         return (capacity or min(length, (window or 10**6) - 1)) * EACH
 
-    tokens = Least(Length(), Less(Figure(window, "window"), Figure(1))) if window else Length()
+    tokens = MinimumOf(Length(), DifferenceOf(NamedNumber(window, "window"), NamedNumber(1))) if window else Length()
     sizes, dynamic = tuple(size(n) for n in lengths), tuple(n * EACH for n in lengths)
     return CachePlan(
         "sink" if window else "quantized" if block else "static" if capacity else "dynamic",
-        Product((Figure(EACH, "each"), tokens)), START, lengths, sizes, dynamic, capacity, 2 if window else 0, window,
-        block, 4 if block else None,
-    )  # fmt: skip
+        ProductOf((NamedNumber(EACH, "each"), tokens)),
+        START,
+        lengths,
+        sizes,
+        dynamic,
+        capacity,
+        2 if window else 0,
+        window,
+        block,
+        4 if block else None,
+    )
 
 
 def measured(written: int, p: CachePlan) -> CacheMeasured:
@@ -146,7 +154,7 @@ def test_both_halves_and_a_state() -> None:
     assert [len(row.states) for row in rows] == [START, START]
     assert halves.parts == [("host", "cross"), ("host", "self")]
     state = CacheHistory()
-    flat = CachePlan("model_specific", Figure(64, "states"), START, (START, START + 9), (64, 64), (64, 64))
+    flat = CachePlan("model_specific", NamedNumber(64, "states"), START, (START, START + 9), (64, 64), (64, 64))
     state.append([flat, *story(3), CacheMeasured(2, 0, 64, 64, (("host", "state", 64),), (64,))])
     run = make_run(story(3))
     assert memory_tokens.rows(state, run, 3) == []
@@ -230,7 +238,7 @@ def test_strategies_to_compare() -> None:
 
 
 def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
-    from app.state.requests import Outcome
+    from app.state.worker_messages import Outcome
 
     run = make_run(tokens, finished=True)
     run.request, run.outcome = request, Outcome("completed")
@@ -240,7 +248,7 @@ def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
 def test_runs_are_sorted_in_as_they_come() -> None:
     base = RunRequest("Once", load=LoadRequest("storyteller"))
     chosen = [c for c in of_caches(base, None) if c.key in ("dynamic", "static", "sink")]
-    comparison = Comparison([Entry(candidate) for candidate in chosen])
+    comparison = Comparison([ComparisonEntry(candidate) for candidate in chosen])
     comparison.begin()
     assert not comparison.take(run_with(chosen[1].request, story(5)))
     assert comparison.take(run_with(chosen[0].request, story(9)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.changes import changes
-from app.state.requests import LoadRequest, RunRequest
+from app.state.setting_changes import changes
+from app.state.worker_messages import LoadRequest, RunRequest
 
 RAN = RunRequest(
     "Once",

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app.state.conversation import ANEW, DROP, Conversation, trim
-from app.state.requests import Outcome, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import Outcome, RunRequest
 from core.events import Prefilled, PromptToken, RunStarted
 from tests.ui.fake_engine import chosen
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.state.conversation import ANEW, DROP, Conversation, Figures, Turn
-from app.storage import chat_file, locks
+from app.state.conversation import ANEW, DROP, AnswerCost, Conversation, ConversationTurn
+from app.storage import chat_file, folder_locks
 from app.storage.chat_file import ChatStore, claim_chat, own_chat_notice
 
 ROOT = Path(__file__).parents[2]
@@ -32,11 +32,11 @@ def test_without_a_file_there_is_no_chat(config_dir: Path) -> None:
 def test_round_trip(config_dir: Path) -> None:
     talk = Conversation(when_full=ANEW)
     talk.turns = [
-        Turn("system", "Be kind"),
-        Turn("user", "Grüß dich\n„du“", held=False),
-        Turn("assistant", "Yes", kept=Figures(3, 4, 5)),
-        Turn("user", "And?"),
-        Turn("assistant", "half an ans", is_open=True),
+        ConversationTurn("system", "Be kind"),
+        ConversationTurn("user", "Grüß dich\n„du“", held=False),
+        ConversationTurn("assistant", "Yes", kept=AnswerCost(3, 4, 5)),
+        ConversationTurn("user", "And?"),
+        ConversationTurn("assistant", "half an ans", is_open=True),
     ]
     ChatStore(config_dir).save(talk)
     again, store = restored(config_dir)
@@ -136,7 +136,7 @@ def test_two_windows_lose_no_turn(config_dir: Path) -> None:
     (mine, my_store), (yours, your_store) = restored(config_dir), restored(config_dir)
     for words in ("Mine", "Yours", "Mine again", "Bye"):
         talk, store = (mine, my_store) if words.startswith("Mine") else (yours, your_store)
-        talk.turns.append(Turn("user", words))
+        talk.turns.append(ConversationTurn("user", words))
         store.save(talk)
     last, _ = restored(config_dir)
     assert [turn.content for turn in last.turns] == ["Hello", "Mine", "Mine again", "Yours", "Bye"]
@@ -180,7 +180,7 @@ def test_programs_keep_a_chat_each(config_dir: Path) -> None:
     others = [_another(config_dir), _another(config_dir)]
     assert sorted(map(_says, others)) == ["chat-2.json []", "chat-3.json []"]
     for number in range(3):
-        talk.turns.append(Turn("user", f"mine {number}"))
+        talk.turns.append(ConversationTurn("user", f"mine {number}"))
         mine.save(talk)
         for other in others:
             assert _says(other, f"other {number}") == "saved"
@@ -204,5 +204,5 @@ def test_a_folder_without_locks_still_has_a_chat(config_dir: Path, monkeypatch: 
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(locks, "_try", refuse)
+    monkeypatch.setattr(folder_locks, "_try", refuse)
     assert [claim_chat(config_dir).path.name for _ in range(2)] == ["chat.json", "chat.json"]

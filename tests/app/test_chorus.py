@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core
-from app.state.chorus import ROOT, Chorus, chorus_request, is_chorus, samples
-from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
+from app.state.sample_tree import ROOT, SampleTree, chorus_request, is_chorus, samples
+from app.state.worker_messages import LoadRequest, RunRequest
 from core.events import SequenceFinished
 from tests.core import tiny
 from tests.ui.scripted import started, token
@@ -33,8 +33,8 @@ def run_of(texts: Sequence[Sequence[str]], ended: bool = True) -> Run:
     return run
 
 
-def grown(texts: Sequence[Sequence[str]]) -> Chorus:
-    chorus = Chorus()
+def grown(texts: Sequence[Sequence[str]]) -> SampleTree:
+    chorus = SampleTree()
     chorus.follow(run_of(texts))
     return chorus
 
@@ -74,7 +74,7 @@ def test_counts_add_up_for_any_texts(texts: list[list[str]]) -> None:
 
 
 def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
-    whole, run, chorus = grown(TEXTS), run_of(TEXTS), Chorus()
+    whole, run, chorus = grown(TEXTS), run_of(TEXTS), SampleTree()
     part = Run(run.request)
     sizes = []
     for event in run.events:
@@ -89,7 +89,7 @@ def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
 def test_the_same_seeds_grow_the_same_tree() -> None:
     trees = []
     for _ in range(2):
-        run, chorus = Run(RunRequest("")), Chorus()
+        run, chorus = Run(RunRequest("")), SampleTree()
         config = {"do_sample": True, "max_new_tokens": 12, "num_return_sequences": 8}
         request = core.Request(tiny.prompt(), config, "sampling", {"seed_each": True})
         run.apply(core.stream(tiny.shared("llama"), request))
@@ -101,7 +101,7 @@ def test_the_same_seeds_grow_the_same_tree() -> None:
 
 def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
     run = run_of(TEXTS)
-    chorus = Chorus()
+    chorus = SampleTree()
     chorus.follow(run)
     rows = samples(run, chorus)
     assert [row.seed for row in rows] == [40, 41, 42, 43, 44]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.start import screen
-from app.start.cli import Options, argparse_words, parse
-from app.state.near import unknown
+from app.start import display
+from app.start.cli import CommandLineOptions, argparse_words, parse
+from app.state.suggestions import unknown
 from resources.language import tr, use
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,7 @@ def test_a_name_that_nothing_is_like() -> None:
 
 @pytest.fixture
 def headless(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen.sys, "platform", "linux")
+    monkeypatch.setattr(display.sys, "platform", "linux")
     monkeypatch.setenv("QT_SCALE_FACTOR", "")
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
@@ -128,15 +128,15 @@ def headless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_picture_needs_no_screen(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":77")
-    assert screen.choose_screen(Options(screenshot=Path("out.png"), scale=2.0)) == ""
+    assert display.choose_screen(CommandLineOptions(screenshot=Path("out.png"), scale=2.0)) == ""
     assert (os.environ["QT_QPA_PLATFORM"], os.environ["QT_SCALE_FACTOR"]) == ("offscreen", "2")
     monkeypatch.delenv("QT_QPA_PLATFORM")  # monkeypatch restores what it knows of
 
 
 def test_a_window_needs_one(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "neither DISPLAY nor WAYLAND_DISPLAY" in screen.choose_screen(Options())
+    assert "neither DISPLAY nor WAYLAND_DISPLAY" in display.choose_screen(CommandLineOptions())
     monkeypatch.setenv("DISPLAY", ":0")
-    assert screen.choose_screen(Options()) == ""
+    assert display.choose_screen(CommandLineOptions()) == ""
 
 
 def test_without_a_screen_the_program_says_so(tmp_path: Path) -> None:

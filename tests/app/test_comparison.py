@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
-from app.state.comparison.difference import Span, first_difference, word_diff, words_of
-from app.state.comparison.figures import distinct, figures_of, mean_entropy, mean_log_probability, repeated
+from app.state.comparison.comparison_table import table
 from app.state.comparison.results import begun
+from app.state.comparison.run_figures import distinct, figures_of, mean_entropy, mean_log_probability, repeated
 from app.state.comparison.sweep import Sweep, listed, spread, usual_range, with_setting
-from app.state.comparison.table import table
-from app.state.requests import ErrorReport, LoadRequest, Outcome, RunRequest
+from app.state.comparison.text_diff import DiffSpan, first_difference, word_diff, words_of
 from app.state.run import Run
-from app.state.values import ValueProblem
+from app.state.setting_values import ValueProblem
+from app.state.worker_messages import ErrorReport, LoadRequest, Outcome, RunRequest
 from core import catalog, strategies
 from core.events import Finished, Metrics
 from tests.ui.scripted import end_token, started, token
@@ -79,8 +79,8 @@ def test_a_run_in_figures() -> None:
 def test_words_that_differ() -> None:
     told = word_diff("A fox ran home.", "A  small fox ran away.")
     assert told == [
-        Span("same", "A"), Span("own", "  small"), Span("same", " fox ran"), Span("missing", " home."),
-        Span("own", " away."),
+        DiffSpan("same", "A"), DiffSpan("own", "  small"), DiffSpan("same", " fox ran"), DiffSpan("missing", " home."),
+        DiffSpan("own", " away."),
     ]  # fmt: skip
 
 

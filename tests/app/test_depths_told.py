@@ -8,16 +8,16 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from app.state.chorus import Chorus
-from app.state.requests import RunRequest
 from app.state.run import Run
-from app.views.speculation import report as drafted
-from app.views.tree import chorus_report
+from app.state.sample_tree import SampleTree
+from app.state.worker_messages import RunRequest
+from app.views.speculation import round_report as drafted
+from app.views.tree import sample_report
 from core.events import DraftRound, TokenChosen
 from tests.core.sayings import WAYS, Claim, Recorder, know, near, speaking
 
 PROMPT = "Once upon a time, there was a little"
-know(chorus_report, drafted)
+know(sample_report, drafted)
 
 
 @cache
@@ -51,7 +51,7 @@ def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.Mo
 
 
 def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), Chorus()
+    run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
     run.apply(list(_events("sampling", num_return_sequences=8)))
     chorus.follow(run)
     recorder = Recorder(monkeypatch)
@@ -64,9 +64,9 @@ def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.Monk
         for each, code in WAYS:
             with speaking(each, code):
                 told = [
-                    *recorder.claims(lambda n=node: chorus_report._sentence(chorus, n))[1],
-                    *recorder.claims(lambda n=node: chorus_report._facts(chorus, n))[1],
-                    *recorder.claims(lambda n=node: chorus_report.tip(chorus, n.id))[1],
+                    *recorder.claims(lambda n=node: sample_report._sentence(chorus, n))[1],
+                    *recorder.claims(lambda n=node: sample_report._facts(chorus, n))[1],
+                    *recorder.claims(lambda n=node: sample_report.tip(chorus, n.id))[1],
                 ]
             share = {"_DREW": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
             for claim in told:
@@ -75,7 +75,7 @@ def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.Monk
     assert len(chorus.nodes) > 12
 
 
-def _path(chorus: Chorus, tokens: list[TokenChosen]) -> list[int]:
+def _path(chorus: SampleTree, tokens: list[TokenChosen]) -> list[int]:
     """Numbers of the nodes that a text passes."""
     path, at = [], 0
     for token in tokens:

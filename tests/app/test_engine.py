@@ -13,10 +13,10 @@ from transformers import GenerationConfig
 
 import core
 from app.session.engine import CoreEngine, default_threads
-from app.session.mailbox import Job
-from app.session.phrases import spelled
+from app.session.mailbox import WorkerJob
+from app.session.phrase_tokens import spelled
 from app.session.worker import Worker
-from app.state.requests import LoadRequest, RunRequest
+from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
 from resources.language import ENGLISH, use
@@ -107,7 +107,7 @@ def test_a_run_loads_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, loads = CoreEngine(), []
     load = engine.load
     monkeypatch.setattr(engine, "load", lambda request: loads.append(request) or load(request))
-    Worker(engine).run(Job(1, REQUEST))
+    Worker(engine).run(WorkerJob(1, REQUEST))
     assert loads == [REQUEST.load]
     engine._forget()
     with pytest.raises(CacheError, match="not loaded any more"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.branching import Instead, branch_of, score_of
-from app.state.family import Family, Member, in_order, member_of
+from app.state.branching import Replacement, branch_of, score_of
 from app.state.run import Run
-from app.views.branches.growth import nodes_of, report_on, tip
+from app.state.run_tree import Family, Member, in_order, member_of
+from app.views.branches.branch_growth import nodes_of, report_on, tip
 from core.events import PromptToken
 from tests.ui.scripted import make_run, started, token
 
@@ -18,7 +18,7 @@ def member(name: str, parent: str = "", **more: object) -> Member:
 
 def branch(parent: Run, place: int, words: str) -> Run:
     """A run that took up the other's text."""
-    run = Run(branch_of(parent, Instead(place, words), parent.request))
+    run = Run(branch_of(parent, Replacement(place, words), parent.request))
     kept = [PromptToken(one.id, one.text) for one in parent.tokens[:place]]
     run.apply([replace(started(), beginning=(*kept, PromptToken(1, words))), token(0, " slept")])
     return run

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from app.storage import files, locks
-from app.storage.files import StorageError, UnreadableError, read_json, sweep, write_json
-from app.storage.merge import merged
+from app.storage import folder_locks, json_files
+from app.storage.json_files import StorageError, UnreadableError, read_json, sweep, write_json
 from app.storage.settings_file import SettingsStore
+from app.storage.settings_merge import merged
 
 HAMMER = """
 import sys
@@ -49,13 +49,13 @@ def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
     assert settings.choices.values == {name: {"top_k": rounds - 1} for name in ("one", "two")}
     turns = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))["turns"]
     assert sorted(turn["content"] for turn in turns) == sorted(name.replace("-", " ") for name in expected)
-    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", locks.NAME}
+    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", folder_locks.NAME}
 
 
 def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     script = (
-        "import sys; from pathlib import Path; from app.storage.files import write_json\n"
+        "import sys; from pathlib import Path; from app.storage.json_files import write_json\n"
         "for n in range(300): write_json(Path(sys.argv[1]), [n] * 5000)"
     )
     writers = [subprocess.Popen([sys.executable, "-c", script, str(path)]) for _ in range(2)]
@@ -104,7 +104,7 @@ def test_a_disk_that_refuses_leaves_the_old_file(
 
     path = tmp_path / "x.json"
     write_json(path, "old")
-    monkeypatch.setattr(files.os, "fsync", refuse)
+    monkeypatch.setattr(json_files.os, "fsync", refuse)
     with pytest.raises(StorageError) as caught:
         write_json(path, "new")
     assert (remedy in caught.value.remedy, str(path) in caught.value.cause) == (True, True)
@@ -117,7 +117,7 @@ def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
     for path in (old, new, other):
         path.touch()
     for path in (old, other):
-        os.utime(path, (time.time() - 2 * files.STALE_SECONDS,) * 2)
+        os.utime(path, (time.time() - 2 * json_files.STALE_SECONDS,) * 2)
     (tmp_path / "folder.part").mkdir()
     sweep(tmp_path)
     sweep(tmp_path / "absent")
@@ -125,21 +125,21 @@ def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_lock_is_written_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / locks.NAME).mkdir()
+    (tmp_path / folder_locks.NAME).mkdir()
     SettingsStore(tmp_path).save()
     assert (tmp_path / "settings.json").exists()
 
 
 def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "PATIENCE", 0.02)
-    with locks.locked(tmp_path) as first, locks.locked(tmp_path) as second:
+    monkeypatch.setattr(folder_locks, "PATIENCE", 0.02)
+    with folder_locks.locked(tmp_path) as first, folder_locks.locked(tmp_path) as second:
         assert (first, second) == (True, False)
-    with locks.locked(tmp_path) as third:
+    with folder_locks.locked(tmp_path) as third:
         assert third
 
 
 def test_a_file_that_grew_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_BYTES", 4)
+    monkeypatch.setattr(json_files, "MOST_BYTES", 4)
     (tmp_path / "x.json").write_text("[1, 2]", encoding="utf-8")
     with pytest.raises(UnreadableError, match="larger"):
         read_json(tmp_path / "x.json")

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageSequence
 
 from app.storage.film import webm
+from app.storage.film.film_formats import KINDS, Film
 from app.storage.film.frame import FilmError, Frame
-from app.storage.film.kinds import KINDS, Film
 
 WIDTH, HEIGHT = 21, 13
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.state.generations import MOST_HELD, Generations
-from app.state.requests import LoadRequest, Outcome, RunRequest
 from app.state.run import Run
+from app.state.run_history import MOST_HELD, Generations
+from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.storage import settings_file
-from app.storage.history.of_run import keeping_of
+from app.storage.history.run_record import keeping_of
 from app.storage.settings_file import SettingsStore
 from tests.ui.scripted import make_run, story
 

@@ -14,7 +14,7 @@ import core
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.state.run import Run
 from app.storage import examples
-from app.storage.settings import History
+from app.storage.settings import HistorySettingsSection
 from app.views import VIEWS, ViewSpec
 from core import caches, strategies
 from core.events import DraftRound
@@ -195,5 +195,5 @@ def test_the_page_on_the_history_has_its_keys_and_figures_right() -> None:
     text = words_of("history.md")
     for action in ("toggle_history", "previous_run", "next_run"):
         assert f"`{key_of(action)}`" in text
-    assert f"({History().budget_mib} MiB at first)" in text
+    assert f"({HistorySettingsSection().budget_mib} MiB at first)" in text
     assert pages.GUIDE / "history.md" in set(pages.links(pages.GUIDE / "README.md"))

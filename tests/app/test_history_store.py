@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.files import StorageError
 from app.storage.history import search
 from app.storage.history.database import HistoryClosed
-from app.storage.history.record import Keeping, Record, opening
+from app.storage.history.history_record import HistoryRecord, Keeping, opening
 from app.storage.history.schema import MIGRATIONS
 from app.storage.history.store import FILE_NAME, HistoryStore
+from app.storage.json_files import StorageError
 from tests.app.history_files import all_ids, keeping, program_that_keeps, recording, run_id
 from tests.fuzz.outcomes import short
 
@@ -112,7 +112,7 @@ def test_any_text_is_kept_and_any_text_can_be_looked_for(store: HistoryStore) ->
     @given(st.text(max_size=30), st.text(max_size=30))
     def check(text: str, query: str) -> None:
         store.forget([run_id(1)])
-        odd = Record(run_id(1), 0.0, opening(text), opening(text), text[:5], text[:5], title=text)
+        odd = HistoryRecord(run_id(1), 0.0, opening(text), opening(text), text[:5], text[:5], title=text)
         store.keep(Keeping(odd, text, {"prompt": text}))
         assert store.request(run_id(1)) == {"prompt": text}
         assert set(store.ids(query)) <= {run_id(1)}
@@ -312,7 +312,7 @@ def test_a_new_file_that_is_no_better_is_told(tmp_path: Path, monkeypatch: pytes
         opened.append(connection)
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr("app.storage.history.open_file.Rows", unreadable)
+    monkeypatch.setattr("app.storage.history.database_file.HistoryTables", unreadable)
     with pytest.raises(StorageError, match="cannot be used: database disk image is malformed"):
         HistoryStore(tmp_path)
     assert [path.name for path in tmp_path.glob("*.bad-*")] == [f"{FILE_NAME}.bad-1"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.control.model_list import ModelList
-from app.state.requests import AS_FITS
+from app.state.worker_messages import AS_FITS
 from core.models import catalog
 
 

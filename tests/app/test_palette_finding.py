@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.control.palette.entry import Entry
+from app.control.palette.entry import PaletteEntry
 from app.control.palette.finding import match
 from app.control.palette.ranking import found
 
@@ -14,11 +14,11 @@ TITLES = ("Temperature", "Go to the prompt", "Top-p", "Typical", "Beam search", 
           "Split the views", "Settings…", "Text at 150 %")  # fmt: skip
 
 
-def entry(title: str, *also: str, reason: str = "") -> Entry:
-    return Entry(title, title, "Action", lambda: None, also, reason=reason)
+def entry(title: str, *also: str, reason: str = "") -> PaletteEntry:
+    return PaletteEntry(title, title, "Action", lambda: None, also, reason=reason)
 
 
-def titles(query: str, *entries: Entry, recent: tuple[str, ...] = ()) -> list[str]:
+def titles(query: str, *entries: PaletteEntry, recent: tuple[str, ...] = ()) -> list[str]:
     listed = entries or tuple(entry(title) for title in TITLES)
     return [item.entry.title for item in found(listed, query, recent)]
 

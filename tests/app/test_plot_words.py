@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from app.widgets.plots import BYTES, Area, Axis, Bars, Figure, Line
-from app.widgets.plots.ticks import nice_step, tick_text, tick_values
-from app.widgets.plots.words import at, shape, table
+from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
+from app.widgets.plots.axis_ticks import nice_step, tick_text, tick_values
+from app.widgets.plots.plot_words import at, shape, table
 from core import words
 
-WRITTEN, HELD = Axis("tokens written", whole=True), Axis("bytes held", words.size, BYTES)
+WRITTEN, HELD = PlotAxis("tokens written", whole=True), PlotAxis("bytes held", words.size, BYTES)
 
 
-def window() -> Figure:
+def window() -> PlotSpec:
     """A cache that fills up to 64 tokens, in two parts, below one that keeps everything."""
     xs = tuple(float(x) for x in range(0, 201, 8))
     values = tuple(min(x, 64) * 1024.0 for x in xs)
-    areas = (Area("keys", "kept", values), Area("values", "finished", values))
-    return Figure(WRITTEN, HELD, xs, areas, (Line("dynamic would be", "faint", ((0.0, 0.0), (200.0, 409600.0))),))
+    areas = (PlotArea("keys", "kept", values), PlotArea("values", "finished", values))
+    return PlotSpec(WRITTEN, HELD, xs, areas, (PlotLine("dynamic would be", "faint", ((0.0, 0.0), (200.0, 409600.0))),))
 
 
 def test_a_curve_is_told_as_one_would_say_it() -> None:
@@ -36,20 +36,20 @@ def test_a_curve_is_told_as_one_would_say_it() -> None:
     ],
 )
 def test_shapes(points: tuple[tuple[float, float], ...], told: str) -> None:
-    assert shape(Figure(lines=(Line("surprise", "accent", points),))) == told
+    assert shape(PlotSpec(lines=(PlotLine("surprise", "accent", points),))) == told
 
 
 def test_bars_are_told_by_their_names() -> None:
-    names = Axis("cache", labels=("Dynamic", "Static", "Sink"))
-    few = Figure(Axis("speed"), names, bars=(Bars("", "accent", (3.0, 1.0, 2.0)),), sideways=True)
+    names = PlotAxis("cache", labels=("Dynamic", "Static", "Sink"))
+    few = PlotSpec(PlotAxis("speed"), names, bars=(PlotBars("", "accent", (3.0, 1.0, 2.0)),), sideways=True)
     assert shape(few) == "Dynamic: 3, Static: 1, Sink: 2."
-    layers = Axis("layer", labels=tuple(str(n) for n in range(1, 13)))
-    assert shape(Figure(layers, HELD, bars=(Bars("", "accent", (2048.0,) * 12),))) == "12 bars of 2.0 KiB each."
+    layers = PlotAxis("layer", labels=tuple(str(n) for n in range(1, 13)))
+    assert shape(PlotSpec(layers, HELD, bars=(PlotBars("", "accent", (2048.0,) * 12),))) == "12 bars of 2.0 KiB each."
     assert "the highest, layer 12, 12" in shape(
-        Figure(layers, bars=(Bars("", "accent", tuple(map(float, range(1, 13)))),))
+        PlotSpec(layers, bars=(PlotBars("", "accent", tuple(map(float, range(1, 13)))),))
     )
     assert at(few, 2) == "Sink: 2"
-    assert shape(Figure()) == "Nothing to show yet."
+    assert shape(PlotSpec()) == "Nothing to show yet."
 
 
 def test_a_place_is_told_with_all_its_values() -> None:
@@ -78,7 +78,7 @@ def test_ticks_are_round_in_their_unit() -> None:
     assert [tick_text(HELD, value, top) for value in values] == ["0", "100", "200", "300", "400"]
     assert tick_values(WRITTEN, 7.0, 12.0, 100.0, 8) == [7, 8, 9, 10, 11, 12]
     assert tick_text(WRITTEN, 1200.0, 2000.0) == "1,200"
-    names = Axis(labels=tuple("abcdefgh"))
+    names = PlotAxis(labels=tuple("abcdefgh"))
     assert [tick_text(names, value, 8.0) for value in tick_values(names, -0.5, 7.5, 8.0, 4)] == ["a", "c", "e", "g"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.state.recorded import WINDOWS, run_of
+from app.state.recorded_run import WINDOWS, run_of
 from core.errors import TraceError
 from core.events import (
     BeamCandidate,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.files import StorageError
 from app.storage.history.recordings import Recordings
+from app.storage.json_files import StorageError
 from tests.app.history_files import run_id
 
 _WRITER = """

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.state.request_json import RequestProblem, from_plain, to_plain
-from app.state.requests import LoadRequest, RunRequest
+from app.state.worker_messages import LoadRequest, RunRequest
 
 texts = st.text(max_size=20)
 turns = st.fixed_dictionaries({"role": st.sampled_from(("system", "user", "assistant")), "content": texts})

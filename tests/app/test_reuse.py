@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import core
-from app.state.requests import RunRequest
-from app.state.reuse import reuse_of, shared_start
+from app.state.prompt_reuse import reuse_of, shared_start
 from app.state.run import Run
+from app.state.worker_messages import RunRequest
 from core.events import Prefilled, RunStarted
 
 OLD = "Once upon a time, there was a fox named Mia."

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.state.requests import RunRequest
 from app.state.rounds import Rounds, written
+from app.state.worker_messages import RunRequest
 from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
-from app.views.speculation.report import EXTRA, describe, drafter_names, report_on, tree_of, worth
-from app.widgets.plots.words import at, shape
+from app.views.speculation.round_report import EXTRA, describe, drafter_names, report_on, tree_of, worth
+from app.widgets.plots.plot_words import at, shape
 from core.events import CostCurve, DrafterChoice, DraftNode, DraftRound, Finished, Metrics
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.state import outcomes
-from app.state.requests import LoadRequest, RunRequest
+from app.state import run_status
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, RunRequest
 from core.events import CacheMeasured, Ending, Finished, Metrics, Notice, Prefilled, SequenceFinished
 from tests.ui.fake_engine import ScriptedEngine, chosen
 
@@ -96,11 +96,11 @@ def test_endings_in_words(reason: Ending, string: str, limit: float | None, word
     run = Run(RunRequest(""))
     ended = SequenceFinished(0, reason, string, limit)
     run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
-    assert outcomes.completed(run) == outcomes.Outcome("completed", words)
+    assert run_status.completed(run) == run_status.Outcome("completed", words)
 
 
 def test_obeyed_stop_is_stopped() -> None:
     run = Run(RunRequest(""))
     run.apply([SequenceFinished(0, "stopped"), Finished("stopped", ((),), ("",), Metrics())])
-    assert outcomes.completed(run).kind == "stopped"
-    assert outcomes.stopped(Run(RunRequest(""))).message == "stopped after 0 tokens"
+    assert run_status.completed(run).kind == "stopped"
+    assert run_status.stopped(Run(RunRequest(""))).message == "stopped after 0 tokens"

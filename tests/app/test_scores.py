@@ -7,8 +7,8 @@ import math
 import pytest
 
 from app.state.branching import score_of, scored
-from app.state.requests import RunRequest
 from app.state.scores import band, bands_told, mean_divergence, partings, scores_of, told
+from app.state.worker_messages import RunRequest
 from core.events import TokenCompared
 from tests.ui.scripted import make_run, token
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from app.storage import settings as sections
-from app.storage.files import StorageError
+from app.storage.json_files import StorageError
 from app.storage.settings import SECTIONS, Section
 from app.storage.settings_file import SettingsStore
 
@@ -170,7 +170,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_is(config_dir: Path, monke
     def stumble(data: dict[str, Any]) -> dict[str, Any]:
         return {"seed": data["no such key"]}
 
-    monkeypatch.setattr(sections.Choices, "migrators", {1: stumble})
+    monkeypatch.setattr(sections.LastChoices, "migrators", {1: stumble})
     text = '{"choices": {"version": 1, "seed": 5},  "appearance": {"theme": "dark"}}'
     store = write(config_dir, text)
     assert (store.settings.choices.seed, store.settings.appearance.theme) == (42, "dark")

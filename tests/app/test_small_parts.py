@@ -10,7 +10,7 @@ import pytest
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.start import cli
 from app.state import conversation
-from app.state.requests import report
+from app.state.worker_messages import report
 from app.storage import examples
 from core import strategies
 from core.errors import ParameterError, PromptTooLongError

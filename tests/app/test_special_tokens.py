@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 import core
-from app.session.phrases import spelled
+from app.session.phrase_tokens import spelled
 from app.state.branching import forbidden_in, why_forbidden
-from app.state.requests import RunRequest
-from app.state.reuse import reuse_of
+from app.state.prompt_reuse import reuse_of
 from app.state.run import Run
+from app.state.worker_messages import RunRequest
 from app.theme.theme import theme_for
 from app.views.text.column import Column
 from app.views.text.markup import coloured
-from app.views.text.paint import Look
-from app.views.text.pieces import TokenText, pill
-from app.views.tree.content import prompt_end
+from app.views.text.row_painting import PaintOptions
+from app.views.text.token_text import TokenText, pill
+from app.views.tree.tree_content import prompt_end
 from core import words
 from core.events import Event, RunStarted, TokenChosen
 from tests.core import tiny
@@ -57,7 +57,7 @@ def test_an_ordinary_token_in_angle_brackets_is_text_everywhere(model: core.Load
     run.apply(events)
     assert prompt_end(run).endswith("<b>cat</b>")
     assert reuse_of(run, f"{PROMPT} and more") is not None
-    assert "&lt;b&gt;cat&lt;/b&gt;" in coloured(started.prompt, [], "", Look(theme_for("light"), "none"))
+    assert "&lt;b&gt;cat&lt;/b&gt;" in coloured(started.prompt, [], "", PaintOptions(theme_for("light"), "none"))
     named = next(item for item in chosen.alternatives if item.id == chosen.id)
     assert words.label(named.text, named.special) == "<b>"
     assert words.quote(named.text, named.special) == "“<b>”"

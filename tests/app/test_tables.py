@@ -9,9 +9,9 @@ import math
 from pathlib import Path
 
 from app.state.cache_history import CacheHistory
-from app.storage.tables import as_csv, as_json, write_table
+from app.storage.table_files import as_csv, as_json, write_table
 from app.views.base import Table
-from app.views.shared.tables import of_cache, of_candidates, of_rounds, of_tokens
+from app.views.shared.table_export import of_cache, of_candidates, of_rounds, of_tokens
 from core.events import CacheMeasured
 from tests.app.test_rounds import ROUNDS
 from tests.ui.beams import beam_run, beam_steps

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import core
-from app.state import request_json, text_lines, values
+from app.state import request_json, setting_values, text_lines
 from app.state.grammar_text import of_text, to_text
-from app.state.requests import RunRequest
+from app.state.worker_messages import RunRequest
 from app.storage import presets
-from core.code.literals import literal, paragraph
+from core.code.python_literals import literal, paragraph
 from core.strategies import Parameter
 
 NASTY = (
@@ -28,7 +28,7 @@ def text_parameters() -> list[Parameter]:
     """Every parameter of a strategy or a cache whose values are texts."""
     found = {}
     for owner in (*core.strategies.registry.values(), *core.caches.registry.values()):
-        found.update({p.name: p for p in owner.parameters if values.is_made_of_text(p)})
+        found.update({p.name: p for p in owner.parameters if setting_values.is_made_of_text(p)})
     return list(found.values())
 
 
@@ -49,8 +49,8 @@ def _name(parameter: Parameter) -> str:
 @pytest.mark.parametrize("text", NASTY)
 def test_lists_of_texts_on_the_command_line(parameter: Parameter, text: str) -> None:
     for texts in ([text], ["first", text], [text, "last"]):
-        assert values.parse(parameter, values.format_text(texts)) == texts
-        assert values.parse(parameter, json.dumps(texts)) == texts
+        assert setting_values.parse(parameter, setting_values.format_text(texts)) == texts
+        assert setting_values.parse(parameter, json.dumps(texts)) == texts
 
 
 @pytest.mark.parametrize(
@@ -62,32 +62,32 @@ def test_lists_of_texts_on_the_command_line(parameter: Parameter, text: str) -> 
     ],
 )  # fmt: skip
 def test_a_stop_text_as_it_is_typed(text: str, read: Any) -> None:
-    assert values.parse(core.strategies.registry["greedy"].parameter("stop_strings"), text) == read
+    assert setting_values.parse(core.strategies.registry["greedy"].parameter("stop_strings"), text) == read
 
 
 @pytest.mark.parametrize("text", ["none", " cat", "cat ", "off"])
 def test_a_banned_word_as_it_is_typed(text: str) -> None:
-    assert values.parse(core.strategies.registry["greedy"].parameter("bad_words_ids"), text) == [text]
+    assert setting_values.parse(core.strategies.registry["greedy"].parameter("bad_words_ids"), text) == [text]
 
 
 @pytest.mark.parametrize("parameter", OF_ONE_TEXT, ids=_name)
 @pytest.mark.parametrize("text", NASTY)
 def test_a_text_on_the_command_line(parameter: Parameter, text: str) -> None:
-    assert values.parse(parameter, text) == text
+    assert setting_values.parse(parameter, text) == text
 
 
 @pytest.mark.parametrize("texts", [[text] for text in NASTY] + [list(NASTY), ["", "a"], ["a", ""]], ids=repr)
 def test_lines(texts: list[str]) -> None:
     assert text_lines.read_lines(text_lines.write_lines(texts)) == texts
-    assert values.parse_lines(values.format_text(texts)) == texts
-    assert values.parse_tokens(values.format_text(texts)) == texts
+    assert setting_values.parse_lines(setting_values.format_text(texts)) == texts
+    assert setting_values.parse_tokens(setting_values.format_text(texts)) == texts
     if all(texts):
         assert of_text("choice", to_text("choice", texts)) == {"choice": texts}
 
 
 def _values(strategy: core.strategies.Strategy) -> dict[str, Any]:
     """Every text parameter of a strategy with all nasty values."""
-    made = {p.name: list(NASTY) for p in strategy.parameters if values.is_made_of_text(p) and p.kind != "text"}
+    made = {p.name: list(NASTY) for p in strategy.parameters if setting_values.is_made_of_text(p) and p.kind != "text"}
     return {**made, **{p.name: "".join(NASTY) for p in strategy.parameters if p.kind == "text"}}
 
 
@@ -100,7 +100,7 @@ def test_presets(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", core.strategies.registry)
 def test_requests_in_json(name: str) -> None:
-    from app.state.requests import divided
+    from app.state.worker_messages import divided
 
     config, options = divided(core.strategies.registry[name], _values(core.strategies.registry[name]))
     request = RunRequest("".join(NASTY), strategy=name, config=config, options=options, beginning=NASTY)

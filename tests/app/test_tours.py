@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from app.session.engine import CoreEngine
-from app.state.requests import LoadRequest, RunRequest, divided
 from app.state.run import Run
-from app.state.tours import Setting, Tour, TourProblem, find, load, names_and_titles, tell
-from app.state.tours.reading import placeholders, read
+from app.state.tours import Tour, TourProblem, TourSetting, find, load, names_and_titles, tell
+from app.state.tours.tour_file import placeholders, read
+from app.state.worker_messages import LoadRequest, RunRequest, divided
 from core import words
 from core.strategies import registry
 from tests.app.tour_figures import CHECKS, holds, shown
@@ -32,7 +32,7 @@ class Maker:
         self._engine = CoreEngine()
         self._made: dict[str, Run] = {}
 
-    def run(self, setting: Setting) -> Run:
+    def run(self, setting: TourSetting) -> Run:
         """The run of a setting, each once."""
         key = repr(setting)
         if key not in self._made:
@@ -137,26 +137,26 @@ def test_the_passes_add_up_to_the_rounds_beside_them(maker: Maker) -> None:
         assert told["passes"].value == told["rounds"].value + told["others"].value  # type: ignore[operator]
 
 
-def other_seed(setting: Setting) -> Setting:
+def other_seed(setting: TourSetting) -> TourSetting:
     return replace(setting, seed=setting.seed + LATER_SEED)
 
 
-def other_prompt(setting: Setting) -> Setting:
+def other_prompt(setting: TourSetting) -> TourSetting:
     """Nothing was tried out for this one."""
     return replace(setting, prompt="The king had three", seed=setting.seed + 1)
 
 
-def shorter(setting: Setting) -> Setting:
+def shorter(setting: TourSetting) -> TourSetting:
     """So short that most effects cannot be there."""
     return replace(setting, parameters={**setting.parameters, "max_new_tokens": 6})
 
 
-def other_model(setting: Setting) -> Setting:
+def other_model(setting: TourSetting) -> TourSetting:
     """One that knows less, and no longer agrees with its draft."""
     return replace(setting, model="storyteller-draft-b")
 
 
-def window_model(setting: Setting) -> Setting:
+def window_model(setting: TourSetting) -> TourSetting:
     """One whose layers forget by themselves; the caches that forget or round cannot serve it."""
     return replace(setting, model="storyteller-window") if setting.cache == "dynamic" else setting
 
@@ -165,7 +165,7 @@ MORE = [pytest.param(one, marks=pytest.mark.fuzz) for one in (other_seed, other_
 
 
 @pytest.mark.parametrize("change", [shorter, other_model, *MORE])
-def test_no_sentence_is_untrue_of_other_runs(change: Callable[[Setting], Setting], maker: Maker) -> None:
+def test_no_sentence_is_untrue_of_other_runs(change: Callable[[TourSetting], TourSetting], maker: Maker) -> None:
     for tour in TOURS:
         check_tour(replace(tour, runs={name: change(setting) for name, setting in tour.runs.items()}), maker)
 

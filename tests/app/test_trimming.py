@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import core
-from app.session.jobs import trimmed
+from app.session.worker_jobs import trimmed
 from app.state.conversation import ANEW, DROP
-from app.state.requests import LoadRequest, RunRequest
+from app.state.worker_messages import LoadRequest, RunRequest
 
 TURNS = tuple(
     {"role": role, "content": text}

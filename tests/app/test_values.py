@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from app.state import values
-from app.state.values import ValueProblem
+from app.state import setting_values
+from app.state.setting_values import ValueProblem
 from core.strategies import Parameter, registry
 
 SAMPLING = registry["sampling"]
 
 
 def test_a_grammar_nested_without_end_is_told() -> None:
-    with pytest.raises(values.ValueProblem, match="nested too deep"):
-        values.parse(SAMPLING.parameter("grammar"), '{"a":' * 20_000)
+    with pytest.raises(setting_values.ValueProblem, match="nested too deep"):
+        setting_values.parse(SAMPLING.parameter("grammar"), '{"a":' * 20_000)
 
 
 def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.lark")
     with pytest.raises(ValueProblem, match="a folder, a pipe or a device"):
-        values.parse(SAMPLING.parameter("grammar"), str(tmp_path / "pipe.lark"))
+        setting_values.parse(SAMPLING.parameter("grammar"), str(tmp_path / "pipe.lark"))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     ],
 )
 def test_reads(name: str, text: str, value: Any) -> None:
-    assert values.parse(SAMPLING.parameter(name), text) == value
+    assert setting_values.parse(SAMPLING.parameter(name), text) == value
 
 
 @pytest.mark.parametrize(
@@ -58,35 +58,35 @@ def test_reads(name: str, text: str, value: Any) -> None:
 )
 def test_says_why_not(name: str, text: str, why: str) -> None:
     with pytest.raises(ValueProblem, match=why):
-        values.parse(SAMPLING.parameter(name), text)
+        setting_values.parse(SAMPLING.parameter(name), text)
 
 
 def test_choices() -> None:
     layers = registry["dola"].parameter("dola_layers")
-    assert values.parse(layers, "high") == "high"
-    assert values.parse(layers, "[2, 4]") == [2, 4]
+    assert setting_values.parse(layers, "high") == "high"
+    assert setting_values.parse(layers, "[2, 4]") == [2, 4]
     with pytest.raises(ValueProblem, match="low, high"):
-        values.parse(layers, "middle")
+        setting_values.parse(layers, "middle")
 
 
 @pytest.mark.parametrize("value", [None, ["a b", "c\nd"], [[1, 2], [3]], [5, 6]])
 def test_text_fields_give_back_what_they_show(value: Any) -> None:
-    assert values.parse_tokens(values.format_text(value)) == value
+    assert setting_values.parse_tokens(setting_values.format_text(value)) == value
 
 
 def test_summary_is_short() -> None:
     changed = {"top_p": 0.92, "temperature": 0.8, "top_k": 0}
-    assert values.summary(SAMPLING.parameters, changed) == "temperature 0.8 · top-p 0.92 · +1"
-    assert values.summary(SAMPLING.parameters, {}) == ""
-    assert values.short(True) == "on"
-    assert values.short(None) == "off"
+    assert setting_values.summary(SAMPLING.parameters, changed) == "temperature 0.8 · top-p 0.92 · +1"
+    assert setting_values.summary(SAMPLING.parameters, {}) == ""
+    assert setting_values.short(True) == "on"
+    assert setting_values.short(None) == "off"
 
 
 def test_a_name_with_capitals_of_its_own_keeps_them() -> None:
     sampling = registry["sampling"].parameters
-    assert values.summary(sampling, {"temperature": 0.8, "dry_multiplier": 0.5}) == "temperature 0.8 · DRY 0.5"
+    assert setting_values.summary(sampling, {"temperature": 0.8, "dry_multiplier": 0.5}) == "temperature 0.8 · DRY 0.5"
 
 
 def test_within_leaves_other_types_alone() -> None:
     flag = Parameter("x", "X", "bool", False, "help", minimum=5)
-    assert values.within(flag, True) is True
+    assert setting_values.within(flag, True) is True

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-from app.state.tours.tour import Condition
+from app.state.tours.tour import TourCondition
 from core import words
 from core.events import BeamCandidate, BeamStep, CacheMeasured, CachePlan, DraftNode, DraftRound, Finished
 from tests.app.tour_tokens import CHECKS, Events, check, chosen
@@ -35,7 +35,7 @@ def shown(kind: str, value: Any) -> str:
     return f"{value:,.0f}" if kind == "count" else f"{value:.6g}"
 
 
-def holds(condition: Condition, values: Mapping[str, Any]) -> bool:
+def holds(condition: TourCondition, values: Mapping[str, Any]) -> bool:
     """Whether a condition is true of these values."""
     left, right = (values[side] if isinstance(side, str) else side for side in (condition.left, condition.right))
     if left is None or right is None:

@@ -7,7 +7,7 @@ import math
 import torch
 
 import core
-from core.inside.units import spans
+from core.interpretability.text_units import spans
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time, there was a little fox named Mia."

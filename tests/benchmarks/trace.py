@@ -47,7 +47,7 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
     from PySide6.QtWidgets import QApplication
 
     import app
-    from app.state.requests import LoadRequest, RunRequest
+    from app.state.worker_messages import LoadRequest, RunRequest
 
     application = QApplication.instance() or QApplication([])
     window = app.build_window(config_dir=folder / "settings")

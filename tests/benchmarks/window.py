@@ -88,7 +88,7 @@ def run_ratio(tokens: int, rounds: int) -> tuple[float, list[float]]:
 
     import app
     import core
-    from app.state.requests import LoadRequest, RunRequest
+    from app.state.worker_messages import LoadRequest, RunRequest
 
     application = QApplication.instance() or QApplication([])
     window = app.build_window(config_dir=tempfile.mkdtemp())

@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 import core
-from core.native import building, library, place
+from core.native import build_paths, kernel_build, native_library
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the quick step is built for a module's tests, hardly optimised: in a second."""
-    path, before = tmp_path_factory.mktemp("built"), library._SHELF
-    library._SHELF = library._Shelf()  # another module may have opened its own
+    path, before = tmp_path_factory.mktemp("built"), native_library._SHELF
+    native_library._SHELF = native_library._LibraryHolder()  # another module may have opened its own
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
-        patch.delenv(place.SWITCH, raising=False)
-        patch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
+        patch.delenv(build_paths.SWITCH, raising=False)
+        patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
         assert core.quicken().state == "built"
         yield path
-    library._SHELF = before
+    native_library._SHELF = before
 
 
 @pytest.fixture
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.delenv(place.SWITCH, raising=False)
-    monkeypatch.setattr(library, "_SHELF", library._Shelf())
+    monkeypatch.delenv(build_paths.SWITCH, raising=False)
+    monkeypatch.setattr(native_library, "_SHELF", native_library._LibraryHolder())
 
 
 @pytest.fixture(scope="module")

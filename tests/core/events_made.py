@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from core import events
-from core.trace.schema import Kind, Record, records
+from core.trace.schema import Kind, RecordSchema, records
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=6)
 """Lone surrogates too: a prompt may be cut between the two halves of a character."""
@@ -57,7 +57,7 @@ def _one_of(*names: str) -> st.SearchStrategy[Any]:
     return st.deferred(lambda: st.one_of(*(of_record(records()[name], 2) for name in names)))
 
 
-def of_record(record: Record, depth: int = 0) -> st.SearchStrategy[Any]:
+def of_record(record: RecordSchema, depth: int = 0) -> st.SearchStrategy[Any]:
     """Objects of a class."""
     return st.builds(record.cls, **{field.name: of_kind(field.kind, depth) for field in record.fields})
 

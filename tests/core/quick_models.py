@@ -14,7 +14,7 @@ from transformers import (
 )
 
 import core
-from core.decoding.forward.quick_step import QuickStep, quick_step
+from core.decoding.forward.native_step import NativeDecodeStep, quick_step
 from tests.core.test_lean import family, qwen2
 
 
@@ -22,7 +22,7 @@ def model_of(kind: str) -> core.LoadedModel:
     return qwen2() if kind == "qwen2" else family(kind)
 
 
-def step_of(model: core.LoadedModel) -> QuickStep:
+def step_of(model: core.LoadedModel) -> NativeDecodeStep:
     step = quick_step(model, DynamicCache())
     assert step is not None
     return step

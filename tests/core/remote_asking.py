@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import core
 from core.events import TokenChosen
-from core.remote.exchange import Patience
-from core.remote.model import RemoteModel, connect
+from core.remote.http_stream import Timeouts
+from core.remote.remote_model import RemoteModel, connect
 from tests.fake_machine import Machine
 
-HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
+HASTY = Timeouts(connect=1, first=20, between=20, tries=3, pause=0.01)
 GREEDY = " there was the dog."
 
 

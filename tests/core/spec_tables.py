@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from core.decoding.speculation.drafters.model import ModelDrafter
-from core.decoding.speculation.processing import NodeFunnel
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import DraftTree
 
 SIZE = 6
@@ -71,9 +71,9 @@ def table_drafter(table: Table, generator: torch.Generator, number: int = 0) -> 
     )
 
 
-def root_text() -> Text:
+def root_text() -> SpeculationText:
     """A text of one token."""
-    return Text([0], torch.device("cpu"))
+    return SpeculationText([0], torch.device("cpu"))
 
 
 def scores_of(table: Table, tree: DraftTree) -> torch.Tensor:

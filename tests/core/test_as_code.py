@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 import core
 import resources
-from core.code.literals import literal, paragraph
-from core.models.model import load
+from core.code.python_literals import literal, paragraph
+from core.models.loaded_model import load
 from tests.core import tiny
 
 WORDS = "Once upon a time, in a small house"

@@ -13,10 +13,10 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 
 import core
-from core.caches.tensors.editing import reorder
+from core.caches.tensors.cache_editing import reorder
+from core.decoding.beams.beam_node import BeamNode
 from core.decoding.beams.hypotheses import Hypotheses
-from core.decoding.beams.node import Node
-from core.decoding.beams.spelling import PathText, Speller
+from core.decoding.beams.path_text import PathText, Speller
 from core.events import BeamStep
 from core.explain.beams import explain_candidate
 from tests.core import tiny
@@ -25,8 +25,8 @@ from tests.core.beam_reference import run
 BACKENDS = ("dynamic", "static", "offloaded")
 
 
-def ended(score: float, length: int, penalty: float = 1.0) -> Node:
-    node = Node(0, None, 0, length, score, PathText((), 0, True))
+def ended(score: float, length: int, penalty: float = 1.0) -> BeamNode:
+    node = BeamNode(0, None, 0, length, score, PathText((), 0, True))
     node.normalized = score / length**penalty
     return node
 

@@ -11,7 +11,7 @@ import torch
 from scipy import stats
 from transformers import GenerationConfig
 
-from core.decoding.beams.select import Draw
+from core.decoding.beams.candidate_selection import SamplingSelector
 from core.events import BeamStep, SequenceFinished
 from tests.core import tiny
 from tests.core.beam_reference import log_probabilities, run
@@ -44,7 +44,7 @@ def test_draws_as_generate_does(kind: str, name: str) -> None:
 
 def test_the_race_is_torchs_multinomial() -> None:
     scores = torch.randn(500, generator=torch.Generator().manual_seed(3)) * 3
-    values, places = Draw(torch.Generator().manual_seed(4))(scores, 20, 500)
+    values, places = SamplingSelector(torch.Generator().manual_seed(4))(scores, 20, 500)
     drawn = torch.multinomial(torch.softmax(scores, -1), 20, generator=torch.Generator().manual_seed(4))
     assert places.tolist() == drawn[scores[drawn].argsort(descending=True)].tolist()
     assert values.tolist() == scores[places].tolist() == sorted(values.tolist(), reverse=True)
@@ -53,7 +53,7 @@ def test_the_race_is_torchs_multinomial() -> None:
 def test_pairs_have_the_probabilities_of_drawing_without_replacement() -> None:
     """P(i, then j) = p_i · p_j ÷ (1 − p_i), either way round, by a χ² test over 20,000 draws."""
     p = torch.tensor([0.5, 0.25, 0.15, 0.07, 0.03])
-    draw, counts, rounds = Draw(torch.Generator().manual_seed(0)), Counter[tuple[int, ...]](), 20_000
+    draw, counts, rounds = SamplingSelector(torch.Generator().manual_seed(0)), Counter[tuple[int, ...]](), 20_000
     for _ in range(rounds):
         counts[tuple(draw(p.log(), 2, 5)[1].tolist())] += 1
     pairs = list(itertools.combinations(range(5), 2))  # the likelier one first
@@ -103,7 +103,7 @@ def test_beams_beyond_torchs_limit() -> None:
     """torch.multinomial refuses more than 2^24 categories; beams times vocabulary may be more."""
     flat = torch.zeros(2**24 + 3)
     flat[-2:] = 30.0
-    _values, places = Draw(torch.Generator().manual_seed(0))(flat, 2, 2**24 + 3)
+    _values, places = SamplingSelector(torch.Generator().manual_seed(0))(flat, 2, 2**24 + 3)
     assert sorted(places.tolist()) == [2**24 + 1, 2**24 + 2]
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from core.models.cache_name import cache_name
-from core.models.model import keeps_a_state_alone
+from core.models.loaded_model import keeps_a_state_alone
 from tests.core import tiny
 
 

@@ -10,8 +10,8 @@ from transformers import GenerationConfig
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING
 
 import core
+from core.caches.tensors.continuation_probe import KNOWN, memory_of
 from core.caches.tensors.meta_numbers import MetaNumbers
-from core.caches.tensors.reading import KNOWN, memory_of
 from core.errors import DecodescopeError, UnpredictableError
 from core.events import CacheMeasured, CachePlan
 from core.explain.sizes import in_names, in_numbers

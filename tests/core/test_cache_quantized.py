@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.quantized import QuantizedLayer, Recipe, Store
+from core.caches.tensors.quantized import QuantizationSettings, QuantizedLayer, QuantizedStorage
 from core.caches.tensors.quantizers import choose, is_installed, pack, unpack
 from core.errors import CacheError
 from core.events import CacheMeasured
@@ -29,7 +29,9 @@ LARGEST_ERROR = {1: 0.75, 2: 0.45, 4: 0.09, 8: 0.03}
 """Of Gaussian numbers in groups of 32."""
 
 
-def filled(recipe: Recipe, tokens: int, rows: int = 1, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
+def filled(
+    recipe: QuantizationSettings, tokens: int, rows: int = 1, dtype: torch.dtype = torch.float32
+) -> tuple[Any, Any]:
     """A layer after a prefill of `tokens`, and the keys it was given."""
     torch.manual_seed(0)
     keys = torch.randn(rows, 2, tokens, 16, dtype=dtype)
@@ -53,7 +55,7 @@ def test_codes_survive_packing(bits: int) -> None:
 @pytest.mark.parametrize(("engine", "bits"), ENGINES)
 @pytest.mark.parametrize("axis", ["channel", "token"])
 def test_numbers_come_back_nearly(engine: str, bits: int, axis: str) -> None:
-    layer, keys = filled(Recipe(engine, bits, axis, axis), 130)
+    layer, keys = filled(QuantizationSettings(engine, bits, axis, axis), 130)
     seen, _ = layer.update(keys[:, :, :1], keys[:, :, :1])
     lost = ((seen[:, :, :128] - keys[:, :, :128]).norm() / keys[:, :, :128].norm()).item()
     # HQQ starts from the extremes, and two extremes are a poor pair of codes.
@@ -75,7 +77,7 @@ def test_outlying_channels_want_scales_of_their_own() -> None:
     keys[..., 3] *= 40
     lost = {}
     for axis in ("channel", "token"):
-        layer = QuantizedLayer(Recipe(axis_key=axis))
+        layer = QuantizedLayer(QuantizationSettings(axis_key=axis))
         layer.update(keys, keys)
         lost[axis] = (layer.written[0].read(torch.float32) - keys)[..., :3].norm().item()
     assert lost["channel"] * 5 < lost["token"]
@@ -128,7 +130,7 @@ def test_eight_bits_write_what_the_dynamic_cache_writes() -> None:
 
 
 def test_rows_change_places_without_quantizing_again() -> None:
-    layer, keys = filled(Recipe(), 70, rows=2)
+    layer, keys = filled(QuantizationSettings(), 70, rows=2)
     before = layer.written[0].read(torch.float32)
     layer.reorder_cache(torch.tensor([1, 1, 0]))
     assert torch.equal(layer.written[0].read(torch.float32), before[[1, 1, 0]])
@@ -136,7 +138,7 @@ def test_rows_change_places_without_quantizing_again() -> None:
 
 
 def test_a_copy_goes_on_alone() -> None:
-    layer, keys = filled(Recipe(), 70)
+    layer, keys = filled(QuantizationSettings(), 70)
     twin = layer.copied()
     layer.update(keys, keys)
     assert layer.get_seq_length() == 140
@@ -145,11 +147,11 @@ def test_a_copy_goes_on_alone() -> None:
 
 
 def test_more_bits_lose_less() -> None:
-    _, keys = filled(Recipe(), 64)
+    _, keys = filled(QuantizationSettings(), 64)
 
     def lost(bits: int) -> float:
-        recipe = replace(Recipe(), bits=bits)
-        kept = Store(recipe, recipe.axis_key, recipe.check()).append(keys)
+        recipe = replace(QuantizationSettings(), bits=bits)
+        kept = QuantizedStorage(recipe, recipe.axis_key, recipe.check()).append(keys)
         return float((kept - keys).norm() / keys.norm())
 
     losses = [lost(bits) for bits in (1, 2, 4, 8)]
@@ -174,7 +176,7 @@ def test_recipes_that_cannot_be_followed(options: dict[str, Any], words: str) ->
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CacheError, match=r"pip install hqq"):
-        replace(Recipe(), engine="hqq").check()
+        replace(QuantizationSettings(), engine="hqq").check()
 
 
 def test_what_it_cannot_do_it_says() -> None:

@@ -20,10 +20,10 @@ import pytest
 
 import core
 from core import errors
-from core.catalog import Progress, finding, hub, shelf, transfer
-from core.catalog.found import HubFile
-from core.catalog.progress import Meter
-from core.catalog.selection import is_safe, select
+from core.catalog import Progress, download_store, file_download, hub_requests, model_search
+from core.catalog.download_progress import DownloadMeter
+from core.catalog.file_selection import is_safe, select
+from core.catalog.hub_model import HubFile
 from tests import fake_hub
 from tests.core import tiny
 from tests.fake_hub import Hub
@@ -57,9 +57,9 @@ def here(server: Hub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(hub, "USUAL_WAIT", 0.0)
-    monkeypatch.setattr("core.catalog.progress._TELL_SECONDS", 0.0)
+    monkeypatch.setattr(file_download, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hub_requests, "USUAL_WAIT", 0.0)
+    monkeypatch.setattr("core.catalog.download_progress._TELL_SECONDS", 0.0)
     return server
 
 
@@ -88,8 +88,8 @@ def test_a_model_that_fits_in_fewer_bits_says_in_which(
     here: Hub, folder: Path, monkeypatch: pytest.MonkeyPatch, share: float, kind: str
 ) -> None:
     parameters = core.load(folder).parameters
-    monkeypatch.setattr(finding, "cache_bytes", lambda *_sizes: 0)
-    monkeypatch.setattr("core.models.room.free_memory", lambda: int(4 * share * 1.1 * parameters))
+    monkeypatch.setattr(model_search, "cache_bytes", lambda *_sizes: 0)
+    monkeypatch.setattr("core.models.memory_check.free_memory", lambda: int(4 * share * 1.1 * parameters))
     found = core.catalog.search("stories")[0]
     assert (found.fits, found.fits_as, bool(found.why_not)) == (False, kind, not kind)
 
@@ -294,7 +294,7 @@ def test_seconds_that_the_hub_names_are_waited_and_can_be_broken_off() -> None:
         stop.set()
 
     with pytest.raises(errors.DownloadStoppedError):
-        hub.patiently(refuse, stop, look)
+        hub_requests.patiently(refuse, stop, look)
     assert waited == [300.0]
 
 
@@ -344,11 +344,11 @@ def test_a_full_disk_is_seen_before_and_while(here: Hub, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(transfer, "_append", full)
+        patch.setattr(file_download, "_append", full)
         with pytest.raises(errors.DiskFullError):
             core.catalog.download(NAME)
-    monkeypatch.setattr(transfer, "_LOOK_BYTES", 1000)
-    monkeypatch.setattr(transfer, "free_bytes", lambda _folder: 10)
+    monkeypatch.setattr(file_download, "_LOOK_BYTES", 1000)
+    monkeypatch.setattr(file_download, "free_bytes", lambda _folder: 10)
     with pytest.raises(errors.DiskFullError):
         core.catalog.download(NAME)
     assert core.catalog.unfinished()
@@ -400,13 +400,13 @@ def test_what_is_not_wanted_any_more_is_deleted(here: Hub, tmp_path: Path) -> No
 
 
 def test_one_model_is_downloaded_once_at_a_time(here: Hub) -> None:
-    with shelf.Shelf(NAME).taken(), pytest.raises(errors.HubError, match="already"):
+    with download_store.DownloadStore(NAME).taken(), pytest.raises(errors.HubError, match="already"):
         core.catalog.download(NAME)
 
 
 def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
     now, told = [0.0], []
-    meter = Meter("m", 1000, told.append, clock=lambda: now[0])
+    meter = DownloadMeter("m", 1000, told.append, clock=lambda: now[0])
     meter.begin("f", 100)
     for _ in range(10):
         now[0] += 1.0

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import core
-from core.decoding.single import Multinomial, SeededMultinomial
+from core.decoding.token_loop import Multinomial, SeededMultinomial
 from tests.core import tiny
 
 SETTINGS = {"do_sample": True, "max_new_tokens": 24, "top_k": 0, "temperature": 1.3}

@@ -8,7 +8,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core.decoding.beams.constraints import Constraints, Progress, phrase
+from core.decoding.beams.constraints import ConstraintProgress, Constraints, phrase
 from core.errors import ParameterError, StrategyError, TokenizerMissingError
 from core.events import BeamsRanked, BeamStep
 from tests.core import tiny
@@ -182,7 +182,7 @@ def test_the_walk_falls_back_inside_a_broken_phrase() -> None:
     progress = wanted.start
     for token in (1, 1, 1, 2):
         progress = wanted.step(progress, token)
-    assert progress == Progress(pending=(1,), met=(0,))
+    assert progress == ConstraintProgress(pending=(1,), met=(0,))
     assert wanted.remaining(progress) == 2
     for token in (2, 3):
         progress = wanted.step(progress, token)

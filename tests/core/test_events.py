@@ -14,8 +14,8 @@ from transformers import GenerationConfig
 
 import core
 from core import events
-from core.decoding.funnel import Heading
-from core.decoding.observe import read_step
+from core.decoding.processor_pipeline import StageHeading
+from core.decoding.step_stats import read_step
 from core.errors import NumericError
 from core.events import (
     EVENTS,
@@ -200,7 +200,7 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     """Logits of -inf have no share in the entropy and are no survivors, with a stage behind them or without."""
     logits = torch.tensor([[0.0, -math.inf, math.log(3.0), -math.inf]])
     cut = logits.masked_fill(torch.tensor([[True, False, False, False]]), -math.inf)
-    for scores, names in (([logits], []), ([logits, cut], [Heading("top_k", "top-k 1", 1, "cut")])):
+    for scores, names in (([logits], []), ([logits, cut], [StageHeading("top_k", "top-k 1", 1, "cut")])):
         (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
         assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
         assert reading.varentropy == pytest.approx(3 / 16 * math.log(3) ** 2, abs=1e-6)  # of two: p q ln²(p / q)
@@ -216,7 +216,9 @@ def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figur
     struck = logits.clone()
     struck[0, :2] = -math.inf
     struck[0, 2:] += torch.tensor([0.0, math.log(4.0), 0.0])  # 0.125, 0.25, 0.0625: shares of 0.4375
-    (reading,) = read_step([logits, struck], torch.tensor([3]), 2, [Heading("bias", "bias", 1, "shift")], Pieces(None))
+    (reading,) = read_step(
+        [logits, struck], torch.tensor([3]), 2, [StageHeading("bias", "bias", 1, "shift")], Pieces(None)
+    )
     told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.look.alternatives()]
     assert told == [
         (0, 1, pytest.approx(0.5), 0.0),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor
 
-from core.decoding.extremes import argmax, greatest
+from core.decoding.fast_argmax import argmax, greatest
 from core.processors.no_end_before import NoEndBefore
 
 INFINITE = math.inf

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import core
-from core.models.heads import folder
+from core.models.heads import head_detection
 from tests.core import heads_made, tiny
 
 STRATEGY = core.strategies.registry["prediction_heads"]
 
 
 def test_a_model_without_any_head_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(folder, "BUNDLED", tmp_path)
+    monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
     reason = STRATEGY.why_not(tiny.make("llama"))
     assert reason is not None
     assert "draft_head" in reason
@@ -25,7 +25,7 @@ def test_a_bundled_head_that_fits_is_enough() -> None:
 
 
 def test_a_head_of_another_width_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(folder, "BUNDLED", tmp_path)
+    monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
     heads_made.eagle(tmp_path / "head", width=64)
     assert STRATEGY.why_not(tiny.make("gpt2")) is not None
 
@@ -35,5 +35,5 @@ def test_a_damaged_folder_of_heads_is_passed_over(monkeypatch: pytest.MonkeyPatc
     broken.mkdir()
     (broken / "config.json").write_text("{")
     (broken / "model.safetensors").write_bytes(b"x" * 20)
-    monkeypatch.setattr(folder, "BUNDLED", tmp_path)
+    monkeypatch.setattr(head_detection, "BUNDLED", tmp_path)
     assert STRATEGY.why_not(tiny.make("llama")) is not None

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import pytest
 from huggingface_hub import constants
 
-from app.panels.download import wording
+from app.panels.download import download_wording
 from core import catalog
-from core.catalog import answers, faults
+from core.catalog import answers, hub_errors
 from core.catalog.answers import WrongAnswerError, collect
 from core.errors import DecodescopeError, HubError
 from tests.local_server import serving
@@ -69,7 +69,7 @@ def hub(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[A
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("core.catalog.hub._MOST_WAITS", 0)
+    monkeypatch.setattr("core.catalog.hub_requests._MOST_WAITS", 0)
     Answers.body, Answers.status, Answers.headers_sent, Answers.endless, Answers.sent = b"", 200, {}, False, 0
     return Answers
 
@@ -84,8 +84,8 @@ def check(call: Any) -> None:
         return
     for model in found if isinstance(found, tuple) else (found,):
         assert isinstance(model, catalog.HubModel)
-        assert wording.facts(model)
-        assert wording.short_facts(model)
+        assert download_wording.facts(model)
+        assert download_wording.short_facts(model)
         assert answers.is_name(model.name)
 
 
@@ -179,12 +179,12 @@ def error_with(headers: dict[str, str]) -> Any:
      ("Fri, 31 Dec 9999 23:59:59 GMT", 86_400.0), ("Fri, 31 Dec 99999 23:59:59 GMT", None)],
 )  # fmt: skip
 def test_a_time_to_wait_is_sane(told: str, seconds: float | None) -> None:
-    assert faults.waiting_time(error_with({"Retry-After": told})) == seconds
+    assert hub_errors.waiting_time(error_with({"Retry-After": told})) == seconds
 
 
 @pytest.mark.parametrize("reset", ["9" * 30, "9" * 5000])
 def test_a_limit_that_is_reset_never_is_sane(reset: str) -> None:
-    found = faults.waiting_time(error_with({"ratelimit": f'"api";r=0;t={reset}'}))
+    found = hub_errors.waiting_time(error_with({"ratelimit": f'"api";r=0;t={reset}'}))
     assert found is None or found <= 86_400
 
 

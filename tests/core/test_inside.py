@@ -18,8 +18,8 @@ from core.errors import (
     TextTooLongError,
     TokenizerMissingError,
 )
-from core.inside.layers import Layers
-from core.inside.units import spans
+from core.interpretability.layer_states import Layers
+from core.interpretability.text_units import spans
 from tests.core import tiny, zoo
 
 KINDS = ("llama", "gpt2", "gemma2", "t5", "bart", "mamba")

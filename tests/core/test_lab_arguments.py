@@ -19,12 +19,12 @@ from core.labs import preference as p
 from core.labs import scale as s
 from core.labs import speed as v
 from core.labs.preference import checkpoint
+from core.labs.preference.model_saving import save_model
 from core.labs.preference.reward_model import new_reward_model
-from core.labs.preference.saving import save_model
-from core.labs.processes import starting
-from core.labs.scale.ranks.messages import Remembered
-from core.labs.scale.ranks.remembering import Reckoned
-from core.models.model import LoadedModel
+from core.labs.processes import lab_processes
+from core.labs.scale.ranks.rank_messages import MemoryRecorded
+from core.labs.scale.ranks.residual_memory import ResidualEstimate
+from core.models.loaded_model import LoadedModel
 from tests.core.odd_arguments import ODD, ODDER, Calls, hand_odd_values, used_up
 
 STOP = threading.Event()
@@ -35,8 +35,15 @@ PROMPTS = ["A fox. ", "A cat. "]
 SMALL = s.Shape("tiny", 4, 8, 2, 2, 4, 32, 16)
 CLUSTER, LAYOUT, TRAINING = s.Cluster(), s.Layout(), s.Training()
 PARTS = (s.Parts(1, 1, 1), s.Parts(1, 1, 1))
-STEP = Remembered(1, 2, 3, 4.0, [])
-RESIDUAL = s.Residual((STEP,), (STEP,), Reckoned(1, 2, 3), Reckoned(1, 2, 3), 0.0, (s.arena([]), s.arena([])))
+STEP = MemoryRecorded(1, 2, 3, 4.0, [])
+RESIDUAL = s.Residual(
+    (STEP,),
+    (STEP,),
+    ResidualEstimate(1, 2, 3),
+    ResidualEstimate(1, 2, 3),
+    0.0,
+    (s.allocator_arena([]), s.allocator_arena([])),
+)
 COUNTED = s.Measured("ddp", PARTS, PARTS, (8, 8), 8, 8, (1.0,), (1.0,), 0.1)
 BOXES = s.schedule(2, 2)
 ROW = v.Row("batch", "1")
@@ -83,8 +90,8 @@ CALLS: Calls = {
     "read_examples": (p.read_examples, {"path": MISSING}),
     "write_rankings": (p.write_rankings, {"path": Path("new.jsonl"), "rankings": RANKINGS}),
     "write_pairs": (p.write_pairs, {"path": Path("new.jsonl"), "rankings": RANKINGS}),
-    "arena": (s.arena, {"blocks": [s.Block(0, 1, 8), s.Block(1, 2, 8)], "apart": True}),
-    "Block": (lambda **given: s.arena([s.Block(**given), s.Block(0, 2, 8)]),
+    "arena": (s.allocator_arena, {"blocks": [s.Block(0, 1, 8), s.Block(1, 2, 8)], "apart": True}),
+    "Block": (lambda **given: s.allocator_arena([s.Block(**given), s.Block(0, 2, 8)]),
               {"start": 0, "stop": 1, "bytes": 8, "kind": "gradient"}),
     "decimal": (s.decimal, {"count": 8}),
     "plan": (s.plan, {"parameters": 8, "devices": 2, "scheme": "zero1", "precision": "mixed"}),
@@ -180,7 +187,7 @@ def test_no_process_is_started_before_all_is_found_to_be_right(name: str, monkey
         begun.append(command)
         raise OSError(1, "none is started here")
 
-    monkeypatch.setattr(starting.subprocess, "Popen", start)
+    monkeypatch.setattr(lab_processes.subprocess, "Popen", start)
     function, right = STARTING[name]
     with pytest.raises(core.errors.ScaleError, match="none is started here"):
         used_up(function(**right))

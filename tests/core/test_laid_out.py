@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import core
-from core.decoding import look
+from core.decoding import step_details
 from core.events import Event, TokenChosen
 from core.events.tokens import lay_out
-from core.native import place
-from core.trace import planes
-from core.trace.writing import BlockWriter
+from core.native import build_paths
+from core.trace import byte_planes
+from core.trace.block_writer import BlockWriter
 from tests.core import tiny
 
 SAMPLED: dict[str, Any] = {"do_sample": True, "max_new_tokens": 12}
@@ -42,7 +42,7 @@ def tokens_of(asked: dict[str, Any]) -> list[TokenChosen]:
 def way(request: pytest.FixtureRequest) -> None:
     """Both that read a step's figures; a test has torch alone unless it asks for what is built."""
     if request.param == "built":
-        if place.compiler() is None:
+        if build_paths.compiler() is None:
             pytest.skip("no C++ compiler")
         request.getfixturevalue("built")
 
@@ -50,13 +50,13 @@ def way(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by each alternative that is made."""
-    made, alternative = list[int](), look.alternative
+    made, alternative = list[int](), step_details.alternative
 
     def counting(*figures: Any) -> Any:
         made.append(1)
         return alternative(*figures)
 
-    monkeypatch.setattr(look, "alternative", counting)
+    monkeypatch.setattr(step_details, "alternative", counting)
     return made
 
 
@@ -118,19 +118,19 @@ def test_what_is_not_alike_is_read_one_by_one(tokens: Callable[[], list[TokenCho
     ],
 )
 def test_whole_numbers_are_as_narrow_as_they_can_be(values: list[int], found: tuple[int, int, bytes]) -> None:
-    assert planes.pack_ints(np.array(values)) == found
+    assert byte_planes.pack_ints(np.array(values)) == found
 
 
 def test_differences_are_not_taken_where_they_would_not_fit() -> None:
     climbing = np.arange(0, 3000, 7)
-    differences = planes.steps(climbing)
+    differences = byte_planes.steps(climbing)
     assert differences is not None
     assert set(differences.tolist()) == {7}
     climbing[20:22] = 2**63 - 1, -(2**63)  # their difference, -2^64 + 1, is 1 in 64 bits
-    assert planes.steps(climbing) is None
+    assert byte_planes.steps(climbing) is None
 
 
 def test_numbers_that_are_none_are_kept_once() -> None:
-    short, exact = planes.narrowed(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
+    short, exact = byte_planes.narrowed(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
     assert exact.tolist() == [True, False, False, True, False]
     assert short[0] == 0.5

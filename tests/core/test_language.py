@@ -13,7 +13,7 @@ import pytest
 import core
 from core import errors
 from core.caches import registry as caches
-from core.caches.description import Situation
+from core.caches.cache_estimate import RunShape
 from core.events import Notice, Stage, TokenChosen
 from core.processors import registry as processors
 from core.strategies import registry as strategies
@@ -209,7 +209,7 @@ def test_every_factor_of_a_size_is_chinese(kind: str) -> None:
     model = tiny.make(kind)
     able = [backend for backend in caches.values() if backend.why_not(model) is None]
     for backend in able:
-        spelled = core.sizes.in_names(backend.describe(model, Situation(2, 40, 12)).size)
+        spelled = core.sizes.in_names(backend.describe(model, RunShape(2, 40, 12)).size)
         assert not re.search("[a-z]{3}", spelled.replace("min(", "(")), (backend.name, spelled)
 
 

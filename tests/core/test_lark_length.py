@@ -9,11 +9,11 @@ import pytest
 
 import core
 from core.errors import ParameterError
-from core.grammar.compiled import matcher_for
-from core.grammar.covering import Covering
+from core.grammar.compilation import matcher_for
 from core.grammar.shortest import least_tokens
+from core.grammar.token_coverage import Covering
 from core.grammar.vocabulary import Vocabulary
-from core.models.spelling import token_bytes
+from core.models.token_bytes import token_bytes
 from tests.core import spelled
 
 LETTERS = [bytes([code]) for code in range(256)]

@@ -12,7 +12,7 @@ import torch
 from scipy import stats
 
 import core
-from core.decoding.funnel import build_funnel
+from core.decoding.processor_pipeline import build_funnel
 from core.errors import ParameterError
 from core.processors import Context, registry
 from core.processors.dry_multiplier import LONGEST, repeated

@@ -17,10 +17,10 @@ from transformers.cache_utils import (
     StaticLayer,
 )
 
+from core.caches.tensors.adapted_layer import NEVER, RowMove
 from core.caches.tensors.disk import DiskLayer
-from core.caches.tensors.faces import face
-from core.caches.tensors.fixed import FixedLayer
-from core.caches.tensors.layer import NEVER, Move
+from core.caches.tensors.layer_adapters import face
+from core.caches.tensors.static_layers import FixedSizeLayer
 from core.caches.tensors.windowed import WindowLayer
 from core.errors import CacheError
 
@@ -28,7 +28,7 @@ LENGTH = 6
 HOLDING_ALL: dict[str, Callable[[Path], Any]] = {
     "growing": lambda folder: DynamicLayer(),
     "fixed": lambda folder: StaticLayer(8),
-    "fixed, ours": lambda folder: FixedLayer(8),
+    "fixed, ours": lambda folder: FixedSizeLayer(8),
     "windowed": lambda folder: DynamicSlidingWindowLayer(16),
     "windowed, ours": lambda folder: WindowLayer(16),
     "on disk": lambda folder: DiskLayer(folder, ThreadPoolExecutor(1), None),
@@ -60,7 +60,7 @@ def test_what_holds_everything_can_be_cut_kept_and_moved(kind: str, tmp_path: Pa
     face(layer).cut(3, 4)
     face(layer).compact()
     assert kept(layer) == [0, 1, 3]
-    face(layer).reorder(Move((1, 1), 2))
+    face(layer).reorder(RowMove((1, 1), 2))
     assert kept(layer, 0) == kept(layer, 1) == [10, 11, 13]
     assert kept(twin) == list(range(LENGTH))
 

@@ -11,10 +11,10 @@ import transformers as t
 from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 import core
-from core.decoding.forward import lean as lean_module
-from core.decoding.forward.choosing import lean_decoder, lean_pass
-from core.decoding.forward.lean import is_growing, lean_llama
-from core.decoding.forward.lean_decoder import LeanDecoder
+from core.decoding.forward import fused_llama as lean_module
+from core.decoding.forward.fused_decoder import FusedDecoder
+from core.decoding.forward.fused_llama import is_growing, lean_llama
+from core.decoding.forward.fused_selection import lean_decoder, lean_pass
 from tests.core import tiny
 
 
@@ -145,7 +145,7 @@ def test_families_are_known_by_their_parts(kind: str) -> None:
     """The same logits in uneven portions, past every window; the same tokens as `generate`."""
     model = family(kind)
     lean = lean_pass(model, DynamicCache())
-    assert isinstance(lean, LeanDecoder)
+    assert isinstance(lean, FusedDecoder)
     ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 11], 1):
         wanted = model.model(portion, **{model.cache_name: theirs}).logits
@@ -174,7 +174,7 @@ def test_sixteen_and_eight_bits_have_it_too() -> None:
     packed = core.load("storyteller", weights="int8")
     for model, share in ((half, 0.04), (packed, 1e-4)):
         lean, ids = lean_pass(model, DynamicCache()), torch.tensor([tiny.prompt(12)])
-        assert isinstance(lean, LeanDecoder)
+        assert isinstance(lean, FusedDecoder)
         wanted = model.model(ids).logits.float()
         assert (lean(ids, DynamicCache(), 0) - wanted).abs().max() < share * wanted.abs().max()
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.models.lightly import compiling_put_off
+from core.models.lazy_import import compiling_put_off
 
 
 def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:

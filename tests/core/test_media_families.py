@@ -15,8 +15,8 @@ import core
 from core import errors
 from core.events import RunStarted, TokenChosen
 from core.models.cache_name import cache_name
-from core.models.purpose import _LIBRARIES
-from core.models.takes import _FAMILIES
+from core.models.modalities import _FAMILIES
+from core.models.task import _LIBRARIES
 from tests.core import media_families, tiny_media
 from tests.core.test_media_models import BEAMS, WAYS, ours, texts
 from tests.core.tiny_media import PROMPTS, given, reference, shared

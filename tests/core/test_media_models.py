@@ -344,7 +344,7 @@ def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, fold
 
 
 def test_a_small_whisper_reads_no_text() -> None:
-    from core.models.takes import takes
+    from core.models.modalities import takes
 
     assert not shared("whisper").takes.text
     assert takes({"model_type": "whisper", "vocab_size": 51_865}).text

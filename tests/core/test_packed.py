@@ -17,12 +17,12 @@ from torch.nn import functional as F
 from transformers import GenerationConfig
 
 import core
-from core.decoding.forward.lean import agrees
+from core.decoding.forward.fused_llama import agrees
 from core.errors import CacheError, ParameterError, UnpackableError
-from core.models import devices, quicker
-from core.models.packed import eight, four
-from core.models.packed.layers import Packed, PackedEmbedding, PackedLinear
-from core.models.packed.pages import paged
+from core.models import devices, dtype_benchmark
+from core.models.quantized import int4, int8
+from core.models.quantized.packed_layers import Packed, PackedEmbedding, PackedLinear
+from core.models.quantized.page_buffers import paged
 from tests.core import tiny
 
 _SMALL = {**tiny._SMALL, "num_hidden_layers": 2}
@@ -76,11 +76,11 @@ def round_as(network: Any, packed: Any) -> None:
 
 def _rounded(rows: torch.Tensor, bits: int) -> torch.Tensor:
     if bits == 8:
-        numbers, scales = eight.quantize_rows(rows)
+        numbers, scales = int8.quantize_rows(rows)
         return numbers * scales[:, None]
-    numbers, beside = four.quantize_groups(rows)
+    numbers, beside = int4.quantize_groups(rows)
     scale, offset = (part.t().float().unsqueeze(-1) for part in beside.unbind(-1))
-    return ((numbers.unflatten(-1, (-1, four.GROUP)) - 8) * scale + offset).flatten(-2)
+    return ((numbers.unflatten(-1, (-1, int4.GROUP)) - 8) * scale + offset).flatten(-2)
 
 
 def logits(model: core.LoadedModel) -> torch.Tensor:
@@ -113,7 +113,7 @@ def test_four_bits(folders: Callable[[str], Path]) -> None:
     assert error < 0.03  # vectors go in and out in bfloat16
 
 
-KERNELS = [*([eight.Blocked] if eight.has_blocks() else []), eight.Plain]
+KERNELS = [*([int8.BlockedInt8Matmul] if int8.has_blocks() else []), int8.FloatInt8Matmul]
 """Those that this processor can run."""
 
 
@@ -123,10 +123,10 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
     generator = torch.Generator().manual_seed(0)
     rows, vectors = torch.randn(61, 100, generator=generator), torch.randn(7, 100, generator=generator)
     vectors[:, 5] *= 300  # one large feature, as language models have them
-    numbers, scales = eight.quantize_rows(rows)
+    numbers, scales = int8.quantize_rows(rows)
     matrix = kernel(numbers, scales)
-    together = matrix.of_split(*eight.split(vectors))
-    assert torch.equal(together, torch.cat([matrix.of_split(*eight.split(row[None])) for row in vectors]))
+    together = matrix.of_split(*int8.split(vectors))
+    assert torch.equal(together, torch.cat([matrix.of_split(*int8.split(row[None])) for row in vectors]))
     wanted = F.linear(vectors.double(), numbers.double() * scales[:, None].double())
     assert (together - wanted).norm() / wanted.norm() < 5e-4
     assert (rows - numbers * scales[:, None]).abs().amax(-1).le(scales / 2 + 1e-6).all()
@@ -134,17 +134,17 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
 
 def test_the_reference_of_onednn_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a thousand times as long as a kernel does."""
-    monkeypatch.setattr(eight, "_seconds", lambda matrix: 0.02)
-    assert not eight.has_blocks.__wrapped__()
-    monkeypatch.setattr(eight, "_seconds", lambda matrix: 2e-5)
-    assert eight.has_blocks.__wrapped__() or not eight.has_blocks()
+    monkeypatch.setattr(int8, "_seconds", lambda matrix: 0.02)
+    assert not int8.has_blocks.__wrapped__()
+    monkeypatch.setattr(int8, "_seconds", lambda matrix: 2e-5)
+    assert int8.has_blocks.__wrapped__() or not int8.has_blocks()
 
 
 def test_the_greatest_sums_are_exact() -> None:
     """By whatever kernel this machine has, also where pairs of products or long sums would overflow its numbers."""
     numbers = torch.full((5, 4099), 127, dtype=torch.int8)
     halves = torch.tensor([127, -127], dtype=torch.int8)[:, None].expand(2, 4099).contiguous()
-    found = eight.pack_eight(numbers, torch.ones(5)).of_split(halves, torch.ones(1, 1))
+    found = int8.pack_eight(numbers, torch.ones(5)).of_split(halves, torch.ones(1, 1))
     torch.testing.assert_close(found, torch.full((1, 5), 4099 * 127**2 * (1 - 1 / 254)), rtol=1e-6, atol=0)
 
 
@@ -265,7 +265,7 @@ def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
         measured.append(dtype)
         return {torch.bfloat16: 1.0, torch.float32: 2.0}[dtype]
 
-    monkeypatch.setattr(quicker, "_seconds", seconds)
+    monkeypatch.setattr(dtype_benchmark, "_seconds", seconds)
     config = t.LlamaConfig(**{**_SMALL, "hidden_size": 512, "num_hidden_layers": 1})
     t.LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path / "model")
     assert core.load(tmp_path / "model").weights == "bfloat16"

@@ -10,7 +10,7 @@ import torch
 
 import core
 from core.decoding import prefill
-from core.decoding.forward.forward import Forward
+from core.decoding.forward.forward_pass import Forward
 from tests.core import tiny
 
 PROMPT = [5 + place * 7 % 50 for place in range(150)]
@@ -155,8 +155,8 @@ def test_sizes_follow_the_clock(seconds: float, size: int, monkeypatch: pytest.M
 
 
 def test_a_draft_model_stops_while_it_reads(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.decoding.speculation.drafters.model.FIRST_CHUNK", 32)
-    monkeypatch.setattr("core.decoding.speculation.drafters.model.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("core.decoding.speculation.drafters.model_drafter.FIRST_CHUNK", 32)
+    monkeypatch.setattr("core.decoding.speculation.drafters.model_drafter.CHUNK_SECONDS", 0.0)
     cancel = AfterPasses(lengths, 5)
     draft = tiny.make("gpt2")
     asked = core.Request(

@@ -16,7 +16,7 @@ from transformers import GenerationConfig
 
 import core
 from core.caches.prefixes.fingerprint import digest
-from core.caches.prefixes.store import shared_length
+from core.caches.prefixes.prefix_store import shared_length
 from core.caches.tensors.legacy import from_legacy, to_legacy
 from core.errors import CacheError
 from core.events import Prefilled

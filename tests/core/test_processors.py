@@ -17,7 +17,7 @@ from transformers import (
 )
 
 import core
-from core.decoding.funnel import build_funnel
+from core.decoding.processor_pipeline import build_funnel
 from core.errors import ParameterError
 from core.processors import Context, registry
 from core.processors.no_end_before import NoEndBefore

@@ -10,23 +10,23 @@ import pytest
 import torch
 from transformers import DynamicCache
 
-from core.caches.tensors import editing
+from core.caches.tensors import cache_editing
 from core.caches.tensors.layouts import roomy
-from core.decoding.forward.forward import Forward
-from core.decoding.speculation.drafters.arrays import ArrayPasses, array_passes
-from core.decoding.speculation.drafters.built import BuiltPasses, small_passes
-from core.decoding.speculation.drafters.model import ModelDrafter
-from core.decoding.speculation.features import Features
-from core.decoding.speculation.masks import causal
-from core.decoding.speculation.passes import Passes
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.processing import NodeFunnel
-from core.decoding.speculation.text import Text
-from core.native import library, place
+from core.decoding.forward.forward_pass import Forward
+from core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from core.decoding.speculation.drafters.native_model import NativeDraftModel, small_passes
+from core.decoding.speculation.drafters.numpy_model import NumpyDraftModel, array_passes
+from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
+from core.decoding.speculation.target_hidden_states import TargetHiddenStates
+from core.decoding.speculation.tree_passes import TreePasses
+from core.decoding.speculation.tree_positions import causal
+from core.native import build_paths, native_library
 from tests.core import tiny
 from tests.core.quick_models import step_of, wide_model
 
-pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
 
 
 class Open:
@@ -58,7 +58,7 @@ def test_drafts_of_a_small_model(kind: str) -> None:
     """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
     model = wide_model(kind)
     mine, theirs = small_passes(model), array_passes(model)
-    assert isinstance(mine, BuiltPasses)
+    assert isinstance(mine, NativeDraftModel)
     level = np.eye(20, 2, dtype=bool)
     level[np.arange(20), np.arange(20) % 2] = True
     sees = np.concatenate([level, np.eye(20, dtype=bool)], 1)
@@ -81,9 +81,9 @@ def test_drafts_of_a_small_model(kind: str) -> None:
         if found is not None and expected is not None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
     assert (mine.length, mine.extra) == (7 + 6 * 46 + 1, 0)
-    library.switch_quick_steps(False)
-    assert type(small_passes(model)) is ArrayPasses
-    library.switch_quick_steps(True)
+    native_library.switch_quick_steps(False)
+    assert type(small_passes(model)) is NumpyDraftModel
+    native_library.switch_quick_steps(True)
 
 
 @pytest.mark.usefixtures("built")
@@ -95,8 +95,8 @@ def test_states_for_heads() -> None:
     forward, ids, cache = Forward(model, roomy(model)), tiny.prompt(20), DynamicCache()
     forward(torch.tensor([ids[:12]]))
     wanted = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True).hidden_states[-1]
-    passes = Passes(forward, 12)
-    passes.features = Features()
+    passes = TreePasses(forward, 12)
+    passes.features = TargetHiddenStates()
     passes.text(torch.tensor([ids[12:13]]))
     passes.nodes(torch.tensor([ids[13:]]), range(7), causal(7))
     passes.settle(range(7))
@@ -111,7 +111,7 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
     model = tiny.shared("llama")
     step_of(model)
     ids, forward, plain = tiny.prompt(64), Forward(model, roomy(model)), Forward(model, roomy(model))
-    passes = Passes(forward)
+    passes = TreePasses(forward)
     for one in (passes.text, lambda text: plain(text)):
         one(torch.tensor([ids[:12]]))
     places = []
@@ -126,7 +126,7 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
     twin = forward.branch()
     twin(torch.tensor([[9]]))
     torch.testing.assert_close(passes.text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
-    editing.compact(forward.cache)
+    cache_editing.compact(forward.cache)
     for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
         assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
         torch.testing.assert_close(mine.keys, theirs.keys, rtol=1e-4, atol=1e-4)
@@ -134,11 +134,13 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
-    "plan", [Plan(6), Plan(6, threshold=0.3), Plan(6, leaves=True, gate=Open())], ids=["plain", "threshold", "gate"]
+    "plan",
+    [RoundPlan(6), RoundPlan(6, threshold=0.3), RoundPlan(6, leaves=True, gate=Open())],
+    ids=["plain", "threshold", "gate"],
 )
 @torch.inference_mode()
-def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: Plan) -> None:
-    model, text = wide_model("llama"), Text(tiny.prompt(11), torch.device("cpu"))
+def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: RoundPlan) -> None:
+    model, text = wide_model("llama"), SpeculationText(tiny.prompt(11), torch.device("cpu"))
     drafts = []
     for reader in (small_passes(model), array_passes(model)):
         assert reader is not None

@@ -10,20 +10,20 @@ from torch.nn import functional as F
 from transformers import DynamicCache
 
 import core
-from core.decoding.forward import products
-from core.decoding.forward.choosing import lean_pass
-from core.decoding.forward.lean import lean_llama
-from core.decoding.forward.products import GatedProduct, Product
-from core.inside import lens
-from core.inside.wide import Rest, Wide, wide
-from core.native import library, place
+from core.decoding.forward import native_linear
+from core.decoding.forward.fused_llama import lean_llama
+from core.decoding.forward.fused_selection import lean_pass
+from core.decoding.forward.native_linear import NativeGatedMlp, NativeLinear
+from core.interpretability import lens
+from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, wide
+from core.native import build_paths, native_library
 from tests.core import tiny
 from tests.core.quick_models import model_of, step_of, wide_model
 
-pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
 
 
-def wide_of(model: core.LoadedModel) -> Wide:
+def wide_of(model: core.LoadedModel) -> NativeTextPass:
     lean = lean_llama(model)
     assert lean is not None
     found = wide(model, lean)
@@ -41,10 +41,11 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
     model = wide_model(kind)
     reader, ids, cache = wide_of(model), tiny.prompt(45), DynamicCache()
     told = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True)
-    states = reader.states([Rest(0, ids)])
+    states = reader.states([TextRemainder(0, ids)])
     torch.testing.assert_close(states[:-1], torch.cat(told.hidden_states[:-1]), rtol=1e-4, atol=1e-4)
     rests = [
-        Rest(kept, tiny.prompt(count, seed)) for seed, (kept, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
+        TextRemainder(kept, tiny.prompt(count, seed))
+        for seed, (kept, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
     ]
     found = reader.endings(rests, [(layer.keys, layer.values) for layer in cache.layers])
     alone = [model.model(torch.tensor([[*ids[:kept], *own]])).logits[0, -1] for kept, own in rests]
@@ -80,14 +81,14 @@ def test_products_of_many_vectors(rows: int, inputs: int, outputs: int, threads:
     torch.set_num_threads(threads)
     vectors, weight = torch.randn(rows, inputs), torch.randn(2 * outputs, inputs)
     gate, up = weight.chunk(2)
-    found, bias, room = library.library(), torch.randn(outputs), torch.randn(rows + 1, 2 * outputs)
+    found, bias, room = native_library.library(), torch.randn(outputs), torch.randn(rows + 1, 2 * outputs)
     assert found is not None
     before, near = room.clone(), {"rtol": 1e-4, "atol": 1e-4}
-    added = Product(found, [(gate, None), (up, bias)]).add_to(room[:-1], vectors)
+    added = NativeLinear(found, [(gate, None), (up, bias)]).add_to(room[:-1], vectors)
     torch.testing.assert_close(added, before[:-1] + F.linear(vectors, weight) + F.pad(bias, (outputs, 0)), **near)
     assert room[-1].equal(before[-1])
-    torch.testing.assert_close(Product(found, [(up, bias)])(vectors), F.linear(vectors, up, bias), **near)
-    gated = GatedProduct(found, gate, up)(vectors)
+    torch.testing.assert_close(NativeLinear(found, [(up, bias)])(vectors), F.linear(vectors, up, bias), **near)
+    gated = NativeGatedMlp(found, gate, up)(vectors)
     torch.testing.assert_close(gated, F.silu(F.linear(vectors, gate)) * F.linear(vectors, up), **near)
 
 
@@ -99,11 +100,11 @@ def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
     model, ids = model_of(kind), torch.tensor([tiny.prompt(40)])
     lean, calls = lean_pass(model, DynamicCache()), list[int]()
-    product = library.Library.product
+    product = native_library.NativeLibrary.product
     monkeypatch.setattr(
-        library.Library, "product", lambda self, *given: calls.append(given[2]) or product(self, *given)
+        native_library.NativeLibrary, "product", lambda self, *given: calls.append(given[2]) or product(self, *given)
     )
-    monkeypatch.setattr(products, "_is_quicker", lambda found: True)
+    monkeypatch.setattr(native_linear, "_is_quicker", lambda found: True)
     assert lean is not None
     torch.testing.assert_close(lean(ids, DynamicCache(), 0), model.model(ids).logits, rtol=1e-4, atol=2e-4)
     assert set(calls) == {40}
@@ -117,15 +118,15 @@ def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("built")
 def test_products_that_are_slow_or_wrong_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
-    monkeypatch.setattr(products.time, "perf_counter", lambda: next(clock))
-    found = library.library()
+    monkeypatch.setattr(native_linear.time, "perf_counter", lambda: next(clock))
+    found = native_library.library()
     assert found is not None
-    assert products._is_quicker.__wrapped__(found)
+    assert native_linear._is_quicker.__wrapped__(found)
     clock = chain.from_iterable((now, now + 0.3, now + 0.4) for now in range(1000))
-    assert not products._is_quicker.__wrapped__(found)
+    assert not native_linear._is_quicker.__wrapped__(found)
     clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
-    monkeypatch.setattr(library.Library, "product", lambda self, *given: None)
-    assert not products._is_quicker.__wrapped__(found)
+    monkeypatch.setattr(native_library.NativeLibrary, "product", lambda self, *given: None)
+    assert not native_linear._is_quicker.__wrapped__(found)
 
 
 @pytest.mark.usefixtures("built")
@@ -133,11 +134,11 @@ def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     model, ids = wide_model("llama"), tiny.prompt(24)
     wide_of(model)
     calls: list[int] = []
-    layer = Wide._pass
-    monkeypatch.setattr(Wide, "_pass", lambda self, *given: calls.append(given[0]) or layer(self, *given))
+    layer = NativeTextPass._pass
+    monkeypatch.setattr(NativeTextPass, "_pass", lambda self, *given: calls.append(given[0]) or layer(self, *given))
     mine = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     assert set(calls) == {0, 1, 2}
-    library.switch_quick_steps(False)
+    native_library.switch_quick_steps(False)
     theirs = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     for one, other in zip(chain(*mine[0], mine[1]), chain(*theirs[0], theirs[1]), strict=True):
         assert tuple(one) == pytest.approx(tuple(other), abs=1e-4)
@@ -158,7 +159,7 @@ def test_choices_of_layers_are_those_of_torch() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.Library, "gated", lambda self, *given: None)
+    monkeypatch.setattr(native_library.NativeLibrary, "gated", lambda self, *given: None)
     model = wide_model("llama")
     lean = lean_llama(model)
     assert lean is not None

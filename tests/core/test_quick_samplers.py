@@ -10,16 +10,16 @@ import pytest
 import torch
 
 import core
-from core.decoding import observe
-from core.decoding.quick_reading import read_quickly
-from core.decoding.row import FIXED
-from core.native import library, place
-from core.native.library import AT_ONCE
+from core.decoding import step_stats
+from core.decoding.native_step_stats import read_quickly
+from core.decoding.stats_row import FIXED
+from core.native import build_paths, native_library
+from core.native.native_library import AT_ONCE
 from core.processors import Context, measures
 from core.processors.dry_multiplier import LONGEST, Dry, repeated
 from tests.core import tiny
 
-pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
 INFINITY = float("inf")
 SIZES = (1, 7, 16, 61, 2048)
 
@@ -38,7 +38,7 @@ def context_of_tiny(**options: Any) -> Context:
 
 def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """What machine code says, and what is said without it."""
-    assert library.library() is not None
+    assert native_library.library() is not None
     quick = ask()
     with monkeypatch.context() as patch:
         patch.setattr(measures, "library", lambda: None)
@@ -136,7 +136,7 @@ def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
     turned = fewer - 3 * raw.abs()  # brings up others than the model's own first ones
     for scores in ([raw], [raw, raw / 0.7], [raw, raw / 0.7, fewer], [raw, fewer, fewer, turned]):
         chosen = scores[-1].argmax(-1)
-        mine, theirs = read_quickly(scores, chosen, top_n), observe._read_by_torch(scores, chosen, top_n)
+        mine, theirs = read_quickly(scores, chosen, top_n), step_stats._read_by_torch(scores, chosen, top_n)
         assert mine is not None
         torch.testing.assert_close(torch.tensor([list(row) for row in mine]), torch.tensor([list(r) for r in theirs]))
     assert top_n == 0 or max(mine[0][-top_n:]) >= 0, "none is brought in, and a part was not tried"

@@ -12,20 +12,20 @@ from transformers import DynamicCache, GenerationConfig
 
 import core
 from core.caches.tensors.accounting import measure_storages
-from core.decoding.forward import quick_step as quick_step_module
-from core.decoding.forward.choosing import lean_pass
-from core.decoding.forward.quick_step import QuickStep, quick_step
-from core.models.packed.eight import Plain, has_blocks, split
-from core.models.packed.four import GROUP, pack_four, quantize_groups
-from core.models.packed.four_rows import in_four_rows
-from core.models.packed.layers import PackedLinear
-from core.models.packed.rows import Rows
-from core.models.packed.weighing import weigh
-from core.native import building, library, place
+from core.decoding.forward import native_step as quick_step_module
+from core.decoding.forward.fused_selection import lean_pass
+from core.decoding.forward.native_step import NativeDecodeStep, quick_step
+from core.models.quantized.int4 import GROUP, pack_four, quantize_groups
+from core.models.quantized.int4_rows import in_four_rows
+from core.models.quantized.int8 import FloatInt8Matmul, has_blocks, split
+from core.models.quantized.int8_rows import Int8Rows
+from core.models.quantized.packed_layers import PackedLinear
+from core.models.quantized.weight_stats import weigh
+from core.native import build_paths, kernel_build, native_library
 from tests.core import tiny
 from tests.core.quick_models import model_of, step_of
 
-pytestmark = pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
 GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
 
@@ -41,13 +41,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def calls_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Tokens of every pass that it takes from now on."""
     calls: list[int] = []
-    original = QuickStep.__call__
+    original = NativeDecodeStep.__call__
 
-    def counted(self: QuickStep, ids: torch.Tensor, cache: Any, *more: Any) -> torch.Tensor:
+    def counted(self: NativeDecodeStep, ids: torch.Tensor, cache: Any, *more: Any) -> torch.Tensor:
         calls.append(ids.numel())
         return original(self, ids, cache, *more)
 
-    monkeypatch.setattr(QuickStep, "__call__", counted)
+    monkeypatch.setattr(NativeDecodeStep, "__call__", counted)
     return calls
 
 
@@ -88,7 +88,7 @@ def test_the_same_run_as_without(name: str, cache: str, monkeypatch: pytest.Monk
     calls = calls_of(monkeypatch)
     mine = core.run(model, request)
     assert len(calls) == 11
-    library.switch_quick_steps(False)
+    native_library.switch_quick_steps(False)
     theirs = core.run(model, request)
     assert mine.sequences == theirs.sequences
     for one, other in zip(told(mine), told(theirs), strict=True):
@@ -158,7 +158,7 @@ def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, mo
     with torch.no_grad():
         for weight in model.model.parameters():
             weight.copy_(weight.to(dtype))
-    found = library.library()
+    found = native_library.library()
     assert found is not None
     choose = quick_step_module._quicker
     monkeypatch.setattr(quick_step_module, "_quicker", lambda *both: ways.extend(both[:2]) or choose(*both))
@@ -191,7 +191,7 @@ def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
     step_of(model)
     after = [model.model(portion).logits for portion in (ids, ids[:, :3])]
     torch.testing.assert_close(after, before, rtol=0, atol=0)
-    found = library.library()
+    found = native_library.library()
     assert found is not None
     rows = sum(module.out_features for module in model.model.modules() if isinstance(module, PackedLinear))
     assert weigh(model.model) == held + (4 * rows if found.shift and not has_blocks() else 0)
@@ -207,9 +207,9 @@ def test_eight_bits_in_rows_are_multiplied_exactly(shape: tuple[int, int]) -> No
     numbers[:2] = 127
     halves[::30], halves[1::30] = 127, -127
     scales, steps = torch.rand(shape[0], generator=generator), torch.rand(30, 1, generator=generator)
-    found = library.library()
+    found = native_library.library()
     assert found is not None
-    matrix, wanted = Rows(numbers, scales, found), Plain(numbers, scales).of_split(halves, steps)
+    matrix, wanted = Int8Rows(numbers, scales, found), FloatInt8Matmul(numbers, scales).of_split(halves, steps)
     for first, count in ((0, 30), (0, 1), (3, 2), (5, 11), (2, 13)):
         some = halves.view(2, 30, -1)[:, first : first + count].flatten(0, 1)
         assert torch.equal(matrix.of_split(some, steps[first : first + count]), wanted[first : first + count])
@@ -222,7 +222,7 @@ def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
     generator = torch.Generator().manual_seed(0)
     rows, vectors = torch.randn(shape, generator=generator), torch.randn(11, shape[1], generator=generator)
     vectors[:, 5] *= 300  # one large feature, as language models have them
-    found = library.library()
+    found = native_library.library()
     assert found is not None
     packed = pack_four(rows)
     matrix, (numbers, beside) = in_four_rows(packed, found), quantize_groups(rows)
@@ -258,31 +258,31 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
     (path,) = (folder / "decodescope" / "native").iterdir()
     assert path.stat().st_mode & 0o077 == 0
     path.chmod(0o722)
-    library._SHELF = library._Shelf()
-    assert library.library() is None
+    native_library._SHELF = native_library._LibraryHolder()
+    assert native_library.library() is None
     path.chmod(0o700)
-    library._SHELF = library._Shelf()
-    assert library.library() is not None
+    native_library._SHELF = native_library._LibraryHolder()
+    assert native_library.library() is not None
 
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(place.SWITCH, raising=False)
-    monkeypatch.setattr(library, "_SHELF", library._Shelf())
+    monkeypatch.delenv(build_paths.SWITCH, raising=False)
+    monkeypatch.setattr(native_library, "_SHELF", native_library._LibraryHolder())
     return tmp_path / "decodescope" / "native"
 
 
 def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "MAIN", elsewhere / "nowhere.cpp")
+    monkeypatch.setattr(kernel_build, "MAIN", elsewhere / "nowhere.cpp")
     failed = core.quicken()
     assert failed.state == "failed"
     assert "nowhere.cpp" in failed.details
     assert list(elsewhere.iterdir()) == []
-    monkeypatch.setattr(building, "compiler", lambda: None)
+    monkeypatch.setattr(kernel_build, "compiler", lambda: None)
     assert core.quicken().state == "no_compiler"
-    monkeypatch.setenv(place.SWITCH, "0")
+    monkeypatch.setenv(build_paths.SWITCH, "0")
     assert core.quicken().state == "off"
 
 
@@ -291,17 +291,17 @@ def test_it_can_be_broken_off(elsewhere: Path) -> None:
     cancel.set()
     assert core.quicken(cancel).state == "cancelled"
     assert list(elsewhere.iterdir()) == []
-    assert library.library() is None
+    assert native_library.library() is None
 
 
 def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> None:
     elsewhere.mkdir(parents=True, mode=0o700)
-    path = place.place()
+    path = build_paths.place()
     assert path is not None
     path.write_bytes(b"no library")
     path.chmod(0o700)
-    assert library.library() is None
+    assert native_library.library() is None
     for number in range(6):
         (elsewhere / f"step-{number}.so").touch()
-    building._tidy(elsewhere)
+    kernel_build._tidy(elsewhere)
     assert len(list(elsewhere.iterdir())) == 4

@@ -10,8 +10,8 @@ import pytest
 import core
 from core.errors import CacheError, EngineRefusedError, ParameterError, StrategyError
 from core.events import Finished, Notice, Prefilled, RunStarted, SequenceFinished
-from core.remote.messages import Joiner
-from core.remote.model import RemoteModel
+from core.remote.remote_model import RemoteModel
+from core.remote.sse import Utf8Joiner
 from resources import depth
 from tests import fake_machine
 from tests.core.remote_asking import GREEDY, asked, model_of, tokens
@@ -224,7 +224,7 @@ def test_characters_in_halves() -> None:
             assert [event.text for event in told] == ["Der", "", "🐺", "ü"]
             if kind == "llama.cpp":
                 assert [event.piece for event in told] == ["Der", "⟨F0⟩⟨9F⟩", "⟨90⟩⟨BA⟩", "ü"]
-    joiner = Joiner()
+    joiner = Utf8Joiner()
     assert [joiner.push(half) for half in ("a\ud83d", "\udc3a", "\ud83d")] == ["a", "🐺", ""]
     assert joiner.flush() == "\ufffd"
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from core.errors import EngineReplyError
-from core.remote import messages as messages_module
-from core.remote.kinds import OTHER
-from core.remote.messages import messages
-from core.remote.probing import _served
-from core.remote.reading import _end_of
-from core.remote.replies import MOST_LIKELY, Counts, Likely, Told, shared_out, tokens
-from core.remote.telling import Teller
-from core.remote.words import Words
+from core.remote import sse as messages_module
+from core.remote.backends import OTHER
+from core.remote.engine_probe import _served
+from core.remote.event_builder import TokenEventBuilder
+from core.remote.prompt_tokens import _end_of
+from core.remote.responses import MOST_LIKELY, Counts, StreamedToken, TokenLogprob, shared_out, tokens
+from core.remote.sse import messages
+from core.remote.token_table import TokenTable
 
 
 class Model:
@@ -26,16 +26,16 @@ class Model:
     kind = OTHER
 
     def __init__(self) -> None:
-        self.words = Words()
+        self.words = TokenTable()
 
 
-def told(count: int, own: int) -> Told:
-    top = tuple(Likely(f"t{place}", -0.1 * place) for place in range(count))
-    return Told(f"t{own}", None, -0.1 * own, top)
+def told(count: int, own: int) -> StreamedToken:
+    top = tuple(TokenLogprob(f"t{place}", -0.1 * place) for place in range(count))
+    return StreamedToken(f"t{own}", None, -0.1 * own, top)
 
 
-def teller(asked: int) -> Teller:
-    return Teller(Model(), asked, frozenset(), "sampled")  # type: ignore[arg-type]
+def teller(asked: int) -> TokenEventBuilder:
+    return TokenEventBuilder(Model(), asked, frozenset(), "sampled")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("own", "expected"), [(0, 3), (2, 3), (50, 4)])
@@ -71,9 +71,9 @@ class CountingId(int):
 def test_the_cost_of_alternatives_is_linear() -> None:
     counts = []
     for number in (500, 1000):
-        top = tuple(Likely(f"t{place}", -float(place), CountingId(place)) for place in range(number))
+        top = tuple(TokenLogprob(f"t{place}", -float(place), CountingId(place)) for place in range(number))
         CountingId.compared = 0
-        teller(number).chosen(Told("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
+        teller(number).chosen(StreamedToken("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
         counts.append(CountingId.compared)
     assert counts[1] <= 2.5 * counts[0] + 10
 

@@ -13,7 +13,7 @@ import pytest
 
 import core
 from core.events import Notice, TokenChosen
-from core.remote.model import RemoteModel
+from core.remote.remote_model import RemoteModel
 from tests import gguf_made
 from tests.core.test_remote_real import free_port, reached
 

@@ -11,14 +11,14 @@ import pytest
 
 import core
 from core.errors import EngineReplyError
-from core.remote import faults
-from core.remote.exchange import Patience
-from core.remote.messages import messages
-from core.remote.model import RemoteModel, connect
-from core.remote.replies import Counts, log_probability, whole_number
+from core.remote import engine_errors
+from core.remote.http_stream import Timeouts
+from core.remote.remote_model import RemoteModel, connect
+from core.remote.responses import Counts, log_probability, whole_number
+from core.remote.sse import messages
 from tests import fake_machine
 
-HASTY = Patience(connect=1, first=5, between=5, tries=1, pause=0.01)
+HASTY = Timeouts(connect=1, first=5, between=5, tries=1, pause=0.01)
 DEEP = b'{"choices": ' * 50_000
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_answer_is_told(
 
 @pytest.mark.parametrize("deep", [b'{"a":' * 100_000, b"[" * 500 + b"]" * 500], ids=["cut", "whole"])
 def test_nested_without_end(deep: bytes) -> None:
-    assert faults.said(deep).startswith(deep[:20].decode())
+    assert engine_errors.said(deep).startswith(deep[:20].decode())
     with pytest.raises(EngineReplyError):
         list(messages([b"data: " + deep + b"\n\n"], "here"))
 

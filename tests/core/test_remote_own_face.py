@@ -7,13 +7,13 @@ import pytest
 import core
 from core.errors import EngineBusyError, EngineCutError, EngineError, EngineReplyError
 from core.events import Prefilled, SequenceFinished, TokenChosen
-from core.remote.exchange import Patience
-from core.remote.model import RemoteModel, connect
-from core.remote.own_face import Generated
+from core.remote.http_stream import Timeouts
+from core.remote.remote_model import RemoteModel, connect
+from core.remote.sglang import GenerateResponse
 from tests import fake_machine
 from tests.fake_machine import Machine
 
-HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
+HASTY = Timeouts(connect=1, first=20, between=20, tries=3, pause=0.01)
 SAMPLED = " there was a fox."
 
 
@@ -135,12 +135,12 @@ def meta(total: int, **more: object) -> dict[str, object]:
 def test_a_text_that_is_given_up_says_why() -> None:
     reason = {"type": "abort", "message": "KV cache is full", "status_code": 500}
     with pytest.raises(EngineCutError, match="KV cache is full"):
-        Generated("here").part({"text": "", "meta_info": meta(0, finish_reason=reason)})
+        GenerateResponse("here").part({"text": "", "meta_info": meta(0, finish_reason=reason)})
 
 
 def test_texts_that_begin_alike() -> None:
     lines = [[-0.1, 5, "a"]], [[-0.1, 5, "a"], [-0.2, 5, "a"]]
-    whole, pieces = Generated("here"), Generated("here")
+    whole, pieces = GenerateResponse("here"), GenerateResponse("here")
     for own, later, told in ((whole, "aa", lines[1]), (pieces, "a", lines[1][1:])):
         assert own.part({"text": "a", "meta_info": meta(1, output_token_logprobs=lines[0])}).text == "a"
         part = own.part({"text": later, "meta_info": meta(2, output_token_logprobs=told)})
@@ -150,10 +150,10 @@ def test_texts_that_begin_alike() -> None:
 
 
 def test_tokens_without_probabilities_or_names() -> None:
-    own = Generated("here")
+    own = GenerateResponse("here")
     part = own.part({"text": " a", "output_ids": [5], "meta_info": meta(1)})
     assert [(one.piece, one.id) for one in part.tokens] == [(" a", 5)]
     half = own.part({"text": " a", "output_ids": [5, 6], "meta_info": meta(2)})
     assert [(one.piece, one.id) for one in half.tokens] == [("⟨6⟩", 6)]
-    named = Generated("here").part({"text": " a", "meta_info": meta(1, output_token_logprobs=[[-0.1, 5, None]])})
+    named = GenerateResponse("here").part({"text": " a", "meta_info": meta(1, output_token_logprobs=[[-0.1, 5, None]])})
     assert [(one.piece, one.id) for one in named.tokens] == [("⟨5⟩", 5)]

@@ -17,7 +17,7 @@ from transformers.utils.import_utils import is_serve_available
 import core
 from core.errors import EngineUnreachableError
 from core.events import TokenChosen
-from core.remote.model import RemoteModel, connect
+from core.remote.remote_model import RemoteModel, connect
 
 STORYTELLER = Path(core.__file__).parents[1] / "resources" / "models" / "storyteller"
 START = 120.0

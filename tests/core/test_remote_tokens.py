@@ -8,13 +8,13 @@ import pytest
 import core
 from core.errors import EngineBusyError
 from core.events import Notice, Prefilled, PromptToken, RunStarted, SequenceFinished, TokenChosen
-from core.remote.exchange import Patience
-from core.remote.model import RemoteModel, connect
+from core.remote.http_stream import Timeouts
+from core.remote.remote_model import RemoteModel, connect
 from tests import fake_machine
 from tests.fake_machine import Machine
 from tests.fake_tokenizer import START, cut, number, templated
 
-HASTY = Patience(connect=1, first=20, between=20, tries=3, pause=0.01)
+HASTY = Timeouts(connect=1, first=20, between=20, tries=3, pause=0.01)
 GREEDY = " there was the dog."
 PROMPT = "Once upon a wölf 🐺"
 PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0⟩", "⟨9F⟩", "⟨90⟩", "⟨BA⟩"]
@@ -122,7 +122,7 @@ def test_a_tokenizer_that_fails_changes_nothing(kind: str, fault: str) -> None:
 def test_a_slow_tokenizer_is_left_and_a_stop_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_machine.running() as machine:
         monkeypatch.setattr(fake_machine._Answer, "_read", lambda self, _body: machine.left.wait(20))
-        patient = connect(machine.name(), patience=Patience(first=0.2))
+        patient = connect(machine.name(), patience=Timeouts(first=0.2))
         assert core.run(patient, asked()).texts == [GREEDY]
         events = core.stream(model_of(machine), asked(), cancel := _stopping_soon())
         assert [event.reason for event in events if isinstance(event, SequenceFinished)] == ["stopped"]

@@ -8,31 +8,31 @@ import pytest
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
 
-from core.caches.prefixes.transplant import beginning
-from core.caches.tensors.editing import compact, copy
-from core.caches.tensors.faces import Roomy, face
-from core.caches.tensors.roomy import RoomyLayer, Stores, grows_plainly
+from core.caches.prefixes.prefix_copy import beginning
+from core.caches.tensors.cache_editing import compact, copy
+from core.caches.tensors.layer_adapters import PreallocatedLayerAdapter, face
+from core.caches.tensors.preallocated import KeyValueStorage, PreallocatedLayer, grows_plainly
 
 HEADS, WIDTH, HELD, PLACES = 2, 4, 5, 8
 TOKEN_BYTES = HEADS * WIDTH * 4
 
 
-def stores() -> Stores:
+def stores() -> KeyValueStorage:
     """Room for eight tokens of one text; number n of every token's states is the token's place."""
-    made = Stores.like(torch.zeros(1, HEADS, HELD, WIDTH), PLACES)
+    made = KeyValueStorage.like(torch.zeros(1, HEADS, HELD, WIDTH), PLACES)
     for states in made[:2]:
         states.copy_(torch.arange(PLACES).view(1, 1, PLACES, 1).expand_as(states))
     return made
 
 
-def roomy() -> RoomyLayer:
-    layer = RoomyLayer()
+def roomy() -> PreallocatedLayer:
+    layer = PreallocatedLayer()
     layer.update(torch.zeros(1, HEADS, HELD, WIDTH), torch.zeros(1, HEADS, HELD, WIDTH))
     layer.hold(stores(), HELD)
     return layer
 
 
-def cache_of(layer: RoomyLayer) -> DynamicCache:
+def cache_of(layer: PreallocatedLayer) -> DynamicCache:
     cache = DynamicCache()
     cache.layers = [layer]
     return cache
@@ -46,7 +46,7 @@ def shown(layer: DynamicLayer) -> list[int]:
 
 
 def test_it_begins_as_transformers_layer() -> None:
-    ours, theirs = RoomyLayer(), DynamicLayer()
+    ours, theirs = PreallocatedLayer(), DynamicLayer()
     assert (ours.keys, ours.get_seq_length(), ours.texts) == (None, 0, 0)
     for count in (3, 1):
         keys, values = torch.rand(2, HEADS, count, WIDTH), torch.rand(2, HEADS, count, WIDTH)
@@ -79,7 +79,7 @@ def test_what_is_forgotten_becomes_room(cut: object) -> None:
 
 
 def test_without_room_it_is_shortened_all_the_same() -> None:
-    layer = RoomyLayer()
+    layer = PreallocatedLayer()
     layer.update(*stores()[:2])
     layer.shorten(9)
     layer.shorten(3)
@@ -109,7 +109,7 @@ def test_copies_and_shared_beginnings_have_no_part_in_the_room() -> None:
     layer = roomy()
     for cache, length in ((copy(cache_of(layer)), HELD), (beginning(cache_of(layer), 3, lambda: None), 3)):
         twin = cache.layers[0]
-        assert isinstance(twin, RoomyLayer)
+        assert isinstance(twin, PreallocatedLayer)
         assert not twin.take(1)
         assert twin.get_seq_length() == length
     assert layer.take(1)
@@ -120,7 +120,7 @@ def test_bytes_count_the_room_until_it_is_given_back() -> None:
     """What is measured is what lies in memory: a run gives room back before it measures."""
     layer = roomy()
     cache = cache_of(layer)
-    assert isinstance(face(layer), Roomy)
+    assert isinstance(face(layer), PreallocatedLayerAdapter)
 
     def held() -> list[int]:
         return [piece.bytes for piece in face(layer).stored()]
@@ -133,7 +133,7 @@ def test_bytes_count_the_room_until_it_is_given_back() -> None:
 
 
 def test_only_layers_that_keep_every_token_in_order_grow_plainly() -> None:
-    assert grows_plainly(RoomyLayer())
+    assert grows_plainly(PreallocatedLayer())
     assert grows_plainly(DynamicLayer())
     assert not grows_plainly(DynamicSlidingWindowLayer(sliding_window=4))
 

@@ -13,11 +13,11 @@ import pytest
 import core
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Measured, Progress, measure, measuring, remembering
-from core.labs.scale.ranks import sharded
-from core.labs.scale.ranks import watch as inside
-from core.labs.scale.ranks.messages import Failed, Job
-from core.labs.scale.ranks.outline import Outline
-from core.labs.scale.ranks.predicted import predicted, sent
+from core.labs.scale.ranks import rank_watcher as inside
+from core.labs.scale.ranks import tensor_parallel_load
+from core.labs.scale.ranks.model_outline import Outline
+from core.labs.scale.ranks.predicted_bytes import predicted, sent
+from core.labs.scale.ranks.rank_messages import RankFailed, RankJob
 
 
 def check(found: Measured) -> None:
@@ -71,7 +71,7 @@ class Heard:
 
     ids = (1, 2)
 
-    def __init__(self, *told: tuple[int, Failed | None]) -> None:
+    def __init__(self, *told: tuple[int, RankFailed | None]) -> None:
         self._told = list(told)
 
     def __enter__(self) -> Heard:
@@ -80,7 +80,7 @@ class Heard:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def hear(self, seconds: float) -> tuple[int, Failed | None] | None:
+    def hear(self, seconds: float) -> tuple[int, RankFailed | None] | None:
         return self._told.pop(0) if self._told else None
 
     def code(self, rank: int) -> int:
@@ -90,7 +90,7 @@ class Heard:
         return ""
 
 
-LOST = Failed("Connection reset by peer", False)
+LOST = RankFailed("Connection reset by peer", False)
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ LOST = Failed("Connection reset by peer", False)
     ],
 )
 def test_who_lost_a_connection_is_not_blamed_for_who_ended(
-    told: list[tuple[int, Failed | None]], words: str, monkeypatch: pytest.MonkeyPatch
+    told: list[tuple[int, RankFailed | None]], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inside, "_NEWS_S", 0.2)
     monkeypatch.setattr(inside, "Ranks", lambda *_: Heard(*told))
-    jobs = [Job("", "zeror", rank, 2, 0, 1, 8) for rank in (0, 1)]
+    jobs = [RankJob("", "zeror", rank, 2, 0, 1, 8) for rank in (0, 1)]
     with pytest.raises(ScaleError, match=words):
-        list(inside.Watch(jobs, threading.Event()).follow())
+        list(inside.RankWatcher(jobs, threading.Event()).follow())
 
 
 def test_stop_ends_all() -> None:
@@ -132,7 +132,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 
 def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.models.room.free_memory", lambda: 10**6)
+    monkeypatch.setattr("core.models.memory_check.free_memory", lambda: 10**6)
     monkeypatch.setattr(inside, "Ranks", None)
     with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 1\.1 GB; 1\.0 MB are free"):
         measure("storyteller", "ddp", 2)
@@ -191,13 +191,13 @@ def test_tensor_parallel_by_hand() -> None:
     tiny = Outline(Path("tiny"), named, config | {"tie_word_embeddings": True}, frozenset(), plan | {
         "lm_head": "colwise_gather_output"
     })  # fmt: skip
-    first, last = sharded.states(tiny, 2)
+    first, last = tensor_parallel_load.states(tiny, 2)
     assert first.parameters == 4 * (2 * (8 + 8 + 16 + 16) + 20 + 4)
     assert last.parameters == 4 * (2 * (8 + 8 + 12 + 12) + 16 + 4)
-    assert sharded.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
-    assert sharded.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
-    assert sharded.written_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
+    assert tensor_parallel_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
+    assert tensor_parallel_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
+    assert tensor_parallel_load.written_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
     with pytest.raises(ParameterError, match="2 attention heads cannot be shared evenly by 4"):
-        sharded.check(tiny, 4)
+        tensor_parallel_load.check(tiny, 4)
     with pytest.raises(ParameterError, match="no plan by which summarizer"):
         measure("summarizer", "tensor", 2)

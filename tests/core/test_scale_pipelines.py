@@ -9,9 +9,9 @@ import pytest
 
 from core.errors import ParameterError
 from core.labs.scale import Measured, Options, measure, schedule
+from core.labs.scale.model_shape import Shape
+from core.labs.scale.pipeline_schedule import Box, most_versions
 from core.labs.scale.ranks import activations
-from core.labs.scale.shape import Shape
-from core.labs.scale.timetable import Box, most_versions
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 
 import core
 from core import caches
-from core.caches.prefixes import store as prefixes
+from core.caches.prefixes import prefix_store as prefixes
 from core.events import Prefilled
 from tests.core import tiny
 

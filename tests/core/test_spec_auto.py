@@ -8,13 +8,13 @@ import pytest
 
 import core
 from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.cost import VerifyCost
-from core.decoding.speculation.plan import Gate
+from core.decoding.speculation.cost_gate import SpeedupGate
+from core.decoding.speculation.length_schedule import RoundResult
 from core.decoding.speculation.round_events import Stopwatch
-from core.decoding.speculation.schedule import Outcome
+from core.decoding.speculation.round_plan import DraftGate
 from core.decoding.speculation.tree import Branch, merge
-from core.decoding.speculation.verify import Verdict
-from core.decoding.speculation.worth import Worth
+from core.decoding.speculation.verification import VerifiedPath
+from core.decoding.speculation.verify_cost import VerifyCost
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near, outcome, rounds
 
@@ -22,7 +22,7 @@ DEAR = VerifyCost((1, 32), (1.0, 1.01))
 """Of a target whose pass takes as long for thirty tokens as for one."""
 
 
-def _gate(schedule: AutoLength) -> Gate:
+def _gate(schedule: AutoLength) -> DraftGate:
     assert schedule.gate is not None
     return schedule.gate
 
@@ -141,7 +141,7 @@ def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
 
 def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
     """A window that rides along costs its rows whether or not it has a guess; the guesses it has are right."""
-    schedule, silent = _schedule(), Outcome(merge(0, [Branch()]), Verdict([], -1, True), 0, 0.0, 3.0)
+    schedule, silent = _schedule(), RoundResult(merge(0, [Branch()]), VerifiedPath([], -1, True), 0, 0.0, 3.0)
     for round_ in range(12):
         schedule.learn(outcome(3, 3) if round_ % 4 == 0 else silent)
     assert schedule.length() == 4
@@ -167,9 +167,9 @@ def test_drafts_branch_where_a_pass_is_dear() -> None:
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "qwen3"])
 def test_trees_that_branch_write_what_greedy_decoding_writes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drafts go on behind second choices too, the likelier child of every node stands first, and no token changes."""
-    monkeypatch.setattr(Worth, "spreads", lambda self: True)
-    monkeypatch.setattr(Worth, "is_worth", lambda self, chance, nodes: nodes < 20)
-    monkeypatch.setattr(Worth, "goes_on", lambda self, chances, nodes: nodes < 20)
+    monkeypatch.setattr(SpeedupGate, "spreads", lambda self: True)
+    monkeypatch.setattr(SpeedupGate, "is_worth", lambda self, chance, nodes: nodes < 20)
+    monkeypatch.setattr(SpeedupGate, "goes_on", lambda self, chances, nodes: nodes < 20)
     model = tiny.make(kind)
     request = core.Request(tiny.prompt(), config(), "token_tree", drafters=[near(kind, noise=0.5)])
     result = core.run(model, request)

@@ -10,13 +10,13 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core.decoding.speculation import cost
-from core.decoding.speculation import loop as frame
-from core.decoding.speculation.asking import Chooser
-from core.decoding.speculation.cost import VerifyCost
-from core.decoding.speculation.schedule import Constant, Outcome
+from core.decoding.speculation import speculation_loop as frame
+from core.decoding.speculation import verify_cost
+from core.decoding.speculation.drafter_selection import BestDrafterSelector
+from core.decoding.speculation.length_schedule import ConstantLength, RoundResult
 from core.decoding.speculation.tree import Branch, merge
-from core.decoding.speculation.verify import Verdict
+from core.decoding.speculation.verification import VerifiedPath
+from core.decoding.speculation.verify_cost import VerifyCost
 from core.events import DrafterChoice, DraftRound
 from resources import depth
 from tests.core import tiny
@@ -28,12 +28,12 @@ CHOOSE = {"several": "choose", "with_lookup": True}
 FLAT = VerifyCost((1, 32), (1.0, 1.0))
 
 
-def _outcome(accepted: int, seconds: float) -> Outcome:
+def _outcome(accepted: int, seconds: float) -> RoundResult:
     tree = merge(0, [Branch.chain([1, 2, 3, 4], [0.9] * 4)])
-    return Outcome(tree, Verdict(list(range(1, accepted + 1)), 0, accepted == 4), 4, seconds, 1.0)
+    return RoundResult(tree, VerifiedPath(list(range(1, accepted + 1)), 0, accepted == 4), 4, seconds, 1.0)
 
 
-def _play(chooser: Chooser, accepted: list[int], seconds: list[float], plays: int) -> Counter[int]:
+def _play(chooser: BestDrafterSelector, accepted: list[int], seconds: list[float], plays: int) -> Counter[int]:
     asked: Counter[int] = Counter()
     for _ in range(plays):
         group = chooser.order()[0]
@@ -43,8 +43,8 @@ def _play(chooser: Chooser, accepted: list[int], seconds: list[float], plays: in
     return asked
 
 
-def _chooser(shares: list[float] | None = None, count: int = 3) -> Chooser:
-    return Chooser([Constant(4) for _ in range(count)], FLAT, shares)
+def _chooser(shares: list[float] | None = None, count: int = 3) -> BestDrafterSelector:
+    return BestDrafterSelector([ConstantLength(4) for _ in range(count)], FLAT, shares)
 
 
 def test_the_one_that_earns_most_is_asked_most_and_none_is_forgotten() -> None:
@@ -92,8 +92,8 @@ def test_with_dice_neither_clock_nor_earlier_runs_choose(monkeypatch: pytest.Mon
     first = _run(dice, seed=1)
     assert all(event.choice is not None and event.choice.is_counted for event in rounds(first))
     clock = itertools.count()
-    monkeypatch.setattr(cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
-    monkeypatch.setattr(frame, "clock_of", cost.clock_of)
+    monkeypatch.setattr(verify_cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "clock_of", verify_cost.clock_of)
     again = _run(dice, seed=1)
     assert again.sequences == first.sequences
     assert [event.choice for event in rounds(again)] == [event.choice for event in rounds(first)]

@@ -11,9 +11,9 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.speculation import cost
-from core.decoding.speculation import loop as frame
-from core.decoding.speculation.factory import widths_of
+from core.decoding.speculation import speculation_loop as frame
+from core.decoding.speculation import verify_cost
+from core.decoding.speculation.speculation_factory import widths_of
 from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
 from core.explain.rounds import explain_draft, explain_round
@@ -140,16 +140,16 @@ def _cache_of(kind: str, length: int) -> list[torch.Tensor]:
 
 def _watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The `Speculation` objects that runs make."""
-    from core.decoding.speculation import factory
+    from core.decoding.speculation import speculation_factory
 
     made: list[Any] = []
 
-    class Watched(factory.Speculation):
+    class Watched(speculation_factory.Speculation):
         def __init__(self, *args: Any, **more: Any) -> None:
             super().__init__(*args, **more)
             made.append(self)
 
-    monkeypatch.setattr(factory, "Speculation", Watched)
+    monkeypatch.setattr(speculation_factory, "Speculation", Watched)
     return made
 
 
@@ -252,8 +252,8 @@ def test_the_same_seed_gives_the_same_text(way: str, monkeypatch: pytest.MonkeyP
     auto: dict[str, Any] = {"options": {}, "settings": {"do_sample": True, "temperature": 1.5}}
     texts = [_run(way, **auto, seed=seed).sequences[0] for seed in (1, 1, 2)]
     clock = itertools.count()
-    monkeypatch.setattr(cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
-    monkeypatch.setattr(frame, "clock_of", cost.clock_of)
+    monkeypatch.setattr(verify_cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "clock_of", verify_cost.clock_of)
     texts.append(_run(way, **auto, seed=1).sequences[0])
     assert texts[0] == texts[1] == texts[3] != texts[2]
 

@@ -9,9 +9,9 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.speculation.drafters.lookahead import Lookahead, Pool
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.drafters.lookahead import LookaheadDrafter, NgramStore
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.errors import StrategyError
 from core.events import DraftRound, NgramPool
 from resources import depth
@@ -35,12 +35,12 @@ def test_equals_greedy_decoding(kind: str) -> None:
 def test_every_row_of_the_window_is_read_as_if_it_were_text() -> None:
     """Each column's next guess is what the model writes behind that column's own path."""
     model = tiny.shared("llama")
-    text, drafter = Text(tiny.prompt(), torch.device("cpu")), Lookahead(3, 4, 5, False)
+    text, drafter = SpeculationText(tiny.prompt(), torch.device("cpu")), LookaheadDrafter(3, 4, 5, False)
     from core.caches.tensors.layouts import roomy
-    from core.decoding.forward.forward import Forward
-    from core.decoding.speculation.passes import Passes
+    from core.decoding.forward.forward_pass import Forward
+    from core.decoding.speculation.tree_passes import TreePasses
 
-    passes = Passes(Forward(model, roomy(model)))
+    passes = TreePasses(Forward(model, roomy(model)))
     with torch.inference_mode():
         passes.text(text.slice(0)[:, :-1])
         for _ in range(5):
@@ -86,14 +86,14 @@ def test_whole_runs_are_distributed_as_the_target_says() -> None:
 
 
 def test_the_pool_keeps_the_latest_of_each_token() -> None:
-    pool = Pool(2)
+    pool = NgramStore(2)
     assert [pool.add(ngram) for ngram in ((1, 2, 3), (1, 4, 5), (1, 2, 3), (1, 6, 7), (8, 9, 9))] == [
         True, True, False, True, True,
     ]  # fmt: skip
     assert list(pool.behind(1)) == [(6, 7), (2, 3)]
     assert len(pool) == 3
-    drafter = Lookahead(2, 3, 4, True)
-    branch = drafter.propose(Text([5, 6, 7, 5, 6, 8, 5, 6], torch.device("cpu")), Plan(2, keep_q=True))
+    drafter = LookaheadDrafter(2, 3, 4, True)
+    branch = drafter.propose(SpeculationText([5, 6, 7, 5, 6, 8, 5, 6], torch.device("cpu")), RoundPlan(2, keep_q=True))
     assert branch is not None
     assert (branch.ids, branch.parents) == ([8, 5, 7, 5], [0, 1, 0, 3])
 

@@ -12,12 +12,12 @@ from transformers import GenerationConfig
 
 import core
 from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.cost import VerifyCost
-from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch, DraftTree, merge
-from core.decoding.speculation.verify import Dice, sample_tree
+from core.decoding.speculation.verification import AcceptanceRng, sample_tree
+from core.decoding.speculation.verify_cost import VerifyCost
 from tests.core.spec_models import six_token_model
 from tests.core.spec_tables import (
     SIZE,
@@ -42,7 +42,7 @@ def _drawn(*tables: Table, depth: int = 3, **plan: object) -> Round:
     """Rounds of real drafters on tables."""
 
     def draft(generator: torch.Generator) -> DraftTree:
-        order = Plan(depth, sampled=True, keep_q=True, **plan)  # type: ignore[arg-type]
+        order = RoundPlan(depth, sampled=True, keep_q=True, **plan)  # type: ignore[arg-type]
         branches = []
         for number, table in enumerate(tables):
             branch = table_drafter(table, generator, number).propose(root_text(), order)
@@ -55,7 +55,9 @@ def _drawn(*tables: Table, depth: int = 3, **plan: object) -> Round:
 
 def _copied(generator: torch.Generator) -> DraftTree:
     """Rounds of prompt lookup: the text offers 4 2 5 behind its last token."""
-    branch = Lookup([], 3, 8).propose(Text([1, 4, 2, 5, 3, 1], torch.device("cpu")), Plan(3, keep_q=True))
+    branch = PromptLookupDrafter([], 3, 8).propose(
+        SpeculationText([1, 4, 2, 5, 3, 1], torch.device("cpu")), RoundPlan(3, keep_q=True)
+    )
     assert branch is not None
     assert branch.ids == [4, 2, 5]
     return merge(1, [branch])
@@ -77,7 +79,7 @@ def _branching(generator: torch.Generator) -> DraftTree:
 
 def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[Path]:
     generator = torch.Generator().manual_seed(seed)
-    dice, counts = Dice(generator), Counter[Path]()
+    dice, counts = AcceptanceRng(generator), Counter[Path]()
     for _ in range(rounds):
         tree = draft(generator)
         verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
@@ -116,7 +118,7 @@ def test_the_test_sees_a_rule_that_is_not_lossless() -> None:
     """Top-k children under dice: what the strategy refuses would be noticed."""
 
     def likeliest(generator: torch.Generator) -> DraftTree:
-        branch = table_drafter(FIRST, generator).propose(root_text(), Plan(3, (2, 2, 1), keep_q=True))
+        branch = table_drafter(FIRST, generator).propose(root_text(), RoundPlan(3, (2, 2, 1), keep_q=True))
         assert branch is not None
         return merge(0, [branch])
 
@@ -126,7 +128,7 @@ def test_the_test_sees_a_rule_that_is_not_lossless() -> None:
 
 def test_a_drafter_equal_to_the_target_is_never_refused() -> None:
     generator = torch.Generator().manual_seed(0)
-    dice = Dice(generator)
+    dice = AcceptanceRng(generator)
     for _ in range(200):
         tree = _drawn(TARGET)(generator)
         verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
@@ -137,7 +139,7 @@ def test_a_drafter_equal_to_the_target_is_never_refused() -> None:
 def test_a_chain_is_accepted_as_often_as_the_overlap_says() -> None:
     """The chance that a drafted token is accepted is Σ min(p, q)."""
     generator = torch.Generator().manual_seed(1)
-    dice, accepted, rounds = Dice(generator), 0, 3000
+    dice, accepted, rounds = AcceptanceRng(generator), 0, 3000
     for _ in range(rounds):
         tree = _drawn(FIRST, depth=1)(generator)
         accepted += len(sample_tree(tree, scores_of(TARGET, tree), dice, generator).path)
@@ -149,7 +151,7 @@ def test_a_chain_is_accepted_as_often_as_the_overlap_says() -> None:
 def test_refused_tokens_are_excluded_where_the_draft_was_certain() -> None:
     """A point mass that is refused leaves no chance for its own token."""
     generator = torch.Generator().manual_seed(2)
-    dice = Dice(generator)
+    dice = AcceptanceRng(generator)
     for _ in range(300):
         tree = merge(0, [Branch.chain([3], [1.0], [None])])
         verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)

@@ -13,21 +13,21 @@ import transformers
 
 import core
 from core.caches.tensors.layouts import roomy
-from core.decoding.forward.forward import Forward
+from core.decoding.forward.forward_pass import Forward
 from core.decoding.speculation.auto_length import expected_speedup, expected_tokens
-from core.decoding.speculation.cost import VerifyCost, verify_cost
-from core.decoding.speculation.drafters.arrays import array_passes
+from core.decoding.speculation.drafters.compatibility import same_tokens, why_not_draft
 from core.decoding.speculation.drafters.early_exit import lower_layers
-from core.decoding.speculation.drafters.fit import same_tokens, why_not_draft
-from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.masks import Placement, causal
-from core.decoding.speculation.passes import Passes
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.schedule import Constant, Heuristic
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.drafters.numpy_model import array_passes
+from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
+from core.decoding.speculation.length_schedule import ConstantLength, HeuristicLength
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
+from core.decoding.speculation.tree_passes import TreePasses
+from core.decoding.speculation.tree_positions import TreePositions, causal
 from core.decoding.speculation.tree_support import _reads_chains, _reads_trees, places_nodes
-from core.decoding.speculation.verify import walk_greedy
+from core.decoding.speculation.verification import walk_greedy
+from core.decoding.speculation.verify_cost import VerifyCost, verify_cost
 from core.errors import StrategyError
 from tests.core import tiny
 from tests.core.spec_models import config, greedy, near, outcome, rounds
@@ -95,7 +95,7 @@ def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
     model, text = tiny.shared(kind), tiny.prompt(11)
     tree = merge(text[-1], [_branch((0, 21), (0, 22), (1, 23), (1, 24), (3, 25), (2, 26), (5, 27))])
     with torch.inference_mode():
-        passes = Passes(Forward(model, roomy(model)))
+        passes = TreePasses(Forward(model, roomy(model)))
         passes.text(torch.tensor([text[:-1]]))
         scores = passes.nodes(torch.tensor([tree.ids]), tree.depths, tree.sees())
         for node in range(len(tree)):
@@ -115,7 +115,7 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
     model, text = tiny.shared(kind), tiny.prompt(11)
     arrays = array_passes(model)
     assert arrays is not None
-    tensors = Passes(Forward(model, roomy(model)))
+    tensors = TreePasses(Forward(model, roomy(model)))
     second = np.array([[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 1, 0, 0, 1]], dtype=bool)
     steps: list[Callable[[Any], torch.Tensor | None]] = [
         lambda reader: reader.text(torch.tensor([text])),
@@ -137,7 +137,7 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
 
 def test_array_passes_read_a_long_prompt_at_once() -> None:
     model, ids = tiny.shared("llama"), torch.tensor([list(range(4, 50)) * 2])
-    arrays, tensors = array_passes(model), Passes(Forward(model, roomy(model)))
+    arrays, tensors = array_passes(model), TreePasses(Forward(model, roomy(model)))
     assert arrays is not None
     with torch.inference_mode():
         for part in (ids, ids[:, :1], ids[:, :3]):
@@ -153,7 +153,7 @@ def test_array_passes_are_for_small_plain_models_alone() -> None:
 
 
 def test_heuristic_grows_by_two_and_shrinks_by_one() -> None:
-    schedule = Heuristic(5)
+    schedule = HeuristicLength(5)
     schedule.learn(outcome(5, 5))
     assert schedule.length() == 7
     for _ in range(9):
@@ -186,7 +186,7 @@ def test_constant_length_is_the_one_set() -> None:
     model, drafts = tiny.shared("llama"), [tiny.shared("llama")]
     result = core.run(model, core.Request(tiny.prompt(), config(num_assistant_tokens=3), drafters=drafts))
     assert {len(event.nodes) for event in rounds(result)[:-1]} == {3}
-    assert Constant(4).length() == 4
+    assert ConstantLength(4).length() == 4
 
 
 def test_the_threshold_stops_behind_a_doubtful_token() -> None:
@@ -209,7 +209,7 @@ def test_the_threshold_stops_behind_a_doubtful_token() -> None:
 def test_the_cost_curve_is_measured_once_and_remembered() -> None:
     model = tiny.make("llama")
     with torch.inference_mode():
-        passes = Passes(Forward(model, roomy(model)))
+        passes = TreePasses(Forward(model, roomy(model)))
         passes.text(torch.tensor([tiny.prompt()]))
         before = (passes.length, passes.extra, passes.forward.passes)
         cost = verify_cost(passes, 5)
@@ -234,20 +234,20 @@ def test_expectations_follow_the_formulas() -> None:
 
 
 def test_lookup_copies_what_followed_the_longest_match() -> None:
-    drafter = Lookup([], 3, 10)
-    text = Text([7, 1, 2, 3, 4, 5, 9, 2, 3, 8, 1, 2, 3], CPU)
-    branch = drafter.propose(text, Plan(4))
+    drafter = PromptLookupDrafter([], 3, 10)
+    text = SpeculationText([7, 1, 2, 3, 4, 5, 9, 2, 3, 8, 1, 2, 3], CPU)
+    branch = drafter.propose(text, RoundPlan(4))
     assert branch is not None
     assert branch.ids == [4, 5, 9, 2]
     text.extend([8, 6])
-    assert drafter.propose(text, Plan(4)).ids == []  # type: ignore[union-attr]
+    assert drafter.propose(text, RoundPlan(4)).ids == []  # type: ignore[union-attr]
 
 
 def test_lookup_goes_round_in_a_loop_and_looks_into_the_source() -> None:
-    loop = Lookup([], 2, 10).propose(Text([5, 6, 5, 6], CPU), Plan(5))
+    loop = PromptLookupDrafter([], 2, 10).propose(SpeculationText([5, 6, 5, 6], CPU), RoundPlan(5))
     assert loop is not None
     assert loop.ids == [5, 6, 5, 6, 5]
-    source = Lookup([1, 2, 3, 4], 2, 10).propose(Text([0, 1, 2], CPU), Plan(2))
+    source = PromptLookupDrafter([1, 2, 3, 4], 2, 10).propose(SpeculationText([0, 1, 2], CPU), RoundPlan(2))
     assert source is not None
     assert source.ids == [3, 4]
 
@@ -317,15 +317,15 @@ def test_padded_vocabularies_are_brought_into_line() -> None:
 
 
 def _drafter_for(model: core.LoadedModel) -> Any:
-    from core.decoding.speculation.drafters.model import ModelDrafter
-    from core.decoding.speculation.processing import NodeFunnel
+    from core.decoding.speculation.drafters.model_drafter import ModelDrafter
+    from core.decoding.speculation.node_processors import NodeFunnel
 
-    reader = Passes(Forward(model, roomy(model)))
+    reader = TreePasses(Forward(model, roomy(model)))
     return ModelDrafter("draft", reader, NodeFunnel([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)
 
 
 def test_text_grows_beyond_its_first_room() -> None:
-    text = Text([1, 2], CPU)
+    text = SpeculationText([1, 2], CPU)
     for number in range(700):
         text.extend([number, number])
     assert len(text) == 1402
@@ -334,7 +334,7 @@ def test_text_grows_beyond_its_first_room() -> None:
 
 
 def test_a_long_extension_finds_room() -> None:
-    text = Text([1], CPU)
+    text = SpeculationText([1], CPU)
     text.extend(list(range(1000)))
     assert text.tensor.shape == (1, 1001)
 
@@ -342,7 +342,7 @@ def test_a_long_extension_finds_room() -> None:
 def test_masks_of_a_window_leave_out_what_lies_behind() -> None:
     model = tiny.shared("mistral")
     sees = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool)
-    mask = Placement(model).of(10, (0, 1, 1), sees)["attention_mask"]
+    mask = TreePositions(model).of(10, (0, 1, 1), sees)["attention_mask"]
     visible = (mask[0, 0] == 0).int().tolist()
     assert visible[0] == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
     assert visible[1] == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0]

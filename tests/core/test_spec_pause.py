@@ -9,16 +9,16 @@ import pytest
 import torch
 
 import core
-from core.decoding.speculation import factory
-from core.decoding.speculation.asking import Chooser, Together
+from core.decoding.speculation import speculation_factory
 from core.decoding.speculation.auto_length import AutoLength
-from core.decoding.speculation.cost import VerifyCost
-from core.decoding.speculation.drafters.lookup import Lookup
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.schedule import Constant, Outcome, Schedule
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.drafter_selection import BestDrafterSelector, MergeAllDrafters
+from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
+from core.decoding.speculation.length_schedule import ConstantLength, DraftLengthSchedule, RoundResult
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch, merge
-from core.decoding.speculation.verify import Verdict
+from core.decoding.speculation.verification import VerifiedPath
+from core.decoding.speculation.verify_cost import VerifyCost
 from core.events import TokenChosen
 from tests.core import tiny
 from tests.core.spec_models import chosen, config, greedy, near, rounds
@@ -27,7 +27,7 @@ COST = VerifyCost((1, 32), (1.0, 1.9))
 PAUSE = 5
 
 
-class Resting(Constant):
+class Resting(ConstantLength):
     """Five plain steps behind every draft; none of them asks for a length."""
 
     def __init__(self, length: int) -> None:
@@ -46,9 +46,9 @@ class Resting(Constant):
         self._left -= steps
 
 
-def _in_vain(schedule: Schedule, length: int) -> None:
+def _in_vain(schedule: DraftLengthSchedule, length: int) -> None:
     tree = merge(0, [Branch.chain([1] * length, [0.1] * length)])
-    schedule.learn(Outcome(tree, Verdict([], 0, False), length, length / 8, 1.0))
+    schedule.learn(RoundResult(tree, VerifiedPath([], 0, False), length, length / 8, 1.0))
 
 
 def _asked_each_step(schedule: AutoLength, steps: int) -> list[int]:
@@ -60,7 +60,7 @@ def _asked_each_step(schedule: AutoLength, steps: int) -> list[int]:
 
 
 def _asked_between_pauses(schedule: AutoLength, steps: int) -> list[int]:
-    asking, lengths = Together(1, schedule), list[int]()
+    asking, lengths = MergeAllDrafters(1, schedule), list[int]()
     while len(lengths) < steps:
         rest = asking.rest()
         for _ in range(rest):
@@ -80,7 +80,7 @@ def test_pauses_taken_at_once_fall_as_those_taken_step_by_step() -> None:
 
 def test_several_drafters_rest_until_the_first_of_them_drafts_again() -> None:
     one, other = Resting(3), Resting(3)
-    chooser = Chooser([one, other], COST, None)
+    chooser = BestDrafterSelector([one, other], COST, None)
     assert chooser.rest() == 0
     one.length(), other.length()
     one.rest(2)
@@ -94,7 +94,7 @@ def test_several_drafters_rest_until_the_first_of_them_drafts_again() -> None:
 def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
     monkeypatch: pytest.MonkeyPatch, sampling: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(factory, "Constant", Resting)
+    monkeypatch.setattr(speculation_factory, "ConstantLength", Resting)
     model, options = tiny.shared("llama"), {"schedule": "constant"}
     request = core.Request(tiny.prompt(), config(**sampling), "assisted", options, drafters=[near("llama")])
     result = core.run(model, request)
@@ -112,7 +112,7 @@ def test_a_run_with_pauses_writes_what_greedy_decoding_writes(
 
 def test_a_pause_ends_where_the_text_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a pause: by the limit, by Stop."""
-    monkeypatch.setattr(factory, "Constant", Resting)
+    monkeypatch.setattr(speculation_factory, "ConstantLength", Resting)
     model, options, drafts = tiny.shared("llama"), {"schedule": "constant"}, [near("llama")]
     whole = greedy(model)
     for limit in range(2, 12):
@@ -141,9 +141,9 @@ def _matches(ids: list[int], longest: int) -> tuple[int | None, int]:
 def test_lookup_finds_what_a_search_of_the_text_finds() -> None:
     dice = random.Random(0)
     for longest in (1, 2, 3, 5):
-        drafter, text = Lookup([], longest, 4), Text([dice.randrange(6)], torch.device("cpu"))
+        drafter, text = PromptLookupDrafter([], longest, 4), SpeculationText([dice.randrange(6)], torch.device("cpu"))
         for _ in range(120):
-            branch = drafter.propose(text, Plan(1))
+            branch = drafter.propose(text, RoundPlan(1))
             place, _size = _matches(text.ids, longest)
             assert branch is not None
             assert branch.ids == ([] if place is None else [text.ids[place]])

@@ -18,11 +18,17 @@ from tokenizers.decoders import ByteLevel
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import core
-from core.decoding.speculation.drafters.fit import why_not_draft
-from core.decoding.speculation.drafters.spelling import Spelled, Spelling, go_on, respell, whole_length
-from core.decoding.speculation.drafters.translated import Language, TranslatedDrafter
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.drafters.compatibility import why_not_draft
+from core.decoding.speculation.drafters.retokenization import (
+    RetokenizedText,
+    SpellingTokenizer,
+    go_on,
+    respell,
+    whole_length,
+)
+from core.decoding.speculation.drafters.translated import DraftVocabulary, TranslatedDrafter
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.models.text import Pieces
 from tests.core import tiny
 from tests.core.spec_models import rounds, six_token_model
@@ -47,8 +53,8 @@ def small_words(size: int = 320) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
 
 
-def spelling(tokenizer: Any) -> Spelling:
-    return Spelling(tokenizer, Pieces(tokenizer))
+def spelling(tokenizer: Any) -> SpellingTokenizer:
+    return SpellingTokenizer(tokenizer, Pieces(tokenizer))
 
 
 @cache
@@ -177,7 +183,7 @@ def _letters(pairs: dict[str, int]) -> PreTrainedTokenizerFast:
 def test_a_growing_text_is_respelled_as_if_it_were_whole() -> None:
     story, small = storyteller().tokenizer, spelling(small_words())
     for text in (STORY + ODD, ODD * 3):
-        spelled = Spelled(spelling(story))
+        spelled = RetokenizedText(spelling(story))
         ids, pieces, same = story.encode(text, add_special_tokens=False), [], 0
         for count in range(1, len(ids) + 1):
             spelled.follow(ids[:count])
@@ -196,7 +202,7 @@ def test_what_is_written_stays_at_the_seam() -> None:
     for text in (STORY, "The fox was hap", ODD, "狐".encode()[:2]):
         data = text if isinstance(text, bytes) else text.encode()
         cut = [story_id for byte in data for story_id in _byte(byte)]
-        spelled = Spelled(story)
+        spelled = RetokenizedText(story)
         spelled.follow(cut)
         for drafted in ("py and glad.", " She", "\n"):
             pieces = go_on(spelled, drafted.encode(), story)
@@ -246,12 +252,12 @@ def test_a_drafter_that_knows_the_text_is_right_in_the_target_s_tokens() -> None
     whole = story.encode(STORY + " " + ODD, add_special_tokens=False)
     heart = small.encode(STORY + " " + ODD, add_special_tokens=False)
     drafter = TranslatedDrafter(
-        "heart", _Knows(heart, len(small)), Language(spelling(small), len(small)),
-        Language(spelling(story), len(story)), 0, lambda: False, None, torch.device("cpu"),
+        "heart", _Knows(heart, len(small)), DraftVocabulary(spelling(small), len(small)),
+        DraftVocabulary(spelling(story), len(story)), 0, lambda: False, None, torch.device("cpu"),
     )  # fmt: skip
-    text, drafted, right = Text(whole[:6], torch.device("cpu")), 0, 0
+    text, drafted, right = SpeculationText(whole[:6], torch.device("cpu")), 0, 0
     while len(text) < len(whole) - 8:
-        branch = drafter.propose(text, Plan(4))
+        branch = drafter.propose(text, RoundPlan(4))
         assert branch is not None
         ahead = whole[len(text) :]
         agreed = next((n for n, token in enumerate(branch.ids) if token != ahead[n]), len(branch.ids))

@@ -10,7 +10,7 @@ import transformers as t
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 import core
-from core.decoding.forward.forward import Forward
+from core.decoding.forward.forward_pass import Forward
 
 
 def tokenizer(first: int = 0) -> Any:

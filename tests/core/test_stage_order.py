@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import core
-from core.decoding.funnel import build_funnel
+from core.decoding.processor_pipeline import build_funnel
 from core.errors import ParameterError
 from core.processors import Context, registry
 from core.processors.order import is_usual, ordered

@@ -6,7 +6,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core.decoding.stopping import Stopping, build_stopping
+from core.decoding.stopping import StoppingCriteria, build_stopping
 from core.events import SequenceFinished
 from tests.core import tiny
 from tests.core.test_text import byte_level
@@ -22,11 +22,11 @@ def finish(result: core.Result) -> SequenceFinished:
     return next(event for event in result.events if isinstance(event, SequenceFinished))
 
 
-def stopping(**more: object) -> Stopping:
+def stopping(**more: object) -> StoppingCriteria:
     settings: dict[str, object] = {
         "max_new": 99, "room": None, "eos": frozenset(), "strings": (), "deadline": None, **more
     }  # fmt: skip
-    return Stopping(**settings)  # type: ignore[arg-type]
+    return StoppingCriteria(**settings)  # type: ignore[arg-type]
 
 
 def test_stop_string_across_tokens() -> None:

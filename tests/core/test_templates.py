@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerBase
 
 import core
 from core.errors import PromptError
-from core.models.templates.meter import TemplateLimitError
-from core.models.templates.render import render_chat
+from core.models.templates.chat_rendering import render_chat
+from core.models.templates.template_budget import TemplateLimitError
 from tests.core import tiny
 from tests.core.test_text import byte_level
 from tests.long import every

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import core
-from core.decoding.beams.spelling import Speller
+from core.decoding.beams.path_text import Speller
 from core.decoding.prompt import prompt_tokens
 from core.events import SequenceFinished, TokenChosen
 from core.models.text import Decoder, Pieces, TextStream

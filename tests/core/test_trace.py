@@ -25,11 +25,11 @@ from core.errors import NumericError, TraceError
 from core.events import EVENTS, Event, Finished, SequenceFinished, Stage, TokenChosen
 from core.models.identity import identify
 from core.trace import blocks, recorder, schema
-from core.trace import trace as trace_module
-from core.trace.layout import described, layout_of
+from core.trace import trace_file as trace_module
+from core.trace.block_reader import BlockReader
+from core.trace.block_writer import BlockWriter
+from core.trace.file_layout import described, layout_of
 from core.trace.packing import fits, pack, unpack
-from core.trace.reading import BlockReader
-from core.trace.writing import BlockWriter
 from tests.core import events_made, heads_made, tiny
 from tests.core.spec_models import near
 
@@ -77,7 +77,7 @@ def test_every_event_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     @given(st.lists(events_made.event(name), min_size=1, max_size=6))
     def check(events: list[Event]) -> None:
         path = _recorded(tmp_path / "run", events)
-        assert same(list(trace_module._Reader(path, is_checked=False).events()), events)
+        assert same(list(trace_module._TraceReader(path, is_checked=False).events()), events)
 
     check()
 

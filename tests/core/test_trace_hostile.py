@@ -13,7 +13,6 @@ import pytest
 
 import core
 from core import trace
-from core.arithmetic import Figure, Length, Product, Rest, Share, Sum
 from core.errors import TraceError
 from core.events import (
     Alternative,
@@ -38,10 +37,11 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
+from core.size_terms import Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf
 from core.trace import blocks, schema
+from core.trace.block_writer import BlockWriter
 from core.trace.packing import pack, unpack
 from core.trace.ranges import holds_numbers, range_of
-from core.trace.writing import BlockWriter
 
 STARTED = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, (PromptToken(1, "Once"),), (("top_k", 5),))
 TOKEN = TokenChosen(0, 0, 7, "a", "a", 0.5, 0.5, -0.75, -0.75, 1, 0.125, 0.0)
@@ -49,7 +49,7 @@ CANDIDATE = BeamCandidate(1, 0, 7, "a", 0.5, -0.7, -0.7, -0.7, 1, "kept", 0.5, -
 STEP = BeamStep(0, (CANDIDATE,), 1, 0.1)
 NODE = DraftNode(1, 0, 7, "a", 1, 0, 0.5, 0.5, "accepted")
 ROUND = DraftRound(0, 0, (NODE,), (1,), 8, "b", "bonus", 0.1, 0.1, 0.1, 1)
-PLAN = CachePlan("dynamic", Product((Length(), Figure(4))), 1, (1, 9), (4, 36), (4, 36))
+PLAN = CachePlan("dynamic", ProductOf((Length(), NamedNumber(4))), 1, (1, 9), (4, 36), (4, 36))
 MEASURED = CacheMeasured(0, 1, 8, 8, (("device", "keys", 8),), (8,))
 FINISHED = Finished("completed", ((7,),), ("a",), Metrics(), None, (0,))
 COMPARED = TokenCompared(0, 7, 0.5, -0.7, 1, 0.1, 0.1)
@@ -59,7 +59,7 @@ PICTURE = MediumRead("p.png", "picture", "", "prompt", 0, 0, 1, 1)
 def chained(levels: int) -> Any:
     size: Any = Length()
     for _ in range(levels):
-        size = Sum((size,))
+        size = SumOf((size,))
     return size
 
 
@@ -112,9 +112,9 @@ FORGED: dict[str, list[Event]] = {
     "a plan of no room": [STARTED, replace(PLAN, capacity=0)],
     "a plan of no window": [STARTED, replace(PLAN, window=0)],
     "a plan out of order": [STARTED, replace(PLAN, lengths=(9, 1))],
-    "a plan divided by nothing": [STARTED, replace(PLAN, size=Share(Length(), Figure(0)))],
-    "a plan in blocks of nothing": [STARTED, replace(PLAN, size=Rest(0, "block"))],
-    "a plan beyond all memory": [STARTED, replace(PLAN, size=Product((Figure(2**62),) * 100))],
+    "a plan divided by nothing": [STARTED, replace(PLAN, size=QuotientOf(Length(), NamedNumber(0)))],
+    "a plan in blocks of nothing": [STARTED, replace(PLAN, size=RemainderOf(0, "block"))],
+    "a plan beyond all memory": [STARTED, replace(PLAN, size=ProductOf((NamedNumber(2**62),) * 100))],
     "a plan nested deep": [STARTED, replace(PLAN, size=chained(48))],
     "a cache in a strange place": [STARTED, replace(MEASURED, parts=(("moon", "keys", 8),))],
     "a cache of a strange part": [STARTED, replace(MEASURED, parts=(("device", "dust", 8),))],

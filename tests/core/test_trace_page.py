@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import core
 from core.events import EVENTS, Event
 from core.trace import schema
-from core.trace.layout import described, layout_of
+from core.trace.file_layout import described, layout_of
 from tests.core import events_made
 
 PACKAGING = Path(__file__).parents[2] / "packaging"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import core
-from core.decoding import look
+from core.decoding import step_details
 from core.events import TokenChosen
 from tests.core import tiny
 
@@ -25,13 +25,13 @@ def written() -> list[TokenChosen]:
 
 def test_a_run_makes_neither_until_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[str]()
-    alternative = look.alternative
+    alternative = step_details.alternative
 
     def counted(*figures: Any) -> Any:
         made.append("alternative")
         return alternative(*figures)
 
-    monkeypatch.setattr(look, "alternative", counted)
+    monkeypatch.setattr(step_details, "alternative", counted)
     events = written()
     assert made == []
     assert len(events[3].alternatives) == len(made) > 0

@@ -11,7 +11,7 @@ import pytest
 
 import core
 from core import words
-from core.decoding.kept import KeptScores
+from core.decoding.score_cache import KeptScores
 from core.errors import ParameterError, PromptError, StrategyError
 from core.events import TokenChosen
 from tests.core import tiny

@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.reading import memory_of
+from core.caches.tensors.continuation_probe import memory_of
 from core.errors import DecodescopeError
 from core.events import Event, Notice, SequenceFinished
 from tests.core import tiny, zoo
@@ -109,7 +109,7 @@ def test_where_a_model_keeps_what_it_has_read(kind: str, memory: str) -> None:
 
 @pytest.mark.parametrize("kind", tiny.ALL)
 def test_proven_ones_would_stand_the_trial(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.caches.tensors.reading.PROVEN", frozenset())
+    monkeypatch.setattr("core.caches.tensors.continuation_probe.PROVEN", frozenset())
     assert memory_of(tiny.make(kind)) == "kept"
 
 

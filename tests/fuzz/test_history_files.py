@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.control.labs import kept_rankings
-from app.panels.history import wording
+from app.control.labs import saved_rankings
+from app.panels.history import history_wording
 from app.state.request_json import RequestProblem, from_plain
 from app.storage.history.store import FILE_NAME, HistoryStore
 from core.errors import DecodescopeError
@@ -105,13 +105,13 @@ def use(content: bytes) -> None:
 def _use(store: HistoryStore) -> None:
     for query in ("", "story", "12", "nowhere"):
         for record in store.records(store.ids(query)[:64]):
-            assert all(map(str, (wording.in_full(record), wording.spoken(record, 0.0))))
+            assert all(map(str, (history_wording.in_full(record), history_wording.spoken(record, 0.0))))
             with suppress(RequestProblem):
                 from_plain(store.request(record.id))
             store.latest(record.made)
             store.trace(record.id)
     store.totals()
-    store.rankings.all(kept_rankings.read)
+    store.rankings.all(saved_rankings.read)
     store.rename(run_id(7), "Another name")
     store.keep(keeping(1000, "The new one"))
     assert run_id(1000) in store.ids()

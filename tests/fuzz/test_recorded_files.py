@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import core
-from app.state.recorded import run_of
+from app.state.recorded_run import run_of
 from core.errors import DecodescopeError
 from core.trace import blocks, schema
 from core.trace.packing import fits, pack, unpack
@@ -54,7 +54,7 @@ def spoiled(data: bytes, dice: random.Random) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[blocks.Block]]:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[blocks.TraceBlock]]:
     found = []
     for number, strategy in enumerate(("sampling", "beam_search", "token_tree", "contrastive")):
         drafters = [near("llama")] if strategy == "token_tree" else []
@@ -68,7 +68,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[blocks.Block]
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", range(40))
-def test_a_forged_file_is_refused_or_read(seed: int, sources: list[list[blocks.Block]], tmp_path: Path) -> None:
+def test_a_forged_file_is_refused_or_read(seed: int, sources: list[list[blocks.TraceBlock]], tmp_path: Path) -> None:
     dice, path = random.Random(seed), tmp_path / "forged"
     known = {record.cls: record for record in schema.records().values()}
     for _ in range(100):

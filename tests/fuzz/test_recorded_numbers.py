@@ -12,12 +12,12 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app.control.exports import Exports
-from app.state.recorded import run_of
+from app.state.recorded_run import run_of
 from app.state.run import Run
-from app.storage.tables import as_csv, as_json
+from app.storage.table_files import as_csv, as_json
 from app.views.memory.report import report_on
-from app.views.shared.portrait import Pose
-from app.views.shared.tables import of_cache, of_candidates, of_rounds, of_tokens, of_track
+from app.views.shared.table_export import of_cache, of_candidates, of_rounds, of_tokens, of_track
+from app.views.shared.view_picture import Pose
 from core.errors import DecodescopeError
 from core.events import Event
 from tests.core import tiny

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 import core
 from core.errors import EngineError
-from core.remote.exchange import Patience
-from core.remote.model import connect
+from core.remote.http_stream import Timeouts
+from core.remote.remote_model import connect
 from tests import fake_machine
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.values import JSON_ODD
 
-HASTY = Patience(connect=1, first=5, between=5, tries=1, pause=0.01)
+HASTY = Timeouts(connect=1, first=5, between=5, tries=1, pause=0.01)
 KINDS = ("vllm", "sglang", "llama.cpp", "transformers", "llama-cpp-python", "other")
 OWN_FACES = ("whole", "pieces", "both")
 REQUESTS = (

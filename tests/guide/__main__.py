@@ -52,7 +52,7 @@ def _draw(pictures: list[Picture]) -> int:
     import qasync
     from PySide6.QtWidgets import QApplication
 
-    from app.album.draw import draw_album
+    from app.album.picture_drawing import draw_album
 
     with qasync.QEventLoop(QApplication.instance() or QApplication([])) as loop:
         return int(loop.run_until_complete(draw_album(pictures)))

@@ -6,8 +6,8 @@ import threading
 
 from app.album.picture import Picture
 from app.session.engine import CoreEngine
-from app.state.requests import LoadRequest, RunRequest, divided
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, RunRequest, divided
 from app.storage import examples
 from core import strategies
 

@@ -15,8 +15,8 @@ from transformers.models.auto.modeling_auto import (
 
 import core
 from core.errors import DecodescopeError
-from core.models.plan import plan_model
-from core.models.takes import takes
+from core.models.load_plan import plan_model
+from core.models.modalities import takes
 from tests.core import tiny_media, zoo
 from tests.models import trial
 from tests.models.trial import LOSSLESS, STRATEGIES, WITH_EVERY_CACHE, judged

@@ -33,9 +33,9 @@ CODE = r"(# )?(import|from|for|model|request|result|draft|prompt|ids|inputs|outp
 ALLOWED = (
     Allowed("core/code", CODE, "a line of the script that is written"),
     Allowed("core/code", r"\{…\}: \{…\}|\{…\}\.generation_config.*|True", "a piece of it"),
-    Allowed("core/grammar/setting.py", r'\{"type": .*', "a schema, as an example"),
-    Allowed("core/grammar/compiled.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
-    Allowed("core/extras.py", r"pip install .*", "a command"),
+    Allowed("core/grammar/grammar_setting.py", r'\{"type": .*', "a schema, as an example"),
+    Allowed("core/grammar/compilation.py", r"%llguidance .*|Un[a-z]+ [a-z]+: ", "a grammar; what llguidance says"),
+    Allowed("core/optional_deps.py", r"pip install .*", "a command"),
     Allowed("app/start/qt_libraries.py", r".*", "shared with bootstrap.py, which runs before there are translations"),
     Allowed("app/start/qt_messages.py", r"This plugin does not support ", "what Qt writes"),
     Allowed("app/state/grammar_text.py", r'\{"choice": .*', "a grammar, as an example"),
@@ -54,41 +54,47 @@ ALLOWED = (
     Allowed("core/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/catalog/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
     Allowed("core/labs/preference/__init__.py", r"[A-Z][a-z]+", "names of classes, where they are imported from"),
-    Allowed("core/labs/preference/cards.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"),
+    Allowed(
+        "core/labs/preference/model_cards.py", r"[\s\S]*", "a model's card, which is English as the bundled ones are"
+    ),
     Allowed("core/labs/speed/events.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed("core/labs/scale/ranks/tensor.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed("app/views/labs/preference/pages.py", r"(Once upon|They played)[\s\S]*", "what storyteller writes"),
     Allowed("app/views/labs/preference", r"<b style.*|\{…\} &nbsp; <b>.*", "HTML"),
-    Allowed("app/control/connecting.py", r"pip install .*", "a command"),
+    Allowed("app/control/engine_connection.py", r"pip install .*", "a command"),
     Allowed("app/session/sound_device.py", r"pip install .*", "a command"),
     Allowed("app/panels/engine_dialog.py", r"http://localhost.*", "an address, as an example"),
     Allowed("core/remote/client.py", r"Accept|Connection|text/event-.*|Bearer \{…\}", "what is said to a server"),
     Allowed(
-        "core/remote/exchange.py", r"nothing for .*", "told to nobody: the error that is shown has words of its own"
+        "core/remote/http_stream.py", r"nothing for .*", "told to nobody: the error that is shown has words of its own"
     ),
-    Allowed("core/remote/kinds.py", r"transformers serve", "a program's name"),
+    Allowed("core/remote/backends.py", r"transformers serve", "a program's name"),
     Allowed("core/catalog", r"Range|bytes \{…\}-", "what is said to a server"),
     Allowed(
-        "core/decoding/forward/anatomy.py",
+        "core/decoding/forward/module_map.py",
         r"[a-z ]+|\{…\} has none of \{…\}",
         "why a lean pass steps aside: for the log",
     ),
     Allowed(
-        "core/decoding/forward/quick_parts.py",
+        "core/decoding/forward/native_weights.py",
         r"[a-z -]+",
         "why a quick step steps aside: for the log",
     ),
-    Allowed("core/native/library.py", r"\{…\} is of another version", "for the log"),
-    Allowed("core/native/place.py", r"CPU part|Features|model name", "what Linux calls it"),
+    Allowed("core/native/native_library.py", r"\{…\} is of another version", "for the log"),
+    Allowed("core/native/build_paths.py", r"CPU part|Features|model name", "what Linux calls it"),
     Allowed(
-        "core/decoding/speculation/drafters/spelling.py", r"The Fox said.*", "a text that two tokenizers are tried on"
+        "core/decoding/speculation/drafters/retokenization.py",
+        r"The Fox said.*",
+        "a text that two tokenizers are tried on",
     ),
-    Allowed("core/models/packed/layers.py", r"in_features=.*", "how torch prints a layer"),
-    Allowed("core/models/packed/reading.py", r"\{…\} ended early", "for the log; the error has words of its own"),
+    Allowed("core/models/quantized/packed_layers.py", r"in_features=.*", "how torch prints a layer"),
+    Allowed(
+        "core/models/quantized/tensor_files.py", r"\{…\} ended early", "for the log; the error has words of its own"
+    ),
     Allowed("core/device_memory.py", r"[a-z_. ]+", "what libraries write when memory ends"),
-    Allowed("core/caches/tensors/sizes.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
+    Allowed("core/caches/tensors/size_formulas.py", r".*(layers|heads|width)(\{…\})?", "a figure's name in an event"),
     Allowed("core/caches/tensors/quantized.py", r"kv heads|\{…\} (group|width)", "a figure's name in an event"),
-    Allowed("core/decoding/funnel.py", r"the model", "in an event; core.processors.wording says it"),
+    Allowed("core/decoding/processor_pipeline.py", r"the model", "in an event; core.processors.wording says it"),
     Allowed("core/explain/sizes.py", r"(full|windowed|head|key|value|kv) \w+", "a figure's name in an event"),
     Allowed("core/explain/words.py", r"\{…\} (ms|tok/s)", "a unit"),
     Allowed(
@@ -100,14 +106,16 @@ ALLOWED = (
     Allowed("app", r"[^{]*#?\w*[^{]*\{.*;.*\}\s*|font-size: .*", "a style sheet"),
     Allowed("app", r"(Ctrl\+1 … )?Ctrl\+9|Ctrl\+1 … .*|Return|Enter|Esc|Space|Left|Right|Home|End", "a key"),
     Allowed("app", r" MiB", "a unit"),
-    Allowed("app/state/filling.py", r"as it is set", "the name of a way"),
-    Allowed("app/album/script.py", r"instead = .*", "a line of a script"),
-    Allowed("app/album/pose.py", r"Segment", "the class of a button"),
+    Allowed("app/state/empty_view.py", r"as it is set", "the name of a way"),
+    Allowed("app/album/picture_script.py", r"instead = .*", "a line of a script"),
+    Allowed("app/album/picture_state.py", r"Segment", "the class of a button"),
     Allowed("app/control/messages.py", r"Setup", "a kind of message"),
-    Allowed("app/session/still.py", r"Free memory .*", "told to nobody: what asks is told that it is unknown"),
+    Allowed(
+        "app/session/deterministic_engine.py", r"Free memory .*", "told to nobody: what asks is told that it is unknown"
+    ),
     Allowed("app/state/comparison/sweep.py", r"\{title\} \{label\}", "two that are translated, side by side"),
     Allowed("app/storage/history", r"[A-Z]{4,}.*|\(?instr.*|texts\.number IN.*|\{…\} is no run's id", "SQL"),
-    Allowed("app/storage/history/rows.py", r"(runs|deleted|pinned) .*", "SQL"),
+    Allowed("app/storage/history/history_tables.py", r"(runs|deleted|pinned) .*", "SQL"),
     Allowed("app/storage/settings.py", r"Once upon a time.*", "a prompt for a model that reads English"),
     Allowed(
         "app/control/palette", r"\{…\} theme|text size .*|tour \{…\}|Seed", "other words that an entry is found by"

@@ -18,9 +18,9 @@ ENTRIES = {
     for name in registry
 }  # fmt: skip
 OTHER_WORDS = {
-    ("core/decoding/speculation/factory.py", "greedy"): "a value of the setting `verifier`",
-    ("core/decoding/speculation/factory.py", "sampling"): "a value of the setting `verifier`",
-    ("core/models/heads/own.py", "mtp"): "a key of what is kept of a model",
+    ("core/decoding/speculation/speculation_factory.py", "greedy"): "a value of the setting `verifier`",
+    ("core/decoding/speculation/speculation_factory.py", "sampling"): "a value of the setting `verifier`",
+    ("core/models/heads/mtp.py", "mtp"): "a key of what is kept of a model",
     ("core/explain/settings.py", "beam"): "a value of the event's `method`",
     ("core/explain/settings.py", "greedy"): "a value of the event's `method`",
 }

@@ -6,8 +6,8 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
-from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, RunRequest
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Event, Hypothesis, Prefilled
 from tests.ui.scripted import PROMPT, started
 

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.session.looks import Part
+from app.session.layer_jobs import Part
 from app.state import conversation
-from app.state.inside import LayerAttention, LayerView, LookRequest, Weight
-from app.state.requests import Fit, LoadRequest, ModelInfo, PrefixNews, PrefixRequest, RunRequest
-from app.state.steps import StepsRequest
+from app.state.decode_backend import StepsRequest
+from app.state.layer_queries import LayerAttention, LayerView, LookRequest, Weight
+from app.state.worker_messages import LoadRequest, MemoryEstimate, ModelInfo, PrefixNews, PrefixRequest, RunRequest
 from core.errors import CacheError, DecodescopeError
 from core.events import (
     Alternative,
@@ -103,7 +103,7 @@ class ScriptedEngine:
     """Runs with these fail at their third token."""
     prefixes: list[PrefixRequest] = field(default_factory=list)
     reckoned: list[RunRequest] = field(default_factory=list)
-    estimate: Fit | None = None
+    estimate: MemoryEstimate | None = None
     looks: list[LookRequest] = field(default_factory=list)
     is_quick: bool = True
 
@@ -134,7 +134,7 @@ class ScriptedEngine:
             raise self.error
         return PrefixNews(request.path, 12, 4096, "" if request.ids else "Once upon a time")
 
-    def reckon(self, request: RunRequest) -> Fit | None:
+    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
         """What it is told to say."""
         self.reckoned.append(request)
         return self.estimate

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import core
-from app.state.requests import LoadRequest, ModelInfo, RunRequest
+from app.state.worker_messages import LoadRequest, ModelInfo, RunRequest
 from core import Takes
 from core.events import Event, MediumRead, PromptToken, RunStarted
 from tests.ui.fake_engine import ScriptedEngine

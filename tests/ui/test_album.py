@@ -15,10 +15,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import core
-from app.album.draw import draw_album
-from app.album.script import read_script
+from app.album.picture_drawing import draw_album
+from app.album.picture_script import read_script
 from app.session.engine import Engine
-from app.state.requests import LoadRequest, RunRequest
+from app.state.worker_messages import LoadRequest, RunRequest
 from tests.ui.fake_engine import ScriptedEngine
 
 Draw = Callable[..., int]

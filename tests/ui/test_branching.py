@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.state.branching import Instead, branch_of, why_not_branch
-from app.state.requests import LoadRequest, RunRequest
+from app.state.branching import Replacement, branch_of, why_not_branch
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, RunRequest
 from app.views import VIEWS
 from app.views.branches.view import BranchesView
 from app.views.tokens.look_choice import BRANCHED
@@ -166,7 +166,7 @@ def test_settings_are_those_of_now_and_the_model_is_the_runs_own(qtbot: QtBot, w
     assert branch.request.strategy == "sampling"
     parent = make_run([token(0, " fox"), token(1, " named")])
     settings = RunRequest("other", load=LoadRequest("another"))
-    made = branch_of(parent, Instead(1, 9), settings)
+    made = branch_of(parent, Replacement(1, 9), settings)
     assert (made.prompt, made.model) == (parent.request.prompt, parent.request.model or "another")
 
 
@@ -189,7 +189,7 @@ def test_a_greedy_branch_at_its_own_token_writes_the_same(qtbot: QtBot, config_d
     assert parent is not None
     window.parts.controller.set_values({"max_new_tokens": 9})
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.inspector.signals.branchWanted.emit(Instead(6, parent.tokens[6].id))
+        window.parts.inspector.signals.branchWanted.emit(Replacement(6, parent.tokens[6].id))
     branch = window.session.run
     assert branch is not None
     assert branch.text == parent.text

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QCheckBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.requests import RunRequest
 from app.state.run import Run
+from app.state.worker_messages import RunRequest
 from app.views.chat.view import ChatView
 from app.window.main_window import MainWindow
 from core.events import Notice

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.requests import LoadRequest, RunRequest
+from app.state.worker_messages import LoadRequest, RunRequest
 from app.theme.language import speak
 from app.views.base import View
 from app.views.compare.view import CompareView

@@ -10,22 +10,24 @@ import pytest
 from PySide6.QtCore import QVariantAnimation
 from pytestqt.qtbot import QtBot
 
-from app.control.stage import choices
-from app.panels.stage.settings import StageSettings
+from app.control.stage import choice_display
+from app.panels.stage.stage_settings import StageSettings
 from app.storage.settings import Appearance
 from app.theme.theme import theme_for
-from app.widgets import cues
+from app.widgets import sound_player
 from app.widgets.animation import allowed
-from app.widgets.animation.choice_bar import FALL, Choice, ChoiceBar
+from app.widgets.animation.choice_bar import FALL, ChoiceBar, ChoiceDistribution
 from app.widgets.animation.ladder import Ladder, Rung
 from app.widgets.animation.motion import DURATION, Animated
 from app.widgets.animation.stamps import Chip, Stamps
-from app.widgets.cues import CUES, Cues, player, why_silent
+from app.widgets.sound_player import CUES, Cues, player, why_silent
 from app.window.main_window import MainWindow
 from tests.ui.scripted import token
 from tests.ui.windows import open_window, run
 
-THREE = Choice(("fox", "girl", "bear"), ((0.4, 0.3, 0.1), (0.5, 0.3, 0.0), (0.6, 0.4, 0.0)), 1, by_chance=True)
+THREE = ChoiceDistribution(
+    ("fox", "girl", "bear"), ((0.4, 0.3, 0.1), (0.5, 0.3, 0.0), (0.6, 0.4, 0.0)), 1, by_chance=True
+)
 
 
 @pytest.fixture(autouse=True)
@@ -111,12 +113,12 @@ def test_stamps_come_down_one_after_another(qtbot: QtBot) -> None:
 
 def test_the_bars_shares_are_the_tokens_own() -> None:
     chosen = token(3, " fox", 0.3, 2)
-    told = choices.choice_of(chosen)
+    told = choice_display.choice_of(chosen)
     own = {item.id: item for item in chosen.alternatives}
     assert told.stages[0][told.chosen] == own[chosen.id].raw_probability
     assert told.stages[-1][told.chosen] == own[chosen.id].probability
     assert told.by_chance
-    assert not choices.choice_of(token(3, " fox", method="greedy")).by_chance
+    assert not choice_display.choice_of(token(3, " fox", method="greedy")).by_chance
 
 
 @pytest.fixture
@@ -198,10 +200,10 @@ def test_sounds_are_off_until_asked_for_and_never_trouble(
 
 
 def test_a_player_that_is_gone_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cues, "player", lambda: ("no-such-player",))
+    monkeypatch.setattr(sound_player, "player", lambda: ("no-such-player",))
     started: list[bool] = []
-    begin = cues._start
-    monkeypatch.setattr(cues, "_start", lambda command: started.append(begin(command)))
+    begin = sound_player._start
+    monkeypatch.setattr(sound_player, "_start", lambda command: started.append(begin(command)))
     sound = Cues()
     for name in CUES:
         sound.play(name)
@@ -209,10 +211,10 @@ def test_a_player_that_is_gone_is_silent(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_why_no_sound_can_be_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cues.shutil, "which", lambda name: None)
+    monkeypatch.setattr(sound_player.shutil, "which", lambda name: None)
     assert "paplay" in why_silent("linux")
     assert player("linux") == ()
     assert why_silent("win32") == ""
-    monkeypatch.setattr(cues.shutil, "which", lambda name: f"/usr/bin/{name}" if name == "aplay" else None)
+    monkeypatch.setattr(sound_player.shutil, "which", lambda name: f"/usr/bin/{name}" if name == "aplay" else None)
     assert why_silent("linux") == ""
     assert player("linux") == ("aplay", "-q")

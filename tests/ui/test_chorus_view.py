@@ -9,12 +9,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSpinBox
 from pytestqt.qtbot import QtBot
 
-from app.state.chorus import ROOT
-from app.state.requests import Outcome, RunRequest
 from app.state.run import Run
+from app.state.sample_tree import ROOT
+from app.state.worker_messages import Outcome, RunRequest
 from app.theme.theme import theme_for
 from app.views.compare.view import CompareView
-from app.views.reports import NodeReport
+from app.views.node_reports import NodeReport
 from app.views.tree.samples import LENGTH, NUMBER, TEXT
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control.code import scripts_of
+from app.control.script_window import scripts_of
 from app.panels.code_dialog import CodeDialog
-from app.state.requests import LoadRequest, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, RunRequest
 from app.window.main_window import MainWindow
 from core.events import RunStarted
 from tests.ui.layout import faults, settle

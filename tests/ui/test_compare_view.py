@@ -11,10 +11,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.session.measuring import Progress
-from app.state.comparison.results import Entry
-from app.state.requests import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
+from app.session.side_runs import MeasurementProgress
+from app.state.comparison.results import ComparisonEntry
 from app.state.run import Run
+from app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from app.theme.theme import theme_for
 from app.views.compare.columns import COLUMNS
 from app.views.compare.results_model import NAME, SAID
@@ -89,7 +89,7 @@ def row(view: CompareView, number: int) -> dict[str, str]:
     return {title: model.index(number, column).data() for column, title in enumerate(titles)}
 
 
-def entries_of(view: CompareView) -> list[Entry]:
+def entries_of(view: CompareView) -> list[ComparisonEntry]:
     return view.comparison.entries
 
 
@@ -127,7 +127,7 @@ def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     assert view.button.text() == "Stop"
     assert row(view, 0)["said"] == "runs…"
     bench.end_next(story(10))
-    view.measuring_progressed(Progress(1, 3, 4.2))
+    view.measuring_progressed(MeasurementProgress(1, 3, 4.2))
     assert view.progress.words.text().replace("\xa0", " ") == "1 of 3 · about 4 s left"
     bench.end_next(story(10), 8192)
     bench.end_next(story(9))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.panels.tours.chooser import TourChooser
+from app.panels.tours.tour_chooser import TourChooser
 from app.state.tours import load
 from app.theme.theme import theme_for
 from app.views.chat.area import HINT

@@ -11,7 +11,7 @@ from app.theme.contrast import MARK, TEXT, contrast, mixed
 from app.theme.palettes import DRAFTERS
 from app.theme.theme import Theme, theme_for
 from app.views.chat.bubbles import FADED
-from app.widgets.tree_canvas.style import DIMMING, Look
+from app.widgets.tree_canvas.tree_style import DIMMING, TreeStyle
 from tests.ui.eyes import EYES, apart, seen
 
 BOTH = pytest.mark.parametrize("theme", [theme_for("light"), theme_for("dark")], ids=lambda theme: theme.name)
@@ -67,10 +67,10 @@ def test_states_can_be_read_as_words_and_stay_what_they_are(theme: Theme) -> Non
 
 @BOTH
 def test_what_is_dimmed_is_still_seen(theme: Theme) -> None:
-    look, window, panel = Look(theme), theme.color("window"), theme.color("panel")
+    look, window, panel = TreeStyle(theme), theme.color("window"), theme.color("panel")
     assert contrast(look.colour("pruned"), window) >= MARK
     assert contrast(look.words("pruned"), window) >= TEXT
-    assert look.colour("pruned") != Look(theme, pruned="shown").colour("pruned")
+    assert look.colour("pruned") != TreeStyle(theme, pruned="shown").colour("pruned")
     assert contrast(mixed(theme.color("text"), window, FADED), mixed(panel, window, FADED)) >= TEXT
     assert 0 < DIMMING < 1
 

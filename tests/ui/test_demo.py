@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.control.stage.filming import Filming, Order, film
-from app.control.stage.scene import FIRST_MS, LAST_MS, Scene
+from app.control.stage.offscreen_stage import FIRST_MS, LAST_MS, OffscreenStage
 from app.panels.stage.demo_dialog import Demo, DemoDialog
 from app.start.cli import parse
 from app.storage.film import webm
@@ -27,7 +27,7 @@ SIZE = QSize(640, 360)
 
 
 def test_first_the_prompt_then_the_steps_then_the_end(qtbot: QtBot) -> None:
-    scene = Scene("tokens", SIZE, theme_for("light"))
+    scene = OffscreenStage("tokens", SIZE, theme_for("light"))
     qtbot.addWidget(scene)
     held = make_run(story(5), finished=True)
     frames = [(held.cursor, frame) for frame in scene.frames(held, pace=1.0, animated=True)]
@@ -44,7 +44,7 @@ def test_first_the_prompt_then_the_steps_then_the_end(qtbot: QtBot) -> None:
 
 @pytest.mark.parametrize("view", ["tree", "speculation", "memory"])
 def test_other_views_are_filmed(qtbot: QtBot, view: str) -> None:
-    scene = Scene(view, SIZE, theme_for("dark"))
+    scene = OffscreenStage(view, SIZE, theme_for("dark"))
     qtbot.addWidget(scene)
     frames = list(scene.frames(make_run(story(3), finished=True), pace=8.0, animated=True))
     assert len(frames) == 4

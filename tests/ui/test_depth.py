@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 import core
 from app.panels.settings_dialog import SettingsDialog
-from app.views.inspector import rows
+from app.views.inspector import inspector_rows
 from app.widgets.text_block import TextBlock
 from core import explain_token
 from resources import depth
@@ -72,10 +72,10 @@ def test_what_is_shown_is_said_again(qtbot: QtBot, tmp_path: Path, each: str) ->
     token = session.run.tokens[3]
     parts.actions.do(f"{each}_words")
     shown = [block.text() for block in parts.inspector.findChildren(TextBlock) if block.isVisible()]
-    assert rows.emphasized(explain_token(token)) in shown
-    assert rows.facts(token, session.run.started.vocabulary) in shown
+    assert inspector_rows.emphasized(explain_token(token)) in shown
+    assert inspector_rows.facts(token, session.run.started.vocabulary) in shown
     signs = {"plain": "list", "usual": "surprise", "exact": "ln p"}
-    assert [sign for sign in signs.values() if sign in rows.facts(token, 2048)] == [signs[each]]
+    assert [sign for sign in signs.values() if sign in inspector_rows.facts(token, 2048)] == [signs[each]]
 
 
 def test_a_page_is_written_in_the_words_of_now() -> None:

@@ -12,7 +12,7 @@ from app.panels.draft_picker import MOST, DraftPicker
 from app.start.cli import parse
 from app.start.launch import LaunchProblem, apply
 from app.storage import presets
-from app.storage.settings import Choices
+from app.storage.settings import LastChoices
 from app.theme.theme import theme_for
 from app.widgets.picker_combo import PickerItem
 from app.window.main_window import MainWindow
@@ -149,8 +149,8 @@ def test_settings_keep_them(window: MainWindow, drafts: list[str]) -> None:
     window.parts.controller.choose(drafts=drafts[:2])
     window.parts.controller.remember()
     assert window.parts.settings.choices.drafts == drafts[:2]
-    assert Choices.read({"version": 1, "draft": "small"}) == (Choices(drafts=["small"]), [])
-    assert Choices.read({"version": 1, "draft": ""}) == (Choices(), [])
+    assert LastChoices.read({"version": 1, "draft": "small"}) == (LastChoices(drafts=["small"]), [])
+    assert LastChoices.read({"version": 1, "draft": ""}) == (LastChoices(), [])
 
 
 def test_presets_keep_them(tmp_path: Path, window: MainWindow, drafts: list[str]) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.requests import ModelInfo
+from app.state.worker_messages import ModelInfo
 from app.window.main_window import MainWindow
 from core import strategies
 from tests.ui.fake_engine import ScriptedEngine

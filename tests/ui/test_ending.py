@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control import keeping
+from app.control import persistence
 from app.start.ending import run_until_ended
 from app.start.termination import NAMES, TerminationSignals
 from app.window.main_window import MainWindow
@@ -152,7 +152,7 @@ def test_a_kill_loses_only_what_is_not_yet_written(config_dir: Path) -> None:
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> MainWindow:
-    monkeypatch.setattr(keeping, "DELAY_MS", 5)
+    monkeypatch.setattr(persistence, "DELAY_MS", 5)
     return open_window(qtbot, config_dir)
 
 
@@ -214,7 +214,7 @@ def test_a_tour_writes_nothing_of_its_own(qtbot: QtBot, window: MainWindow, monk
 
 
 def test_a_chat_is_written_while_it_is_said(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "DELAY_MS", 5)
+    monkeypatch.setattr(persistence, "DELAY_MS", 5)
     hold = threading.Event()
     window = open_window(qtbot, config_dir, ScriptedEngine(hold=hold))
     prompt = window.parts.setup.prompt
@@ -254,7 +254,7 @@ def test_the_end_of_the_desktops_session_writes(
     async def program() -> int:
         return 0
 
-    monkeypatch.setattr(keeping, "DELAY_MS", 10**8)
+    monkeypatch.setattr(persistence, "DELAY_MS", 10**8)
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.editor.setPlainText("logging off")
     loop = OtherwiseEndedLoop()

@@ -19,14 +19,14 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QScrollBar
 from pytestqt.qtbot import QtBot
 
 import core
-from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, Offer
-from app.storage.tables import CSV, JSON
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, ExportOffer
+from app.storage.table_files import CSV, JSON
 from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.base import View
-from app.views.shared.portrait import Pose
+from app.views.shared.view_picture import Pose
 from app.views.text.markup import coloured
-from app.views.text.paint import COLOURINGS, Look
+from app.views.text.row_painting import COLOURINGS, PaintOptions
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
 from tests.disks import full_disk
@@ -231,7 +231,7 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
 
 
 def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
-    dialog = ExportDialog([Offer("tokens", "Tokens", (PNG, SVG, CSV, JSON), QSize(640, 480))])
+    dialog = ExportDialog([ExportOffer("tokens", "Tokens", (PNG, SVG, CSV, JSON), QSize(640, 480))])
     dialog.width_box.setValue(800)
     assert dialog.told.text() == "1,600 × 960 pixels"
     dialog.scale.setValue(1.25)
@@ -291,11 +291,11 @@ def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: Mai
     run = window.session.run
     evil = [replace(run.tokens[0], text='<img src="x">\n', origin="draft", rank=1)]
     kept = theme_for("light").kept
-    made = {name: coloured((), evil, "&", Look(theme_for("dark"), name)) for name in COLOURINGS}
+    made = {name: coloured((), evil, "&", PaintOptions(theme_for("dark"), name)) for name in COLOURINGS}
     assert f'<span style="color:{kept};text-decoration:underline">&lt;img' in made["origin"]
     assert made["rank"] != made["origin"] != made["none"]
     assert made["none"].endswith("&lt;img src=&quot;x&quot;&gt;<br>&amp;</p>")
-    apart = coloured((), evil, "&", Look(theme_for("dark"), "difference", apart={0: 9.0}))
+    apart = coloured((), evil, "&", PaintOptions(theme_for("dark"), "difference", apart={0: 9.0}))
     assert apart != made["difference"]
 
 

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.session.mailbox import Answer
-from app.state.requests import Fit, RunRequest
+from app.state.worker_messages import MemoryEstimate, RunRequest
 from app.window.main_window import MainWindow
 from core.memory import estimate as fit
 from tests.ui.fake_engine import ScriptedEngine
@@ -20,7 +20,7 @@ from tests.ui.windows import WAIT_MS, find, open_window, run
 LONG_MS = 6 * WAIT_MS
 
 
-TOLD = Fit(
+TOLD = MemoryEstimate(
     figures="Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens).",
     advice="It does not fit. It would fit with 2 beams.",
     tokens=20,

@@ -14,15 +14,15 @@ from PySide6.QtGui import QAction, Qt
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QComboBox, QLabel, QTabBar, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.download.dialog import DownloadDialog
-from app.state.requests import ModelInfo, Outcome
-from app.widgets.late_tip import LateTip
-from app.widgets.not_saved import tell_not_saved
-from app.widgets.pictures import save_picture
+from app.panels.download.download_dialog import DownloadDialog
+from app.state.worker_messages import ModelInfo, Outcome
+from app.widgets.lazy_tooltip import LateTip
 from app.widgets.plain_text import as_written
+from app.widgets.save_error import tell_not_saved
+from app.widgets.widget_pictures import save_picture
 from app.window.main_window import MainWindow
 from core import catalog
-from core.catalog import transfer
+from core.catalog import file_download
 from core.errors import ModelError
 from tests import fake_hub
 from tests.app.history_files import keeping
@@ -217,7 +217,7 @@ def test_models_of_the_hub(qtbot: QtBot, window: MainWindow, monkeypatch: pytest
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(transfer, "PAUSES", (0.0,))
+        monkeypatch.setattr(file_download, "PAUSES", (0.0,))
         config = json.dumps({"model_type": PICTURE, "architectures": ["LlamaForCausalLM"]})
         hub.put("someone/evil", {"config.json": config.encode(), "model.safetensors": b"123456789"})
         window.parts.actions.do("get_model")

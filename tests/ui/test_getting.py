@@ -12,16 +12,16 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.control.model_list import HUB_ITEM
-from app.panels.download.dialog import DownloadDialog
-from app.panels.download.rows import ROW
+from app.panels.download.download_dialog import DownloadDialog
+from app.panels.download.model_rows import ROW
+from app.session.download_statuses import DownloadStatuses
 from app.session.downloads import Downloads
-from app.session.standings import Standings
-from app.state.hub_models import Standing
+from app.state.hub_models import DownloadStatus
 from app.theme.panel_rules import rules
 from app.theme.theme import theme_for
 from app.window.main_window import MainWindow
 from core import catalog
-from core.catalog import Unfinished, transfer
+from core.catalog import Unfinished, file_download
 from resources import language
 from tests import fake_hub
 from tests.core import tiny
@@ -48,7 +48,7 @@ def hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         monkeypatch.setenv("HF_ENDPOINT", running.address)
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(transfer, "PAUSES", (0.0,))
+        monkeypatch.setattr(file_download, "PAUSES", (0.0,))
         yield running
 
 
@@ -201,11 +201,11 @@ def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float
 
 
 def test_what_was_read_from_the_disk_before_a_download_ended_does_not_call_it_paused(qtbot: QtBot) -> None:
-    standings = Standings(QObject(QApplication.instance()))
+    standings = DownloadStatuses(QObject(QApplication.instance()))
     begun = standings.moment
-    standings.stand(NAME, Standing("whole", 7, 7))
+    standings.stand(NAME, DownloadStatus("whole", 7, 7))
     standings.on_disk(begun, [], (Unfinished(NAME, 3, 7), Unfinished("other/one", 1, 7)))
-    assert standings.of(NAME) == Standing("whole", 7, 7)
+    assert standings.of(NAME) == DownloadStatus("whole", 7, 7)
     assert standings.of("other/one").status == "paused"
     standings.on_disk(standings.moment, [], (Unfinished(NAME, 3, 7),))
     assert standings.of(NAME).status == "paused", "what is read later counts"

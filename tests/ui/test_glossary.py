@@ -16,7 +16,7 @@ from app.panels.parameter_row import ParameterRow
 from app.theme.panel_rules import rules
 from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.widgets.late_tip import LateTip
+from app.widgets.lazy_tooltip import LateTip
 from core import caches, glossary, strategies
 from resources import depth
 from tests.ui import layout

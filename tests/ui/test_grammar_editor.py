@@ -8,12 +8,12 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.grammar_editor import GrammarEditor
 from app.panels.schema_form import SchemaForm
-from app.state import values
+from app.state import setting_values
 from app.state.comparison.candidates import of_grammar
 from app.state.grammar_text import of_text, to_text
-from app.state.requests import RunRequest
 from app.state.simple_schema import Field, from_schema, to_schema
-from app.views.compare.kinds import GRAMMAR, refusal
+from app.state.worker_messages import RunRequest
+from app.views.compare.comparison_kinds import GRAMMAR, refusal
 from core.processors import registry
 from tests.ui.layout import faults, settle
 
@@ -118,12 +118,12 @@ def test_the_command_line_takes_json_or_a_file(tmp_path: object) -> None:
     folder = Path(str(tmp_path))
     (folder / "card.json").write_text('{"type": "null"}')
     (folder / "words.txt").write_text(" yes\n no\n")
-    assert values.parse(PARAMETER, '{"regex": "a"}') == {"regex": "a"}
-    assert values.parse(PARAMETER, str(folder / "card.json")) == {"json_schema": {"type": "null"}}
-    assert values.parse(PARAMETER, str(folder / "words.txt")) == {"choice": [" yes", " no"]}
+    assert setting_values.parse(PARAMETER, '{"regex": "a"}') == {"regex": "a"}
+    assert setting_values.parse(PARAMETER, str(folder / "card.json")) == {"json_schema": {"type": "null"}}
+    assert setting_values.parse(PARAMETER, str(folder / "words.txt")) == {"choice": [" yes", " no"]}
     for wrong in ("{", "red", str(folder / "gone.lark")):
-        with pytest.raises(values.ValueProblem, match="grammar: "):
-            values.parse(PARAMETER, wrong)
+        with pytest.raises(setting_values.ValueProblem, match="grammar: "):
+            setting_values.parse(PARAMETER, wrong)
 
 
 def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
@@ -139,7 +139,7 @@ def test_without_the_package_the_setting_is_greyed(qtbot: QtBot, monkeypatch: py
     from app.panels.parameters import ParameterPanel
     from core.strategies import registry as strategies
 
-    monkeypatch.setattr("core.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("core.optional_deps.find_spec", lambda name: None)
     panel = ParameterPanel()
     qtbot.addWidget(panel)
     panel.show_parameters(strategies["greedy"].parameters)

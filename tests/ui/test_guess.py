@@ -14,9 +14,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.guessing import CHOICES, MOST, Question, between, questions, until, why_not_guess
-from app.state.requests import Outcome, RunRequest
+from app.state.guessing import CHOICES, MOST, GuessQuestion, between, questions, until, why_not_guess
 from app.state.run import Run
+from app.state.worker_messages import Outcome, RunRequest
 from app.window.main_window import MainWindow
 from core import words
 from core.events import CacheMeasured, Event, TokenChosen
@@ -40,7 +40,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     return open_window(qtbot, config_dir)
 
 
-def ask(qtbot: QtBot, window: MainWindow, run: Run) -> Question:
+def ask(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
     """Begin a game with this run, up to its first question."""
     window.session.show(run)
     guess = window.parts.guess

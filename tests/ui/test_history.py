@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from app.panels.history import wording
+from app.panels.history import history_wording
 from app.storage.history.store import HistoryStore
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
@@ -441,11 +441,11 @@ def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: Q
 def test_the_words_of_a_row() -> None:
     now = time.mktime((2025, 3, 12, 14, 32, 0, 0, 0, -1))
     moments = {0: "14:32", 15 * 3600: "yesterday", 3 * 86400: "9 Mar", 100 * 86400: "2 Dec 2024", 1e300: "1 Jan 1970"}
-    assert {ago: wording.moment(now - ago, now) for ago in moments} == moments
-    assert wording.figures(keeping(1).record) == "Sampling · 0 tokens · storyteller"
+    assert {ago: history_wording.moment(now - ago, now) for ago in moments} == moments
+    assert history_wording.figures(keeping(1).record) == "Sampling · 0 tokens · storyteller"
     told = keeping(1, tokens=50, speed=118.4, outcome="stopped").record
-    assert wording.figures(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
-    assert wording.strategy_title("from_tomorrow") == "From tomorrow"
+    assert history_wording.figures(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
+    assert history_wording.strategy_title("from_tomorrow") == "From tomorrow"
 
 
 def test_what_waited_for_its_turn_does_not_open_the_file_again(qtbot: QtBot, config_dir: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.storage.history.rows import Rows
+from app.storage.history.history_tables import HistoryTables
 from app.storage.history.store import FILE_NAME, HistoryStore
 from app.views.labs.preference.view import PreferenceView
 from app.window.main_window import MainWindow
@@ -86,7 +86,7 @@ def test_a_run_is_shown_whose_ancestors_cannot_be_read(
     window.history.store.keep(keeping(1))
     child = window.history.open_run(keep(qtbot, window, "One"))
     child.request = replace(child.request, parent=run_id(1))
-    monkeypatch.setattr(Rows, "_all", refuse)
+    monkeypatch.setattr(HistoryTables, "_all", refuse)
     assert window.session.show(child)
     assert "disk I/O error" in told(window)
 
@@ -98,7 +98,7 @@ def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
     keep(qtbot, window, "One")
     view = history(window)
 
-    monkeypatch.setattr(Rows, "_all", refuse)
+    monkeypatch.setattr(HistoryTables, "_all", refuse)
     window.parts.history_panel.refresh()
     window.parts.steps.back()
     view.foot.buttons["delete"].click()

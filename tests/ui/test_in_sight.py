@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QStackedWidget
 from pytestqt.qtbot import QtBot
 
 from app.views.base import View
-from app.window.in_sight import InSight
+from app.window.view_event_buffer import ViewEventBuffer
 
 
 class Run:
@@ -48,12 +48,12 @@ class Page(View):
 
 
 @pytest.fixture
-def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, InSight]:
+def pages(qtbot: QtBot) -> tuple[QStackedWidget, Page, Page, Session, ViewEventBuffer]:
     """Two pages in a stack, the first in front, and the session that both follow."""
     stack, front, back, session = QStackedWidget(), Page("front"), Page("back"), Session()
     for page in (front, back):
         stack.addWidget(page)
-    feeds = [InSight(page, session) for page in (front, back)]  # type: ignore[arg-type]
+    feeds = [ViewEventBuffer(page, session) for page in (front, back)]  # type: ignore[arg-type]
     session.cursorMoved.connect(back.cursor_moved)
     qtbot.addWidget(stack)
     return stack, front, back, session, feeds[1]

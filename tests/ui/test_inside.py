@@ -14,10 +14,10 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.panels.lens_page import LensPage
-from app.state.doubt import MEASURES, most_doubtful, why_no_doubt
-from app.state.inside import LayerView, Looked, Weight, Wish, decided_at, look_at
-from app.views.inspector.inside import InsidePart
+from app.state.layer_queries import LayerQuery, LayerResult, LayerView, Weight, decided_at, look_at
+from app.state.uncertainty import MEASURES, most_doubtful, why_no_doubt
 from app.views.inspector.inside_rows import influence_told, layer_rows
+from app.views.inspector.inside_section import InsidePart
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
 from core import words
@@ -69,13 +69,13 @@ def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> No
     with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         part.other.setCurrentIndex(1)
         part.other.activated.emit(1)
-    assert engine.looks[-1].wish == part.wish == Wish("influence", "word", part.other.itemData(1))
+    assert engine.looks[-1].wish == part.wish == LayerQuery("influence", "word", part.other.itemData(1))
     part.other.setCurrentIndex(0)
     row = part.instead.findData(",")
     part.instead.setCurrentIndex(row)
     with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         part.instead.activated.emit(row)
-    assert engine.looks[-1].wish == Wish("influence", "word", None, ",")
+    assert engine.looks[-1].wish == LayerQuery("influence", "word", None, ",")
     assert part.remark.text().startswith("With “")
     assert "replaced, log p of" in part.remark.text()
 
@@ -102,7 +102,7 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
 @pytest.mark.parametrize("instead", [None, ","])
 @pytest.mark.parametrize("other", [None, 7])
 def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str | None, other: int | None) -> None:
-    wish, texts = Wish("influence", "word", other, instead), ["a", " b", " c"]
+    wish, texts = LayerQuery("influence", "word", other, instead), ["a", " b", " c"]
     said = {}
     with speaking(depth_of, "en"):
         for sign in (1, -1):
@@ -173,10 +173,10 @@ def test_varentropy_is_that_of_all_tokens_where_the_run_tells_it() -> None:
 
 def test_what_is_asked_of_a_run() -> None:
     one = scripted.make_run(scripted.story(6), finished=True)
-    request = look_at(one, 2, Wish("layers"))
+    request = look_at(one, 2, LayerQuery("layers"))
     assert (request.step, request.asked) == (len(scripted.PROMPT) + 2, len(scripted.PROMPT))
     assert len(request.ids) == request.step + 1
-    assert len(look_at(one, 2, Wish("page")).ids) == len(scripted.PROMPT) + 6
+    assert len(look_at(one, 2, LayerQuery("page")).ids) == len(scripted.PROMPT) + 6
     assert decided_at([LayerView(n, word, 0, 0, 1) for n, word in enumerate("abcbb")]) == 3
     assert decided_at([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
 
@@ -214,7 +214,7 @@ def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> 
     page.close()
     assert engine.looks[-1].cancel.is_set()
     qtbot.waitUntil(lambda: not shiboken6.isValid(page))
-    window.session.looked.emit(Looked(engine.looks[-1], has_ended=True))  # was under way while the page went
+    window.session.looked.emit(LayerResult(engine.looks[-1], has_ended=True))  # was under way while the page went
 
 
 def test_a_layers_figure_belongs_to_its_word() -> None:

@@ -15,8 +15,8 @@ from app.panels.grammar_editor import GrammarEditor
 from app.panels.lens_page import LensPage
 from app.panels.schema_form import SchemaForm
 from app.theme.language import speak
-from app.views.inspector.inside import InsidePart
-from app.views.inspector.what_if import Supposed
+from app.views.inspector.inside_section import InsidePart
+from app.views.inspector.what_if import WhatIfContent
 from app.window.main_window import MainWindow
 from resources.language import ENGLISH
 from tests.fonts import SCRIPTS
@@ -72,7 +72,9 @@ def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
     page = window.findChild(LensPage)
     check(page, "all tokens, layer by layer")
     page.close()
-    window.parts.inspector.show_supposed(Supposed(3, 0, "temperature 0.8 → 1.4, top-p 0.95 → 0.5", trouble="x " * 40))
+    window.parts.inspector.show_supposed(
+        WhatIfContent(3, 0, "temperature 0.8 → 1.4, top-p 0.95 → 0.5", trouble="x " * 40)
+    )
     check(window, "what if")
     assert window.session.show(story(0.0, 1.0, 1.0, 0.0))
     window.session.select_token(2)

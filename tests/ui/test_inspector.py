@@ -11,10 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from app.state.run import Run
 from app.theme.theme import theme_for
-from app.views.inspector import panel, rows
+from app.views.inspector import inspector_rows, panel
 from app.views.inspector.panel import Inspector
-from app.views.text.wording import bits, figures, token_text
-from app.widgets.funnel import SIDE_BY_SIDE, FunnelStage, heights
+from app.views.text.token_wording import bits, figures, token_text
+from app.widgets.funnel import SIDE_BY_SIDE, PaintedStage, heights
 from core import Sentence, explain_token, words
 from core.events import LayerChoice, Stage, TokenChosen
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
@@ -77,8 +77,8 @@ def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
 def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
     told = Sentence("“<b>” had < 0.1 %, 14 of 2,048 were left.", ((10, 17), (19, 30)))
     text = "“&lt;b&gt;” had <b>&lt;&nbsp;0.1&nbsp;%</b>, <b>14&nbsp;of&nbsp;2,048</b> were left."
-    assert rows.emphasized(told) == text
-    assert rows.emphasized("31 % & so on") == "31 % &amp; so on"
+    assert inspector_rows.emphasized(told) == text
+    assert inspector_rows.emphasized("31 % & so on") == "31 % &amp; so on"
 
 
 def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector) -> None:
@@ -99,11 +99,11 @@ def test_where_all_are_unlikely_faint_strokes_show_them_on_a_scale_of_their_own(
         replace(item, raw_probability=share, probability=share)
         for item, share in zip(unlikely.alternatives, (0.085, 0.0425, 0.01), strict=False)
     ))  # fmt: skip
-    shown = rows.alternative_rows(unlikely)
+    shown = inspector_rows.alternative_rows(unlikely)
     assert [row.lengths for row in shown[:3]] == [(0.085,), (0.0425,), (0.01,)]
     assert [row.hints[0] for row in shown[:3]] == pytest.approx([1.0, 0.5, 0.01 / 0.085])
     assert "of 100 %" in shown[0].tip
-    likely = rows.alternative_rows(token(0, " fox", 0.31))
+    likely = inspector_rows.alternative_rows(token(0, " fox", 0.31))
     assert {row.hints for row in likely} == {()}
 
 
@@ -111,9 +111,9 @@ def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:
     chosen = token(0, " fox", 0.31, probability=0.31)
     same = tuple(replace(item, probability=item.raw_probability) for item in chosen.alternatives)
     chosen = replace(chosen, alternatives=same)
-    assert rows.alternative_head(chosen) == ()
-    assert {len(row.lengths) for row in rows.alternative_rows(chosen)} == {1}
-    assert "→" not in rows.facts(chosen, VOCABULARY)
+    assert inspector_rows.alternative_head(chosen) == ()
+    assert {len(row.lengths) for row in inspector_rows.alternative_rows(chosen)} == {1}
+    assert "→" not in inspector_rows.facts(chosen, VOCABULARY)
 
 
 def test_it_says_when_nothing_was_recorded(inspector: Inspector) -> None:
@@ -159,7 +159,7 @@ def test_many_stages_are_listed_and_found_under_the_pointer(qtbot: QtBot, inspec
     assert not funnel.listed
     assert funnel.stage_at(funnel.width() - 1, 5) == funnel.stages[-1]
     assert run.tokens
-    funnel.set_stages([FunnelStage(3, "x")])
+    funnel.set_stages([PaintedStage(3, "x")])
     assert funnel.stage_at(-4, 5) is None
 
 
@@ -180,7 +180,7 @@ def test_contrastive_candidates_have_confidence_penalty_and_score(inspector: Ins
     scores = [float(row.figures[2].replace("−", "-")) for row in shown]
     assert scores == sorted(scores, reverse=True)
     assert "CANDIDATES" in said(inspector)
-    assert rows.CONTRASTIVE_HEAD == ("confidence", "penalty", "score")
+    assert inspector_rows.CONTRASTIVE_HEAD == ("confidence", "penalty", "score")
 
 
 def test_dola_shows_its_layers_and_the_one_it_chose(inspector: Inspector) -> None:

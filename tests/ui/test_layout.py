@@ -15,7 +15,7 @@ from app.panels.export_dialog import ExportDialog
 from app.storage.settings_file import SettingsStore
 from app.theme.language import speak
 from app.theme.theme import theme_for
-from app.views.reports import NodeReport, ReportRow
+from app.views.node_reports import NodeReport, ReportRow
 from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow, first_size
 from core import strategies

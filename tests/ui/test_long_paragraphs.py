@@ -9,8 +9,8 @@ from PySide6.QtGui import QFont, QTextLayout, QTextOption
 from pytestqt.qtbot import QtBot
 
 from app.panels.prompt import PromptPanel
-from app.views.text import flow
-from app.views.text.flow import Flow
+from app.views.text import line_flow
+from app.views.text.line_flow import Flow
 from app.widgets.long_words import wrap_mode
 
 
@@ -27,13 +27,13 @@ def test_a_long_paragraph_is_broken_piece_by_piece(unit: str, monkeypatch: pytes
             super().__init__(piece, *rest)
 
     def starts(most: int) -> list[int]:
-        monkeypatch.setattr(flow, "_MOST_AT_ONCE", most)
+        monkeypatch.setattr(line_flow, "_MOST_AT_ONCE", most)
         broken = Flow(QFont("DejaVu Sans", 10), 400.0)
         broken.update(text)
         return [row.start for row in broken.rows]
 
     whole = starts(100_000)
-    monkeypatch.setattr(flow, "QTextLayout", Noted)
+    monkeypatch.setattr(line_flow, "QTextLayout", Noted)
     assert starts(1000) == whole
     assert len(whole) > 50
     assert max(pieces) <= 1500

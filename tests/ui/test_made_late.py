@@ -27,10 +27,10 @@ LATE = {
     "app.views.tokens.branches",
     "app.views.tokens.excerpt",
     "app.views.tokens.media_strip",
-    "app.views.tokens.reading",
+    "app.views.tokens.accessible_text",
     "app.views.tokens.score_strip",
-    "app.widgets.spoken.combo",
-    "app.widgets.spoken.interface",
+    "app.widgets.accessibility.combo_interface",
+    "app.widgets.accessibility.widget_interface",
 }
 """Modules of which nothing is seen in a window that has just been opened."""
 

@@ -10,11 +10,11 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.state.cache_history import CacheHistory
-from app.state.requests import LoadRequest, Outcome, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.views.memory.tokens import EVICTED, TokenRow
+from app.views.memory.cached_tokens import EVICTED, TokenRow
 from app.views.memory.view import MemoryView
 from core.events import Event, Notice, Prefilled
 from tests.app.test_cache_history import EACH, START, events, plan

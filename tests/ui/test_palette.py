@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.palette.entry import Entry
+from app.control.palette.entry import PaletteEntry
 from app.control.palette.sources.actions import LEFT_OUT
 from app.panels.shortcuts import SHORTCUTS
-from app.state.tours.reading import names_and_titles
+from app.state.tours.tour_file import names_and_titles
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
@@ -200,7 +200,7 @@ def tidy_up(qtbot: QtBot, window: MainWindow) -> None:
     QApplication.processEvents()
 
 
-def in_vain(qtbot: QtBot, window: MainWindow, entries: Iterator[Entry]) -> list[str]:
+def in_vain(qtbot: QtBot, window: MainWindow, entries: Iterator[PaletteEntry]) -> list[str]:
     """Entries that neither change anything nor say why not."""
     found = []
     for entry in entries:
@@ -221,7 +221,7 @@ def pickable(window: MainWindow) -> set[str]:
     return {entry.key for entry in window.parts.palette.gather() if kind_of(entry) == "picked" and not entry.reason}
 
 
-def anew(window: MainWindow, done: set[str]) -> Iterator[Entry]:
+def anew(window: MainWindow, done: set[str]) -> Iterator[PaletteEntry]:
     """Every entry once, a kind at a time: what is done changes what can be."""
     kinds: set[str] = set()
     while left := [
@@ -235,7 +235,7 @@ def anew(window: MainWindow, done: set[str]) -> Iterator[Entry]:
                 yield entry
 
 
-def kind_of(entry: Entry) -> str:
+def kind_of(entry: PaletteEntry) -> str:
     return entry.key.partition(".")[0]
 
 

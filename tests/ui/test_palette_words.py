@@ -9,7 +9,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.control.palette.entry import Entry
+from app.control.palette.entry import PaletteEntry
 from app.control.palette.ranking import found
 from app.control.palette.synonyms import table
 from app.window.main_window import MainWindow
@@ -96,7 +96,7 @@ def pairs(listed: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def entries(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Entry]]:
+def entries(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[PaletteEntry]]:
     from app import build_window
     from tests.ui.fake_engine import ScriptedEngine
 
@@ -106,11 +106,11 @@ def entries(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Ite
     window.deleteLater()
 
 
-def first_three(entries: list[Entry], word: str) -> list[str]:
+def first_three(entries: list[PaletteEntry], word: str) -> list[str]:
     return [item.entry.key for item in found(entries, word, ())[:3]]
 
 
-def misses(entries: list[Entry], listed: str) -> list[str]:
+def misses(entries: list[PaletteEntry], listed: str) -> list[str]:
     return [
         f"{word}: {', '.join(first)} instead of {key}"
         for word, key in pairs(listed)
@@ -123,11 +123,11 @@ def test_there_are_enough_words() -> None:
     assert len(pairs(CHINESE)) >= 50
 
 
-def test_english_words_find_what_people_mean(entries: list[Entry]) -> None:
+def test_english_words_find_what_people_mean(entries: list[PaletteEntry]) -> None:
     assert misses(entries, ENGLISH) == []
 
 
-def test_chinese_words_find_it_while_the_program_speaks_english(entries: list[Entry]) -> None:
+def test_chinese_words_find_it_while_the_program_speaks_english(entries: list[PaletteEntry]) -> None:
     assert misses(entries, CHINESE) == []
 
 
@@ -142,7 +142,7 @@ def test_both_languages_find_it_while_the_program_speaks_chinese(qtbot: QtBot, c
     assert missed == ([], [])
 
 
-def test_every_entry_has_synonyms_in_both_languages(entries: list[Entry]) -> None:
+def test_every_entry_has_synonyms_in_both_languages(entries: list[PaletteEntry]) -> None:
     """Models, examples, presets, runs, tours, terms and buttons have names of their own in both languages."""
     left_out = {"action.open_palette", "action.open_menu"}
     wanted = {entry.key for entry in entries if entry.key.partition(".")[0] in SYNONYM_KINDS} - left_out
@@ -150,11 +150,11 @@ def test_every_entry_has_synonyms_in_both_languages(entries: list[Entry]) -> Non
     assert {key for key in wanted if not (words.get(key, {}).get("en") and words.get(key, {}).get("zh_CN"))} == set()
 
 
-def test_no_synonym_is_of_an_entry_that_does_not_exist(entries: list[Entry]) -> None:
+def test_no_synonym_is_of_an_entry_that_does_not_exist(entries: list[PaletteEntry]) -> None:
     assert set(table()) - {entry.key for entry in entries} == set()
 
 
-def test_scattered_letters_find_nothing(entries: list[Entry]) -> None:
+def test_scattered_letters_find_nothing(entries: list[PaletteEntry]) -> None:
     """`csv` found "Contrastive search" once."""
     titles = [item.entry.title for item in found(entries, "csv", ())]
     assert titles

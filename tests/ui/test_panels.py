@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from app.control.model_list import FOLDER_ITEM
 from app.panels.prompt import PromptEdit
 from app.panels.settings_dialog import SettingsDialog
-from app.state.requests import ModelInfo
-from app.storage.examples import Example, load
+from app.state.worker_messages import ModelInfo
+from app.storage.examples import ExamplePrompt, load
 from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
@@ -29,8 +29,15 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
-    example = Example("x", "X", "Write on", strategy="contrastive", params={"penalty_alpha": 0.4, "top_k": 6}, seed=5,
-                      about="Watch the loop break.")  # fmt: skip
+    example = ExamplePrompt(
+        "x",
+        "X",
+        "Write on",
+        strategy="contrastive",
+        params={"penalty_alpha": 0.4, "top_k": 6},
+        seed=5,
+        about="Watch the loop break.",
+    )
     window.parts.toolbar.strategy.choose("greedy")
     window.parts.toolbar.seed.lock.setChecked(False)
     window.parts.controller.apply_example(example)
@@ -65,9 +72,9 @@ def test_an_example_opens_the_view_where_its_effect_shows(window: MainWindow) ->
 
 def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
     chat = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"})
-    window.parts.controller.apply_example(Example("c", "C", messages=chat))
+    window.parts.controller.apply_example(ExamplePrompt("c", "C", messages=chat))
     assert window.parts.requests.request().prompt == chat
-    window.parts.controller.apply_example(Example("t", "T", "plain"))
+    window.parts.controller.apply_example(ExamplePrompt("t", "T", "plain"))
     assert window.parts.requests.request().prompt == "plain"
 
 

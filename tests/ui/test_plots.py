@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
-from app.widgets.plots import Axis, Bars, Figure, Line, PlotPanel
+from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotPanel, PlotSpec
 from tests.app.test_plot_words import window
 from tests.disks import full_disk
 
@@ -151,7 +151,7 @@ def test_a_click_goes_there_and_the_cursor_can_be_dragged(panel: PlotPanel) -> N
 
 def test_new_values_leave_a_zoom_as_it_is(panel: PlotPanel) -> None:
     panel.canvas().zoom_to(40, 100)
-    longer = Figure(window().x, window().y, lines=(Line("more", "accent", ((0.0, 0.0), (400.0, 9.0))),))
+    longer = PlotSpec(window().x, window().y, lines=(PlotLine("more", "accent", ((0.0, 0.0), (400.0, 9.0))),))
     panel.show_figure(longer)
     assert panel.canvas().seen == (40.0, 100.0)
     panel.show_whole()
@@ -242,8 +242,14 @@ def test_a_full_disk_leaves_what_stood_there(panel: PlotPanel, qtbot: QtBot, tmp
 
 def test_bars_on_their_side_have_names_and_figures(panel: PlotPanel) -> None:
     names, figures = ("Dynamic", "Static"), ("100 tok/s", "50 tok/s")
-    panel.show_figure(Figure(Axis(shown=False), Axis(labels=names), bars=(Bars("", "accent", (100.0, 50.0), figures),),
-                             sideways=True))  # fmt: skip
+    panel.show_figure(
+        PlotSpec(
+            PlotAxis(shown=False),
+            PlotAxis(labels=names),
+            bars=(PlotBars("", "accent", (100.0, 50.0), figures),),
+            sideways=True,
+        )
+    )
     QApplication.sendPostedEvents()
     ends = [panel.canvas().pixel(value, 1 - n) for n, value in enumerate((100.0, 50.0))]
     picture = panel.grab().toImage()

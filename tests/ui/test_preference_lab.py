@@ -14,7 +14,7 @@ from app.control.labs.preference import PreferenceController
 from app.session import labs as lab_session
 from app.state.labs import CompletionsDrawn, LabWish, TokensScored
 from app.views.labs.preference.view import PreferenceView
-from app.widgets.late_tip import LateTip
+from app.widgets.lazy_tooltip import LateTip
 from app.window.main_window import MainWindow
 from core.labs.preference import (
     Begun,

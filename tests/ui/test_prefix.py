@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFileDialog, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.requests import PrefixRequest
+from app.state.worker_messages import PrefixRequest
 from app.views.memory.view import MemoryView
 from app.window.main_window import MainWindow
 from core.errors import CacheError

@@ -12,12 +12,12 @@ from pytestqt.qtbot import QtBot
 import core
 from app import build_window
 from app.panels.settings_dialog import SettingsDialog
-from app.session import quickening
-from app.state.requests import ModelInfo
-from app.state.steps import Steps
+from app.session import kernel_builder
+from app.state.decode_backend import DecodeBackend
+from app.state.worker_messages import ModelInfo
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
-from core.native import building, library, place
+from core.native import build_paths, kernel_build, native_library
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import faults, settle
 from tests.ui.windows import WAIT_MS, find, open_window, run
@@ -30,8 +30,8 @@ class Builder:
         self.go, self.begun, self.ended = threading.Event(), 0, threading.Event()
         self.outcome, self.standing = "built", "missing"
         self.is_on = True
-        monkeypatch.setattr(quickening, "build", self.build)
-        monkeypatch.setattr(quickening, "IDLE_MS", 0)
+        monkeypatch.setattr(kernel_builder, "build", self.build)
+        monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
         monkeypatch.setattr(core, "quick_standing", self.look)
         monkeypatch.setattr(core, "switch_quick_steps", self.switch)
 
@@ -56,7 +56,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     return Builder(monkeypatch)
 
 
-def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> Steps:
+def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> DecodeBackend:
     """What is told once it is so."""
     told = window.parts.lasting.quickening
     qtbot.waitUntil(
@@ -167,13 +167,13 @@ def test_a_window_that_only_leaves_a_picture_builds_nothing(qtbot: QtBot, config
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's own compiler, in a hurry; nothing of it stays."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(place.SWITCH, raising=False)
-    monkeypatch.setattr(building, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in building.FLAGS))
-    monkeypatch.setattr(library, "_SHELF", library._Shelf())
-    monkeypatch.setattr(quickening, "IDLE_MS", 0)
+    monkeypatch.delenv(build_paths.SWITCH, raising=False)
+    monkeypatch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
+    monkeypatch.setattr(native_library, "_SHELF", native_library._LibraryHolder())
+    monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
 
 
-@pytest.mark.skipif(place.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
 @pytest.mark.usefixtures("real")
 def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     """The storyteller's text is the same before and after."""

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.state.requests import Outcome
+from app.state.worker_messages import Outcome
 from app.window.main_window import MainWindow
 
 WAIT_MS = 60_000

@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.session.record_first import RecordingEngine
+from app.session.recording_engine import RecordingEngine
 from app.start import launch
 from app.start.cli import parse
 from app.state.request_json import to_plain
@@ -168,7 +168,7 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
 
 
 def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    from app.state.recorded import WINDOWS
+    from app.state.recorded_run import WINDOWS
 
     live = recorded(qtbot, config_dir, tmp_path / "run.decodescope")
     plain = {**to_plain(live.request), "strategy": "divination", "cache": "crystal_ball"}

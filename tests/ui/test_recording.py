@@ -13,7 +13,7 @@ import core
 from app.session import worker
 from app.session.mailbox import Recording
 from app.session.session import Session
-from app.state.requests import LoadRequest, Outcome, RunRequest
+from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from core.errors import NumericError
 from core.trace.recorder import Recorder
 from tests.ui.fake_engine import STORY, ScriptedEngine

@@ -19,8 +19,8 @@ from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError
 from core.labs import scale
-from core.labs.scale.ranks.messages import Remembered
-from core.labs.scale.ranks.remembering import Reckoned
+from core.labs.scale.ranks.rank_messages import MemoryRecorded
+from core.labs.scale.ranks.residual_memory import ResidualEstimate
 from resources import depth
 from resources.language import ENGLISH
 from tests.ui.layout import faults, settle
@@ -287,11 +287,15 @@ def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
 
 
 BLOCKS = [scale.Block(0, 3, 400), scale.Block(1, 9, 200, "checkpoint"), scale.Block(4, 9, 800, "gradient")]
-REMEMBERED = Remembered(200, 800, 0, 1.0, BLOCKS)
+REMEMBERED = MemoryRecorded(200, 800, 0, 1.0, BLOCKS)
 RESIDUAL = scale.Residual(
-    (REMEMBERED, REMEMBERED), (replace(REMEMBERED, checkpoints=100, buffer=80, sent=200),) * 2, Reckoned(200, 800, 0),
-    Reckoned(100, 80, 200), 1e-8, (scale.arena(BLOCKS), scale.arena(BLOCKS, apart=True)),
-)  # fmt: skip
+    (REMEMBERED, REMEMBERED),
+    (replace(REMEMBERED, checkpoints=100, buffer=80, sent=200),) * 2,
+    ResidualEstimate(200, 800, 0),
+    ResidualEstimate(100, 80, 200),
+    1e-8,
+    (scale.allocator_arena(BLOCKS), scale.allocator_arena(BLOCKS, apart=True)),
+)
 
 
 def remembering(model: str, processes: int, cancel: threading.Event) -> Iterator[scale.Progress | scale.Residual]:

@@ -9,16 +9,16 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QTextLayout
 from pytestqt.qtbot import QtBot
 
-from app.state.conversation import Turn
+from app.state.conversation import ConversationTurn
 from app.theme.theme import theme_for
 from app.views.chat.bubbles import Bubble, document
 from app.views.text.column import Column
-from app.views.text.flow import Flow, Line
+from app.views.text.line_flow import Flow, ShapedLine
 from app.views.tree.path_line import PathLine
-from app.widgets.tree_canvas.geometry import Metrics as TreeMetrics
-from app.widgets.tree_canvas.marks import NodePainter
-from app.widgets.tree_canvas.model import TreeNode
-from app.widgets.tree_canvas.style import Look
+from app.widgets.tree_canvas.geometry import TreeMetrics as TreeMetrics
+from app.widgets.tree_canvas.node_painting import NodePainter
+from app.widgets.tree_canvas.tree_model import TreeNode
+from app.widgets.tree_canvas.tree_style import TreeStyle
 from tests.fonts import SCRIPTS
 from tests.ui.scripted import prompt_tokens, token
 
@@ -46,10 +46,10 @@ WRITTEN = (
 RETRIEVED = QTextLayout.GlyphRunRetrievalFlag.DefaultRetrievalFlags
 
 
-def line_of(text: str, width: float = 900) -> Line:
+def line_of(text: str, width: float = 900) -> ShapedLine:
     flow = Flow(theme_for("light").font(18), width)
     flow.update(text)
-    return Line(text, flow.rows[0], flow)
+    return ShapedLine(text, flow.rows[0], flow)
 
 
 @pytest.mark.parametrize("parts", WHOLE.values(), ids=WHOLE)
@@ -137,7 +137,7 @@ def test_chinese_is_broken_anywhere_and_the_words_in_it_are_not(qtbot: QtBot) ->
 
 def test_a_bubble_is_as_wide_as_its_words(qtbot: QtBot) -> None:
     theme = theme_for("light")
-    bubble = Bubble(Turn("user", "שלום"), theme)
+    bubble = Bubble(ConversationTurn("user", "שלום"), theme)
     bubble.place(0, 800, theme)
     assert bubble.rect.width() < 160
     assert bubble.rect.right() == 800
@@ -161,7 +161,7 @@ def test_a_long_arabic_token_of_a_tree_is_cut_at_its_end(qtbot: QtBot) -> None:
     painter = QPainter(image)
     painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as a widget's painter has it
     node, box = TreeNode(1, None, "ا" * 40, state="kept"), QRectF(0, 0, 120, metrics.height)
-    NodePainter(theme, metrics).words(painter, node, box, Look(theme), 1.0, False)
+    NodePainter(theme, metrics).words(painter, node, box, TreeStyle(theme), 1.0, False)
     painter.end()
     dots = 9 + QFontMetricsF(theme.font(13)).horizontalAdvance("…")
     assert highest_ink(image, 0, dots) > highest_ink(image, dots, 120) + 2

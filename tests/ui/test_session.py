@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session.garbage import PATIENCE, Collector
+from app.session.delivery_rate import LONGEST_BATCH, SHORTEST_BATCH, Pace
+from app.session.garbage_collection import PATIENCE, Collector
 from app.session.mailbox import Mailbox
-from app.session.measuring import Progress
-from app.session.pace import LONGEST_BATCH, SHORTEST_BATCH, Pace
 from app.session.session import Session
-from app.state.requests import LoadRequest, Outcome, RunRequest
+from app.session.side_runs import MeasurementProgress
+from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.views.shared.empty_page import waiting_title
 from core.errors import CorruptWeightsError, NumericError
 from core.events import Finished, TokenChosen
@@ -78,7 +78,7 @@ def test_the_text_s_beginning_waits_for_no_batch(
     qtbot: QtBot, session: Session, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However rarely batches go out: here none would before the run's end."""
-    monkeypatch.setattr("app.session.pace.SHORTEST_BATCH", 3600.0)
+    monkeypatch.setattr("app.session.delivery_rate.SHORTEST_BATCH", 3600.0)
     monkeypatch.setattr(session._delivery._pace, "interval", 3600.0)
     engine.hold = threading.Event()
     session.start(REQUEST)
@@ -352,8 +352,8 @@ def test_tokens_of_a_batch_are_the_engines_own(qtbot: QtBot, session: Session) -
 
 def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = {"now": 100.0, "computed": 0.0}
-    monkeypatch.setattr("app.session.pace.time.monotonic", lambda: clock["now"])
-    monkeypatch.setattr("app.session.pace.time.thread_time", lambda: clock["computed"])
+    monkeypatch.setattr("app.session.delivery_rate.time.monotonic", lambda: clock["now"])
+    monkeypatch.setattr("app.session.delivery_rate.time.thread_time", lambda: clock["computed"])
     pace = Pace()
     assert pace.wait() <= 0
     for drawing, interval in ((0.001, SHORTEST_BATCH), (0.5, LONGEST_BATCH)):
@@ -411,7 +411,7 @@ def test_measurements_leave_the_shown_run_alone(qtbot: QtBot, session: Session) 
 
 
 def test_measurements_tell_how_far_they_have_come(qtbot: QtBot, session: Session) -> None:
-    heard: list[Progress] = []
+    heard: list[MeasurementProgress] = []
     session.measuringProgressed.connect(heard.append)
     with qtbot.waitSignal(session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         session.measure([RunRequest(text, load=LoadRequest("storyteller")) for text in "abc"])

@@ -12,7 +12,7 @@ from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QStyleOptionViewItem, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.beam_tree import Row
+from app.state.beam_tree import HypothesisRow
 from app.theme.theme import theme_for
 from app.views.tree.differing import differing_places, shorten
 from app.views.tree.hypotheses import TEXT, HypothesesTable
@@ -167,7 +167,7 @@ def test_rows_of_the_beam_table_differ_to_the_eye(qtbot: QtBot) -> None:
     qtbot.addWidget(table)
     table.set_theme(theme_for("light"))
     table.resize(420, 200)
-    table.show_rows([Row(node, text, -node, 9, 0, "running") for node, text in enumerate(BEAMS)], 1, 1)
+    table.show_rows([HypothesisRow(node, text, -node, 9, 0, "running") for node, text in enumerate(BEAMS)], 1, 1)
     table.show()
     model, shown = table.model(), []
     for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):

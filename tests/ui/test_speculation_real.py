@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 import resources
 from app import build_window
-from app.state.requests import Outcome
+from app.state.worker_messages import Outcome
 from app.views.speculation.view import SpeculationView
 from app.window.main_window import MainWindow
 from core.events import Prefilled

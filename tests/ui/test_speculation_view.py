@@ -10,14 +10,14 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.state.requests import LoadRequest, Outcome, RunRequest
 from app.state.rounds import Rounds
 from app.state.run import Run
+from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.theme.theme import theme_for
 from app.views.speculation.legend import SpecLegend
 from app.views.speculation.page import READABLE
-from app.views.speculation.report import EXTRA
-from app.views.speculation.strip import MOST_CELLS, _cells
+from app.views.speculation.round_report import EXTRA
+from app.views.speculation.round_strip import MOST_CELLS, _cells
 from app.views.speculation.view import SpeculationView
 from core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_rounds import MERGED, ROUNDS, entry

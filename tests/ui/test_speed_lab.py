@@ -15,12 +15,12 @@ from pytestqt.qtbot import QtBot
 from app.panels.export_dialog import ExportDialog
 from app.panels.speed_lab import SpeedLab
 from app.session.speed import SpeedWork
-from app.storage.tables import as_json
+from app.storage.table_files import as_json
 from app.theme.language import speak
 from app.theme.theme import theme_for
 from app.views.labs.speed.figures import figures_of
 from app.views.labs.speed.view import SpeedView
-from app.views.shared.portrait import Pose
+from app.views.shared.view_picture import Pose
 from app.window.main_window import MainWindow
 from core.errors import ScaleError
 from core.labs import speed

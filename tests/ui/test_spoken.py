@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.live_text import whole
-from app.widgets.spoken import Passage, live
-from app.widgets.spoken.faces import TextFace
+from app.widgets.accessibility import AccessibleText, announcements
+from app.widgets.accessibility.qt_interfaces import TextFace
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
 from tests.app.test_cache_history import events, plan
@@ -102,7 +102,7 @@ def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: 
 
 def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
     went: list[int] = []
-    face = TextFace(lambda: Passage("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
+    face = TextFace(lambda: AccessibleText("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
     assert (face.characterCount(), face.cursorPosition(), face.text(1, 3), face.text(3, 4)) == (4, 3, "🦊", "b")
     face.setCursorPosition(3)
     assert (went, face.characterRect(3), face.offsetAtPoint(QPoint(1, 0))) == ([2], QRect(2, 0, 1, 1), 1)
@@ -138,7 +138,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
         if isinstance(event, QAccessibleAnnouncementEvent):
             heard.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
 
-    monkeypatch.setattr(live, "tell", listen)
+    monkeypatch.setattr(announcements, "tell", listen)
     QAccessible.setActive(True)
     yield heard
     QAccessible.setActive(False)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QRect
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.panels.tours.spotlight import Spotlight
+from app.panels.tours.tour_spotlight import TourSpotlight
 
 
 def test_it_outlives_what_it_was_pointed_at(qtbot: QtBot) -> None:
@@ -15,7 +15,7 @@ def test_it_outlives_what_it_was_pointed_at(qtbot: QtBot) -> None:
     qtbot.addWidget(window)
     window.resize(400, 300)
     window.show()
-    spotlight = Spotlight(window, QWidget(window))
+    spotlight = TourSpotlight(window, QWidget(window))
     rows = [QWidget(window) for _ in range(2)]
     for place, row in enumerate(rows):
         row.setGeometry(10, 10 + 50 * place, 100, 40)

@@ -16,15 +16,15 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.stage.playback import PACES
-from app.panels.stage.page import PresenterPage
+from app.panels.stage.presenter_page import PresenterPage
 from app.state.tours import find as find_tour
 from app.theme.stage import LEAST_TYPE, on_stage
 from app.theme.theme import Theme, theme_for
-from app.widgets.pictures import save_picture
 from app.widgets.spotlight import DIMMED
 from app.widgets.tree_canvas import TreeCanvas
-from app.window.cleared import hall_of
+from app.widgets.widget_pictures import save_picture
 from app.window.main_window import MainWindow
+from app.window.view_only_mode import hall_of
 from core import explain_token
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import STORY, ScriptedEngine

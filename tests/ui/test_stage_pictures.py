@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.state.run import Run
 from app.theme.theme import theme_for
-from app.views.inspector import rows, stage_values
+from app.views.inspector import inspector_rows, stage_values
 from app.views.inspector.panel import Inspector
 from app.views.inspector.stage_parts import PassagePicture, ScoresPicture, TopPicture
 from app.views.timeline import Timeline
@@ -87,9 +87,9 @@ def test_what_was_cut_from_the_top_is_told_with_its_share(inspector: Inspector) 
     assert [row.label for row in stage_values.top_rows(CUT, 3)] == ["␣red", "␣blue", "␣green"]
     assert [row.figures for row in stage_values.top_rows(CUT, 3)] == [("✕ 50 %",), ("✕ 30 %",), ("10 %",)]
     assert "␣red ✕ 50 %" in top.bars.accessibleDescription()
-    stages = rows.funnel_stages(story("xtc_probability").tokens[0])
+    stages = inspector_rows.funnel_stages(story("xtc_probability").tokens[0])
     assert [stage.top_removed for stage in stages] == [0.0, pytest.approx(0.6), 0.0]
-    plain = rows.funnel_stages(story("top_n_sigma").tokens[0])
+    plain = inspector_rows.funnel_stages(story("top_n_sigma").tokens[0])
     assert not any(stage.top_removed for stage in plain)
 
 

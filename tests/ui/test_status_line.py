@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytestqt.qtbot import QtBot
 
 from app.panels.status_line import StatusLine
-from app.state.requests import RunRequest
 from app.state.run import Run
+from app.state.worker_messages import RunRequest
 from core.events import Prefilled
 from tests.ui.scripted import make_run
 

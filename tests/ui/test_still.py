@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.session.still import timeless
+from app.session.deterministic_engine import timeless
 from core import events
 from core.events import CostCurve, Finished, Metrics, Prefilled
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.storage import files
+from app.storage import json_files
 from app.window.main_window import MainWindow
 from tests.ui.windows import open_window, run
 
@@ -19,7 +19,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "_replace", refuse)
+    monkeypatch.setattr(json_files, "_replace", refuse)
 
 
 def told(window: MainWindow) -> str:

@@ -9,8 +9,8 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
 from app.views.text.column import CACHED_ROWS, Column
-from app.views.text.flow import Flow, Line, reads_right_to_left, utf16_offsets
-from app.views.text.pieces import TokenText, pill
+from app.views.text.line_flow import Flow, ShapedLine, reads_right_to_left, utf16_offsets
+from app.views.text.token_text import TokenText, pill
 from core import words
 from core.events import PromptToken
 from tests.ui.scripted import PROMPT, STORY, end_token, prompt_tokens, story, token
@@ -128,7 +128,7 @@ def test_rows_remember_the_direction_of_their_paragraph(qtbot: QtBot) -> None:
 def test_right_to_left_words_stand_from_right_to_left(qtbot: QtBot) -> None:
     text = "שלום עולם"
     flow = grown([text], 300)
-    line = Line(text, flow.rows[0], flow)
+    line = ShapedLine(text, flow.rows[0], flow)
     (first,), (second,) = line.spans(0, 4), line.spans(5, 9)
     assert first[0] > second[1]
     assert first[1] == pytest.approx(300, abs=1)
@@ -139,7 +139,7 @@ def test_offsets_hold_where_a_character_takes_two_units(qtbot: QtBot) -> None:
     assert utf16_offsets("a😀b") == [0, 1, 3, 4]
     text = "a😀b"
     flow = grown([text], 300)
-    line = Line(text, flow.rows[0], flow)
+    line = ShapedLine(text, flow.rows[0], flow)
     (smile,), (b,) = line.spans(1, 2), line.spans(2, 3)
     assert smile[1] == pytest.approx(b[0])
     assert line.offset_at((b[0] + b[1]) / 2) == 2

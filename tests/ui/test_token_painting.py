@@ -10,9 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
 from app.views.shared.empty_page import below, laid_out
-from app.views.text.origins import paint_origin
-from app.views.text.paint import COLOURINGS, SCORES, thickness
-from app.views.tokens.headings import empty_words
+from app.views.text.drafter_underlines import paint_origin
+from app.views.text.row_painting import COLOURINGS, SCORES, thickness
+from app.views.tokens.token_headings import empty_words
 from app.views.tokens.view import TokenView
 from tests.ui.scripted import make_run, story, token
 from tests.ui.token_reader import Reader, opened

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QApplication, QComboBox
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.control.tours.player import TourPlayer
-from app.panels.tours.chooser import TourChooser
+from app.control.tours.tour_player import TourPlayer
+from app.panels.tours.tour_chooser import TourChooser
 from app.session.engine import CoreEngine
 from app.state.tours import Tour, find, load
 from app.window.main_window import MainWindow

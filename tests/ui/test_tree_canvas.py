@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.widgets.tree_canvas import TreeCanvas, TreeNode
 from app.widgets.tree_canvas.geometry import READABLE
-from app.widgets.tree_canvas.painter import fold_text
+from app.widgets.tree_canvas.tree_painter import fold_text
 from tests.benchmarks.tree_view import beam_tree
 from tests.ui.small_trees import SMALL, empty, small
 

@@ -13,9 +13,9 @@ from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
 from app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
-from app.widgets.tree_canvas.geometry import Metrics
-from app.widgets.tree_canvas.layout import TreeLayout, spread
-from app.widgets.tree_canvas.painter import level
+from app.widgets.tree_canvas.geometry import TreeMetrics
+from app.widgets.tree_canvas.tree_layout import TreeLayout, spread
+from app.widgets.tree_canvas.tree_painter import level
 from tests.benchmarks.tree_view import beam_tree, bushy_tree
 from tests.ui.small_trees import SMALL, empty, small
 
@@ -142,7 +142,7 @@ def test_edges_whose_ends_are_both_out_of_sight_are_found(qtbot: QtBot) -> None:
 
 
 def test_a_long_edge_is_cut_to_what_can_be_seen() -> None:
-    metrics = Metrics()
+    metrics = TreeMetrics()
     start, end, view = QPointF(0, 0), QPointF(44, 9000), QRectF(-10, 4000, 100, 300)
     cut = metrics.curve(start, end, view)
     assert cut[0].y() == pytest.approx(4000, abs=1)

@@ -15,9 +15,9 @@ from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.inspector.node_card import NodeCard
-from app.views.reports import NodeReport
+from app.views.node_reports import NodeReport
+from app.views.tree.beam_report import formula, report_on
 from app.views.tree.hypotheses import SCORE, TEXT, shared_words
-from app.views.tree.report import formula, report_on
 from app.views.tree.view import TreeView
 from app.widgets.tree_canvas.geometry import READABLE
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking

@@ -9,12 +9,12 @@ from PySide6.QtWidgets import QPushButton, QRadioButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.control.code import scripts_of
 from app.control.messages import DISK_OFFER
 from app.control.model_list import WEIGHTS_ITEM
+from app.control.script_window import scripts_of
 from app.panels.weights_dialog import WeightsDialog
 from app.start.cli import parse
-from app.state.requests import ALL_IN_MEMORY, AS_FITS
+from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
 from app.storage.settings import WEIGHTS
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QPushButton, Q
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.panels.tours.chooser import TourChooser
-from app.panels.welcome.page import WelcomePage
+from app.panels.tours.tour_chooser import TourChooser
+from app.panels.welcome.welcome_page import WelcomePage
 from app.start import launch
-from app.start.cli import Options, parse
+from app.start.cli import CommandLineOptions, parse
 from app.storage.settings_file import SettingsStore
 from app.theme.theme import theme_for
 from app.window.main_window import MainWindow
@@ -53,7 +53,7 @@ def page(window: MainWindow) -> QWidget:
     return find(window, QWidget, "welcomePage")
 
 
-def greeted(qapp: QApplication, folder: Path, options: Options) -> bool:
+def greeted(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bool:
     """Whether a program that is started so shows the page."""
     window = build_window(folder, ScriptedEngine(), assembled=False)
     seen = []

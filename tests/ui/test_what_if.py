@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.supposing import as_order, moved
-from app.views.inspector.what_if import Supposed, WhatIfCard
+from app.state.what_if import as_order, moved
+from app.views.inspector.what_if import WhatIfCard, WhatIfContent
 from app.widgets.bars import Bars
-from app.widgets.funnel import Funnel
+from app.widgets.funnel import FunnelWidget
 from app.window.main_window import MainWindow
 from tests.ui.windows import find, run
 
@@ -59,11 +59,11 @@ def _is_supposed(answer: object) -> bool:
     return "Supposition" in repr(answer)
 
 
-def funnel(window: MainWindow) -> Funnel:
-    return find(window, Funnel, "funnel")
+def funnel(window: MainWindow) -> FunnelWidget:
+    return find(window, FunnelWidget, "funnel")
 
 
-def shown(window: MainWindow) -> Supposed:
+def shown(window: MainWindow) -> WhatIfContent:
     supposed = window.parts.inspector._supposed
     assert supposed is not None
     return supposed

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.requests import Outcome
+from app.state.worker_messages import Outcome
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 

@@ -6,14 +6,14 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.history import History
-from app.control.labs.kept_rankings import KeptRankings
+from app.control.labs.saved_rankings import KeptRankings
 from app.control.model_choice import ModelChoice
 from app.panels.preference_lab import PreferenceLab
 from app.session.labs import MINE_FILE, LabWork
 from app.state.labs import LabWish, Task
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
+from app.widgets.accessibility.announcements import announce
 from app.widgets.ask_file import ask_where_to_save
-from app.widgets.spoken.live import announce
 from core import labs
 from core.errors import DecodescopeError
 from resources.language import tr, trn

@@ -8,12 +8,12 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.export import ExportController
-from app.control.loading import LoadController
 from app.control.model_choice import ModelChoice
+from app.control.model_loading import LoadController
 from app.panels.speed_lab import SpeedLab
 from app.session.speed import SpeedWork
+from app.widgets.accessibility.announcements import announce
 from app.widgets.clipboard import put_words
-from app.widgets.spoken.live import announce
 from core import ModelEntry
 from core.labs import speed
 from resources.language import tr

@@ -15,10 +15,10 @@ from app.storage.settings import Habits
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.control.palette.entry import Entry, Reach
-    from app.control.palette.ranking import Found
-    from app.panels.palette.palette import CommandPalette
-    from app.panels.palette.rows import Row
+    from app.control.palette.entry import PaletteContext, PaletteEntry
+    from app.control.palette.ranking import RankedEntry
+    from app.panels.palette.command_palette import CommandPalette
+    from app.panels.palette.palette_rows import PaletteRow
 
 MOST_RECENT = 12
 """Entries that are remembered as used lately."""
@@ -30,16 +30,16 @@ class Palette(QObject):
     def __init__(self, body: QWidget, habits: Habits) -> None:
         super().__init__(body)
         self._body, self._habits = body, habits
-        self._make_reach: Callable[[], Reach] | None = None
-        self._reach: Reach | None = None
+        self._make_reach: Callable[[], PaletteContext] | None = None
+        self._reach: PaletteContext | None = None
         self._theme: Theme | None = None
-        self._entries: Sequence[Entry] = ()
-        self._found: Sequence[Found] = ()
+        self._entries: Sequence[PaletteEntry] = ()
+        self._found: Sequence[RankedEntry] = ()
         self._came_from: QWidget | None = None
         self.panel: CommandPalette | None = None
         """None until it is first wanted."""
 
-    def act_on(self, reach: Callable[[], Reach]) -> None:
+    def act_on(self, reach: Callable[[], PaletteContext]) -> None:
         """The parts that entries act on; asked for once, when the palette is first opened."""
         self._make_reach = reach
 
@@ -55,7 +55,7 @@ class Palette(QObject):
         panel.open()
         self._search("")
 
-    def gather(self) -> list[Entry]:
+    def gather(self) -> list[PaletteEntry]:
         """Every entry there is now, from all sources."""
         from app.control.palette.sources import sources
         from app.control.palette.synonyms import with_synonyms
@@ -107,7 +107,7 @@ class Palette(QObject):
 
     def _panel(self) -> CommandPalette:
         if self.panel is None:
-            from app.panels.palette.palette import CommandPalette
+            from app.panels.palette.command_palette import CommandPalette
 
             panel = self.panel = CommandPalette(self._body)
             panel.searched.connect(self._search)
@@ -118,8 +118,8 @@ class Palette(QObject):
         return self.panel
 
 
-def _row(found: Found) -> Row:
-    from app.panels.palette.rows import Row
+def _row(found: RankedEntry) -> PaletteRow:
+    from app.panels.palette.palette_rows import PaletteRow
 
     entry = found.entry
-    return Row(entry.title, entry.kind, entry.shortcut, entry.about, entry.reason, found.places)
+    return PaletteRow(entry.title, entry.kind, entry.shortcut, entry.about, entry.reason, found.places)

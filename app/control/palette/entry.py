@@ -9,10 +9,10 @@ from typing import Protocol
 from PySide6.QtWidgets import QWidget
 
 from app.control.history import History
-from app.control.library import Library
-from app.control.requests import Chosen
-from app.control.setup import SetupController
-from app.control.steps import Steps
+from app.control.preset_library import PresetLibrary
+from app.control.requests import ChosenSettings
+from app.control.run_navigation import RunNavigation
+from app.control.settings_setup import SetupController
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.toolbar import Toolbar
@@ -21,7 +21,7 @@ from app.storage.settings import Appearance
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PaletteEntry:
     """One thing that can be done. `key` is what it is remembered by."""
 
     key: str
@@ -41,7 +41,7 @@ class Entry:
     """Why it cannot be done now; empty where it can."""
 
 
-class Looks(Protocol):
+class PaletteAppearance(Protocol):
     """What changes how the window looks."""
 
     def set_theme(self, name: str) -> None:
@@ -52,20 +52,20 @@ class Looks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class PaletteContext:
     """The parts that entries speak of and act on."""
 
     window: QWidget
     toolbar: Toolbar
     panel: SetupPanel
     centre: Centre
-    chosen: Chosen
+    chosen: ChosenSettings
     setup: SetupController
-    library: Library
+    library: PresetLibrary
     history: History
-    steps: Steps
+    steps: RunNavigation
     session: Session
-    looks: Looks
+    looks: PaletteAppearance
     appearance: Appearance
     actions: Mapping[str, Callable[[], object]]
     is_presenting: Callable[[], bool]
@@ -76,9 +76,9 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PaletteSource:
     """One kind of entries; asked whenever the palette opens."""
 
     order: int
     """Its place in the list: where two are found equally well, the lower one comes first."""
-    entries: Callable[[Reach], Iterable[Entry]]
+    entries: Callable[[PaletteContext], Iterable[PaletteEntry]]

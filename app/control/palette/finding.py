@@ -18,7 +18,7 @@ MISTYPED = 100.0
 _MAX_LENGTH = 100
 
 
-class Match(NamedTuple):
+class TitleMatch(NamedTuple):
     """How well a name fits, and which of its letters were found."""
 
     score: float
@@ -36,19 +36,21 @@ class _Name(NamedTuple):
     initials: str
 
 
-def match(query: str, text: str) -> Match | None:
+def match(query: str, text: str) -> TitleMatch | None:
     """How `text` fits every word of `query`; None where one of them does not fit."""
     words = query.split()
     name = _prepared(text)
     typed = _letters(query)
     if not words or not typed:
         place = text.find(query.strip())
-        return Match(PART, tuple(range(place, place + len(query.strip())))) if place >= 0 and query.strip() else None
+        return (
+            TitleMatch(PART, tuple(range(place, place + len(query.strip())))) if place >= 0 and query.strip() else None
+        )
     penalty = LENGTH * min(len(text), _MAX_LENGTH)
     if name.letters == typed:
-        return Match(EXACT - penalty, name.places)
+        return TitleMatch(EXACT - penalty, name.places)
     if name.letters.startswith(typed):
-        return Match(PREFIX - penalty, name.places[: len(typed)])
+        return TitleMatch(PREFIX - penalty, name.places[: len(typed)])
     total, places = 0.0, set[int]()
     typed_words = [letters for word in words if (letters := _letters(word))]
     for word in typed_words:
@@ -57,10 +59,10 @@ def match(query: str, text: str) -> Match | None:
             return None
         total += found.score
         places.update(found.places)
-    return Match(total / len(typed_words) - penalty, tuple(sorted(places)))
+    return TitleMatch(total / len(typed_words) - penalty, tuple(sorted(places)))
 
 
-def nearly(query: str, text: str) -> Match | None:
+def nearly(query: str, text: str) -> TitleMatch | None:
     """The same for words that may be mistyped: one letter wrong, missing, too many or swapped with the next one.
 
     For a search that finds nothing otherwise.
@@ -74,20 +76,20 @@ def nearly(query: str, text: str) -> Match | None:
     for word in words:
         if _match_word(word, name) is None and not any(_is_close(word, part) for part in parts):
             return None
-    return Match(MISTYPED - LENGTH * min(len(text), _MAX_LENGTH), ())
+    return TitleMatch(MISTYPED - LENGTH * min(len(text), _MAX_LENGTH), ())
 
 
-def _match_word(word: str, name: _Name) -> Match | None:
+def _match_word(word: str, name: _Name) -> TitleMatch | None:
     for start in name.starts:
         if name.letters.startswith(word, start):
             score = PREFIX if start == 0 else WORD
-            return Match(score, name.places[start : start + len(word)])
+            return TitleMatch(score, name.places[start : start + len(word)])
     place = name.initials.find(word) if len(word) > 1 else -1
     if place >= 0:
-        return Match(INITIALS, tuple(name.places[start] for start in name.starts[place : place + len(word)]))
+        return TitleMatch(INITIALS, tuple(name.places[start] for start in name.starts[place : place + len(word)]))
     place = name.letters.find(word) if len(word) > 1 else -1
     if place >= 0:
-        return Match(PART, name.places[place : place + len(word)])
+        return TitleMatch(PART, name.places[place : place + len(word)])
     return None
 
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import cache
 
 import resources
-from app.control.palette.entry import Entry
+from app.control.palette.entry import PaletteEntry
 from resources.language import LANGUAGES, translated
 
 
-def with_synonyms(entry: Entry) -> Entry:
+def with_synonyms(entry: PaletteEntry) -> PaletteEntry:
     """The entry, found by its synonyms and by its names in the other languages too."""
     names = (entry.title, *entry.also)
     foreign = (translated(name, code) for name in names for code in LANGUAGES)

@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QProgressDialog, QWidget
 
 from app.control.messages import Messages
 from app.control.stage.filming import Filming, Order
-from app.control.stage.look import Look
+from app.control.stage.window_appearance import WindowAppearance
 from app.panels.centre import Centre
 from app.panels.stage.demo_dialog import Demo, DemoDialog
 from app.session.session import Session
-from app.storage.film.kinds import KINDS, PNGS
+from app.storage.film.film_formats import KINDS, PNGS
 from app.theme.theme import theme_for
 from app.widgets.ask_file import ask_where_to_save
 from app.widgets.plain_text import plain
@@ -26,7 +26,7 @@ class DemoRecorder(QObject):
 
     filmed = Signal(str)
 
-    def __init__(self, centre: Centre, session: Session, messages: Messages, look: Look) -> None:
+    def __init__(self, centre: Centre, session: Session, messages: Messages, look: WindowAppearance) -> None:
         super().__init__(centre)
         self._centre, self._session, self._messages = centre, session, messages
         self._look = look

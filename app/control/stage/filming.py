@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QObject, QSize, QTimer, Signal, Slot
 
-from app.control.stage.scene import Scene
+from app.control.stage.offscreen_stage import OffscreenStage
 from app.state.run import Run
+from app.storage.film.film_formats import Film
 from app.storage.film.frame import FilmError
-from app.storage.film.kinds import Film
 from app.theme.theme import Theme
 from resources.language import tr
 
@@ -42,7 +42,7 @@ def film(run: Run, order: Order) -> Generator[int]:
         told = tr("A film has at most {most:,} steps; this run has {count:,}.")
         raise FilmError(told.format(most=LONGEST, count=run.length))
     own, out = _copy_of(run), Film(order.path)
-    scene = Scene(order.view, order.size, order.theme)
+    scene = OffscreenStage(order.view, order.size, order.theme)
     try:
         for frame in scene.frames(own, order.pace, order.animated):
             out.add(frame)

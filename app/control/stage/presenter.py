@@ -7,19 +7,19 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.cues import cue_of
-from app.control.stage.choices import Choices
-from app.control.stage.look import Look
+from app.control.sound_effects import cue_of
+from app.control.stage.choice_display import ChoiceDisplay
 from app.control.stage.playback import Playback, is_growing
-from app.control.stage.words import title_of, told_of
+from app.control.stage.stage_words import title_of, told_of
+from app.control.stage.window_appearance import WindowAppearance
 from app.panels.centre import Centre
-from app.panels.stage.caption import StageCaption
+from app.panels.stage.stage_caption import StageCaption
 from app.session.session import Session
-from app.state.moment import Moment, after, moment
 from app.state.run import Run
+from app.state.token_caption import TokenCaption, after, moment
 from app.theme.theme import Theme
 from app.widgets.animation.motion import DURATION
-from app.widgets.spotlight import Spotlight
+from app.widgets.spotlight import SpotlightOverlay
 from core.events import TokenChosen
 
 
@@ -32,15 +32,15 @@ class Presenter(QObject):
     runWanted = Signal()
     """There is nothing to play: something is to be written."""
 
-    def __init__(self, session: Session, centre: Centre, look: Look, is_toured: Callable[[], bool]) -> None:
+    def __init__(self, session: Session, centre: Centre, look: WindowAppearance, is_toured: Callable[[], bool]) -> None:
         """`is_toured()`: whether a tour moves the cursor now, and says what there is to say."""
         super().__init__(centre)
         self._session, self._centre, self._look, self._is_toured = session, centre, look, is_toured
         theme = look.theme
         self.playback = Playback(self)
-        self.caption, self.light = StageCaption(), Spotlight(centre.columns[0].stack, theme)
+        self.caption, self.light = StageCaption(), SpotlightOverlay(centre.columns[0].stack, theme)
         self.light.place = self._place
-        self.choices = Choices(self.caption.middle, theme)
+        self.choices = ChoiceDisplay(self.caption.middle, theme)
         self._told: tuple[Run | None, int] = (None, 0)
         """The run and the place that were told of last."""
         self._later = QTimer(self, singleShot=True, interval=0)
@@ -68,7 +68,7 @@ class Presenter(QObject):
         self.light.set_theme(theme)
 
     @property
-    def following(self) -> Moment | None:
+    def following(self) -> TokenCaption | None:
         """What comes next; None at the end."""
         return after(self._session.run)
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.stage.presenter import Presenter
 from app.control.stage.steering import Steering
-from app.panels.stage.page import SIZE, PresenterPage, Told
+from app.panels.stage.presenter_page import SIZE, PresenterContent, PresenterPage
 from app.theme.theme import Theme
 from resources.language import tr, trn
 
@@ -71,7 +71,7 @@ class PresenterPageController(QObject):
         caption, following = self._presenter.caption, self._presenter.following
         self.page.show_playing(self._presenter.playback.playing)
         self.page.say(
-            Told(
+            PresenterContent(
                 now=caption.title.text(),
                 why=caption.sentence.text(),
                 notes=self._steering.notes,

@@ -10,8 +10,8 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.control.stage.presenter import Presenter
-    from app.control.tours.player import TourPlayer
-    from app.state.tours import Step
+    from app.control.tours.tour_player import TourPlayer
+    from app.state.tours import TourStep
 
 
 class Steering(QObject):
@@ -44,7 +44,7 @@ class Steering(QObject):
         player.ended.connect(self._on_tour_end)
 
     @Slot(object)
-    def _on_tour_step(self, step: Step) -> None:
+    def _on_tour_step(self, step: TourStep) -> None:
         self.set_notes(tr(step.notes))
 
     @Slot()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme, theme_for
 
 if TYPE_CHECKING:
-    from app.control.tours.player import TourPlayer, TourState
+    from app.control.tours.tour_player import TourPlayer, TourState
 
 
 class Tours(QObject):
@@ -70,7 +70,7 @@ class Tours(QObject):
     @Slot()
     def choose(self) -> None:
         """Offer every scene."""
-        from app.panels.tours.chooser import TourChooser
+        from app.panels.tours.tour_chooser import TourChooser
         from app.state.tours import load
 
         chooser = TourChooser(*load(), self._theme, self._over)

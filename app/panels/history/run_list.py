@@ -9,9 +9,9 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QMenu, QWidget
 
-from app.panels.history.delegate import RunDelegate
-from app.panels.history.model import HistoryModel
-from app.storage.history.record import Record
+from app.panels.history.history_model import HistoryModel
+from app.panels.history.run_delegate import RunDelegate
+from app.storage.history.history_record import HistoryRecord
 from app.theme.theme import Theme
 from resources.language import tr
 
@@ -43,7 +43,7 @@ class RunList(QListView):
         self.selectionModel().currentChanged.connect(self._on_current)
 
     @property
-    def record(self) -> Record | None:
+    def record(self) -> HistoryRecord | None:
         """The run in the current row."""
         return self.runs.record(self.currentIndex().row())
 

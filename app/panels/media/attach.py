@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
-from app.state.media import PICTURE, SOUND, Sample
+from app.state.media import PICTURE, SOUND, BundledMedium
 from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr
 
@@ -53,7 +53,7 @@ class AttachButton(QPushButton):
         menu.aboutToShow.connect(self.opened)
         self.setMenu(menu)
 
-    def offer(self, samples: Sequence[Sample], why_not_record: str, can_paste: bool) -> None:
+    def offer(self, samples: Sequence[BundledMedium], why_not_record: str, can_paste: bool) -> None:
         """What there is to choose from now; `why_not_record`: what to install first."""
         menu = self.menu()
         for action in [action for action in menu.actions() if action.data()]:

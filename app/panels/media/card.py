@@ -12,7 +12,7 @@ from app.widgets.elided_label import ElidedLabel
 from app.widgets.focus_ring import FocusRing
 from app.widgets.icons import IconButton
 from app.widgets.media.drawing import image_of
-from app.widgets.media.face import Face
+from app.widgets.media.face import MediumThumbnail
 from app.widgets.plain_text import tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import sentences, tr
@@ -34,7 +34,7 @@ class MediaCard(QFrame):
         self.setObjectName(f"mediaCard.{number}")
         self.setProperty("role", "card")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.face = Face(self)
+        self.face = MediumThumbnail(self)
         self.name, self.facts = ElidedLabel(), ElidedLabel()
         self.facts.setProperty("role", "muted")
         self.reason = WrappedLabel()

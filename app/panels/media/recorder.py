@@ -54,7 +54,7 @@ class LevelMeter(QWidget):
         painter.drawRoundedRect(ground, 4, 4)
 
 
-class Recorder(ReadDialog):
+class RecorderPanel(ReadDialog):
     """`stopWanted`: what was heard is kept; `forgetWanted`: it is not, which closing the window means too."""
 
     stopWanted = Signal()

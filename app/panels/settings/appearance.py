@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal, Slot
 
 from app.panels.choice_titles import language_titles, scheme_titles
-from app.panels.settings.fields import Form, chosen, combo, spin
+from app.panels.settings.fields import SettingsForm, chosen, combo, spin
 from app.storage.settings import LARGEST_SCALE, SMALLEST_SCALE, Appearance
 from resources.depth import DEPTHS
 from resources.language import mark, tr
@@ -14,7 +14,7 @@ DEPTH_TITLES = (mark("Plain"), mark("Usual"), mark("Exact"))
 _WORDS = mark("How explanations are worded: without a technical word, in the field's words, or with every figure.")
 
 
-class AppearanceSettings(Form):
+class AppearanceSettings(SettingsForm):
     """Language, theme, size and depth of the words."""
 
     languageChosen = Signal(str)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import Slot
 
-from app.panels.settings.fields import Form, check, chosen, combo, muted, spin
-from app.state.steps import Steps
+from app.panels.settings.fields import SettingsForm, check, chosen, combo, muted, spin
+from app.state.decode_backend import DecodeBackend
 from app.storage.settings import Compute
 from app.widgets.plain_text import tooltip
 from resources.language import mark, sentences, tr
@@ -16,7 +16,7 @@ _TRACING = mark("Tokens listed for each step. 0 switches the listing off, which 
 _QUICK = mark("Built once by this machine's compiler, in the background. The text stays the same.")
 
 
-class ComputeSettings(Form):
+class ComputeSettings(SettingsForm):
     """Device, number type, threads, who takes the steps, and the alternatives that are kept of each."""
 
     def __init__(self, kept: Compute) -> None:
@@ -45,7 +45,7 @@ class ComputeSettings(Form):
         self.rows.addRow(self.quick)
         self.rows.addRow("", self.steps)
 
-    def show_steps(self, steps: Steps | None) -> None:
+    def show_steps(self, steps: DecodeBackend | None) -> None:
         """What is so now; where the compiler failed, its words are in the tooltip."""
         self.steps.setText(sentences(tr(_QUICK), steps.sentence if steps is not None else ""))
         self.steps.setToolTip(tooltip(steps.details if steps is not None else ""))

@@ -13,7 +13,7 @@ from resources.language import tr
 FIELD_INSET = 7
 
 
-class Form(QWidget):
+class SettingsForm(QWidget):
     """Names and editors, a row each. `changed` names what was set."""
 
     changed = Signal(str)

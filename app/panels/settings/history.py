@@ -5,17 +5,17 @@ from __future__ import annotations
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton
 
-from app.panels.settings.fields import Form, check, spin
-from app.storage.settings import LARGEST_HISTORY, History
+from app.panels.settings.fields import SettingsForm, check, spin
+from app.storage.settings import LARGEST_HISTORY, HistorySettingsSection
 from resources.language import tr
 
 
-class HistorySettings(Form):
+class HistorySettings(SettingsForm):
     """Keeping runs at all, their budget, and the way to forget them."""
 
     forgetAllWanted = Signal()
 
-    def __init__(self, kept: History) -> None:
+    def __init__(self, kept: HistorySettingsSection) -> None:
         super().__init__()
         self._kept = kept
         self.keep = check("historyChoice", tr("Keep every run, on this machine alone"), kept.keep)

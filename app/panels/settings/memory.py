@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Slot
 
-from app.panels.settings.fields import Form, check, spin
+from app.panels.settings.fields import SettingsForm, check, spin
 from app.storage.settings import LARGEST_REUSE, Compute
 from resources.language import tr
 
 
-class MemorySettings(Form):
+class MemorySettings(SettingsForm):
     """Reuse of what earlier runs have read, its budget, and the cheaper cache."""
 
     def __init__(self, kept: Compute) -> None:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.storage.film.kinds import KINDS, PNGS, WEBM
+from app.storage.film.film_formats import KINDS, PNGS, WEBM
 from app.storage.film.webm import why_no_webm
 from app.widgets.inputs import ComboBox, DoubleSpinBox
 from app.widgets.plain_text import PlainLabel

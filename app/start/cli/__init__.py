@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.start.cli.options import Options
+from app.start.cli.options import CommandLineOptions
 from app.start.cli.reading import named_before, parse
 
-__all__ = ["Options", "named_before", "parse"]
+__all__ = ["CommandLineOptions", "named_before", "parse"]

@@ -9,7 +9,7 @@ from app.start.cli.values import DEMO_SPEED
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CommandLineOptions:
     """The command line, read; empty strings and None leave things as the settings have them."""
 
     model: str = ""
@@ -49,7 +49,7 @@ class Options:
     def says_what_to_do(self) -> bool:
         """Whether more is said than how the window looks and where its settings are."""
         bare = replace(self, size=None, theme="", language="", font_scale=None, scale=None, config_dir=None)
-        return bare != Options()
+        return bare != CommandLineOptions()
 
     @property
     def leaves(self) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.start.cli.argparse_words import spoken
-from app.start.cli.options import Options
+from app.start.cli.options import CommandLineOptions
 from app.start.cli.parser import make
 from app.start.cli.values import LARGEST_AREA, PICTURE_SIZE
 from core.suggestions import near
 from resources.language import tr
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse(arguments: Sequence[str]) -> CommandLineOptions:
     """Read the command line; argparse ends the program for --help and for what it cannot read."""
     with spoken():
         parser = make()
@@ -20,14 +20,14 @@ def parse(arguments: Sequence[str]) -> Options:
         if unknown:
             meant = near(unknown[0].partition("=")[0], parser.options)
             parser.error(tr("unrecognized arguments: {names}.{near}").format(names=" ".join(unknown), near=meant))
-        options = Options(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts),
+        options = CommandLineOptions(**{**vars(read), "params": tuple(read.params), "drafts": tuple(read.drafts),
                              "media": tuple(read.media)})  # fmt: skip
         if problem := next(_conflicts(options), ""):
             parser.error(problem)
     return options
 
 
-def _conflicts(options: Options) -> Iterator[str]:
+def _conflicts(options: CommandLineOptions) -> Iterator[str]:
     """What of it does not go together."""
     if options.still and not options.leaves and options.pictures is None:
         yield tr("--still is for pictures: say where with --screenshot, --export, --record-demo or --pictures")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.state.near import short
+from app.state.suggestions import short
 from app.state.weights_memory import memory_of
 from app.storage.settings import LARGEST_SCALE, LARGEST_SEED, SMALLEST_SCALE
 from resources.language import mark, tr
@@ -57,7 +57,7 @@ def size(text: str) -> tuple[int, int]:
 
 def picture(text: str) -> Path:
     """A file that a picture is written to."""
-    from app.widgets.pictures import SUFFIXES  # brings Qt, which nobody else waits for
+    from app.widgets.widget_pictures import SUFFIXES  # brings Qt, which nobody else waits for
 
     return _ending(text, SUFFIXES, mark("picture"))
 
@@ -69,7 +69,7 @@ def export(text: str) -> Path:
 
 def demo(text: str) -> Path:
     """A film's file; .png is a folder of pictures."""
-    from app.storage.film.kinds import ENDINGS
+    from app.storage.film.film_formats import ENDINGS
 
     return _ending(text, ENDINGS, mark("demo"))
 

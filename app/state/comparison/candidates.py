@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.state.requests import GRAMMAR, LoadRequest, ModelInfo, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import GRAMMAR, LoadRequest, ModelInfo, RunRequest
 from core import ModelEntry, beginning, caches, catalog, strategies
 from core.caches import Variant
 from core.strategies import Strategy

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from app.state.comparison.candidates import Candidate
-from app.state.comparison.difference import Span, first_difference, word_diff
-from app.state.comparison.figures import RunFigures, figures_of
+from app.state.comparison.run_figures import RunFigures, figures_of
 from app.state.comparison.sweep import Sweep
-from app.state.requests import Kind, RunRequest
+from app.state.comparison.text_diff import DiffSpan, first_difference, word_diff
 from app.state.run import Run
+from app.state.worker_messages import Kind, RunRequest
 
 EntryState = Literal["waiting", "running", "done", "failed", "stopped"]
 _ENDED: dict[Kind, EntryState] = {"completed": "done", "stopped": "stopped", "failed": "failed"}
 
 
 @dataclass
-class Entry:
+class ComparisonEntry:
     """A candidate in a comparison that was begun."""
 
     candidate: Candidate
@@ -50,20 +50,20 @@ class Entry:
 class Comparison:
     """Runs side by side, compared with one of them: the first that has a result, or the one that was chosen."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[ComparisonEntry] = field(default_factory=list)
     sweep: Sweep | None = None
     """What was swept; None where the runs differ otherwise."""
     chosen: str | None = None
     """Key of the reference somebody chose."""
-    _diffs: dict[tuple[str, str], list[Span]] = field(default_factory=dict)
+    _diffs: dict[tuple[str, str], list[DiffSpan]] = field(default_factory=dict)
 
     @property
-    def results(self) -> list[tuple[Entry, Run]]:
+    def results(self) -> list[tuple[ComparisonEntry, Run]]:
         """Those with a result."""
         return [(entry, entry.result) for entry in self.entries if entry.result is not None]
 
     @property
-    def reference(self) -> Entry | None:
+    def reference(self) -> ComparisonEntry | None:
         """What the others are compared with; None before anything is there."""
         found = [entry for entry, _ in self.results]
         return next((entry for entry in found if entry.candidate.key == self.chosen), found[0] if found else None)
@@ -73,7 +73,7 @@ class Comparison:
         """Whether no more of them will come."""
         return all(entry.state not in ("waiting", "running") for entry in self.entries)
 
-    def entry_of(self, run: Run | None) -> Entry | None:
+    def entry_of(self, run: Run | None) -> ComparisonEntry | None:
         """Whose result that run is."""
         if run is None:
             return None
@@ -108,14 +108,14 @@ class Comparison:
         if waiting is not None:
             waiting.state = "running"
 
-    def difference(self, entry: Entry) -> int | None:
+    def difference(self, entry: ComparisonEntry) -> int | None:
         """Place of the first token that differs from the reference's; None when none does."""
         reference = self.reference
         if entry.result is None or reference is None or reference.result is None:
             return None
         return first_difference(ids(reference.result), ids(entry.result))
 
-    def word_diff(self, entry: Entry) -> list[Span]:
+    def word_diff(self, entry: ComparisonEntry) -> list[DiffSpan]:
         """Its text word by word beside the reference's; empty where one of them is missing."""
         reference = self.reference
         if entry.result is None or reference is None or reference.result is None:
@@ -128,7 +128,7 @@ class Comparison:
 
 def begun(candidates: Sequence[Candidate], sweep: Sweep | None = None) -> Comparison:
     """A comparison of these; runs that are there already have their results at once."""
-    return Comparison([Entry(candidate) for candidate in candidates], sweep)
+    return Comparison([ComparisonEntry(candidate) for candidate in candidates], sweep)
 
 
 def _is_same(asked: RunRequest, ran: RunRequest) -> bool:

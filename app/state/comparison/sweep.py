@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.state import values
+from app.state import setting_values
 from app.state.comparison.candidates import Candidate
-from app.state.numbers import is_number
-from app.state.requests import RunRequest, divided
-from app.state.values import ValueProblem
+from app.state.number_checks import is_number
+from app.state.setting_values import ValueProblem
+from app.state.worker_messages import RunRequest, divided
 from core import strategies
 from core.strategies import Parameter
 from resources.language import tr
@@ -40,7 +40,7 @@ class Sweep:
     @property
     def labels(self) -> tuple[str, ...]:
         """The values as they are said."""
-        return tuple(values.short(value) for value in self.values)
+        return tuple(setting_values.short(value) for value in self.values)
 
 
 def parameters(request: RunRequest) -> list[Parameter]:
@@ -53,7 +53,7 @@ def spread(parameter: Parameter, low: float, high: float, count: int) -> tuple[A
     has them; whole numbers once each. Raises ValueProblem where a bound refuses, or there is no way from one to the
     other."""
     for end in (low, high):
-        values.within(parameter, end)
+        setting_values.within(parameter, end)
     if count < 2 or low == high:
         raise ValueProblem(tr("A range takes two different ends and at least two values."))
     if parameter.logarithmic and low > 0 and high > 0:
@@ -77,7 +77,7 @@ def listed(parameter: Parameter, text: str) -> tuple[Any, ...]:
     parts = [part for part in re.split(r"[,;\s]+", text) if part]
     if not parts:
         raise ValueProblem(tr("No values are given: write some, 0.2 0.5 1."))
-    return tuple(dict.fromkeys(values.parse(parameter, part) for part in parts))
+    return tuple(dict.fromkeys(setting_values.parse(parameter, part) for part in parts))
 
 
 def usual_range(parameter: Parameter, value: object) -> tuple[float, float]:

@@ -22,7 +22,7 @@ class TourProblem(DecodescopeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TourSetting:
     """What one run of a tour is set to."""
 
     model: str
@@ -37,7 +37,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MeasureRef:
     """A figure of a step: the measure's name, and what it is taken of (runs, earlier figures, plain values)."""
 
     measure: str
@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class TourCondition:
     """A figure beside another, or beside a number: the effect is there only if this holds."""
 
     left: str
@@ -54,7 +54,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TourStep:
     """One sentence of a tour, what it points at, and what is done for it."""
 
     text: str
@@ -64,11 +64,11 @@ class Step:
     notes: str = ""
     """For whoever presents."""
     points: str = ""
-    """The name of an object, or of a part of the running program (`app.control.tours.targets`)."""
+    """The name of an object, or of a part of the running program (`app.control.tours.tour_targets`)."""
     run: str = ""
     """Which of the tour's runs is shown; it is made when it is first wanted. Empty: the one before."""
-    figures: Mapping[str, Wanted] = field(default_factory=dict)
-    when: tuple[Condition, ...] = ()
+    figures: Mapping[str, MeasureRef] = field(default_factory=dict)
+    when: tuple[TourCondition, ...] = ()
     view: str = ""
     cursor: str = ""
     """The figure that says how far the text is drawn; empty for all of it."""
@@ -90,8 +90,8 @@ class Tour:
     title: str
     about: str
     order: int
-    runs: Mapping[str, Setting]
-    steps: tuple[Step, ...]
+    runs: Mapping[str, TourSetting]
+    steps: tuple[TourStep, ...]
 
     def run_of(self, place: int) -> str:
         """The name of the run that the step at that place speaks of; empty before the first."""

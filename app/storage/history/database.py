@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from app.storage.files import COPIES, StorageError, name_aside, one_writer
 from app.storage.history.schema import Migration, migrate, version_of
+from app.storage.json_files import COPIES, StorageError, name_aside, one_writer
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 

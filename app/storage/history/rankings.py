@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from app.storage.history.open_file import OpenFile
+from app.storage.history.database_file import OpenFile
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from app.storage.files import StorageError
-from app.storage.history.record import is_id
-from app.storage.locks import Hold, hold
+from app.storage.folder_locks import Hold, hold
+from app.storage.history.history_record import is_id
+from app.storage.json_files import StorageError
 from core.former_name import RUN_SUFFIX, RUN_SUFFIXES
 from resources.language import tr
 

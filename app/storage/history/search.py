@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from app.storage.history.record import folded
+from app.storage.history.history_record import folded
 
 SHORTEST = 3
 """Letters from which on the index can help."""

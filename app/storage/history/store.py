@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from app.storage.history.database import as_storage_error
-from app.storage.history.open_file import OpenFile
+from app.storage.history.database_file import OpenFile
+from app.storage.history.history_record import HistoryRecord, Keeping, is_id
 from app.storage.history.rankings import Rankings
-from app.storage.history.record import Keeping, Record, is_id
 from app.storage.history.schema import MIGRATIONS, Migration
 from core.former_name import RUN_SUFFIX, RUN_SUFFIXES, existing_run
 
@@ -67,11 +67,11 @@ class HistoryStore:
         """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
         return self._file.do(lambda rows: rows.ids(query, most))
 
-    def records(self, runs: Sequence[str]) -> list[Record]:
+    def records(self, runs: Sequence[str]) -> list[HistoryRecord]:
         """Those of these runs that are there, in their order."""
         return self._file.do(lambda rows: rows.records(runs))
 
-    def get(self, run: str) -> Record | None:
+    def get(self, run: str) -> HistoryRecord | None:
         """One run; None when it is not there (any more)."""
         return next(iter(self.records([run])), None)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.storage.programs.common import OFF, Program, Reading, Writing
+from app.storage.programs.foreign_settings import OFF, ForeignSettingsReader, ForeignSettingsWriter, Program
 from resources.language import mark, tr
 
 Data = Mapping[str, Any]
@@ -108,9 +108,9 @@ class Format:
         """Return the format as a program whose files are read only."""
         return Program(self.name, frozenset(), self.read, _never_written, self.source, "")
 
-    def read(self, data: Data) -> Reading:
+    def read(self, data: Data) -> ForeignSettingsReader:
         """Return every setting as one here, or named with its meaning."""
-        found = Reading({}, {})
+        found = ForeignSettingsReader({}, {})
         settings = dict(_flat(self.settings(data)))
         names: dict[str, str] = {}
         for name, value in settings.items():
@@ -119,7 +119,7 @@ class Format:
         _settle(found, {name.lower(): value for name, value in settings.items()})
         return found
 
-    def _take(self, found: Reading, name: str, value: object, names: dict[str, str]) -> None:
+    def _take(self, found: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
         """Apply one setting, or name it."""
         key = name.rpartition(".")[2].lower()
         if key in _MIROSTAT | _HEAT_SWITCHES:
@@ -149,7 +149,7 @@ class Format:
         found.values[ours] = round(value * self.scaled[ours], 12) if ours in self.scaled else value
 
 
-def _settle(found: Reading, settings: Data) -> None:
+def _settle(found: ForeignSettingsReader, settings: Data) -> None:
     """Give the values that switch something off there the form that they have here."""
     values = found.values
     for name in ("top_k", "max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "dry_range"):
@@ -178,7 +178,7 @@ def _settle(found: Reading, settings: Data) -> None:
     values["stages"] = []
 
 
-def _settle_mirostat(found: Reading, settings: Data) -> None:
+def _settle_mirostat(found: ForeignSettingsReader, settings: Data) -> None:
     """Keep mirostat's settings only where it is switched on: 0 is off in every program."""
     mode = next((settings[name] for name in _MIROSTAT if settings.get(name) is not None), 0)
     if mode in (1, 2) and not isinstance(mode, bool):
@@ -190,7 +190,7 @@ def _settle_mirostat(found: Reading, settings: Data) -> None:
         found.values.pop(name, None)
 
 
-def _never_written(out: Writing) -> None:
+def _never_written(out: ForeignSettingsWriter) -> None:
     raise NotImplementedError(out)
 
 

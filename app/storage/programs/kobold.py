@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.storage.programs import common
-from app.storage.programs.common import WHOLE_TEXT, Program, Reading, Writing
+from app.storage.programs import foreign_settings
+from app.storage.programs.foreign_settings import WHOLE_TEXT, ForeignSettingsReader, ForeignSettingsWriter, Program
 from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
@@ -55,20 +55,20 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {names.get(name, name): value for name, value in data.items()}
 
 
-def _read(data: Mapping[str, Any]) -> Reading:
-    found = Reading(_settings(data), DEFAULTS)
+def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
+    found = ForeignSettingsReader(_settings(data), DEFAULTS)
     instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _HEAT]}
-    mirostat = common.read_mirostat(found, _IGNORED, instead, _BESIDE_MIROSTAT)
-    common.read_penalty(found, "rep_pen", "rep_pen_range")
-    common.read_dry(found)
+    mirostat = foreign_settings.read_mirostat(found, _IGNORED, instead, _BESIDE_MIROSTAT)
+    foreign_settings.read_penalty(found, "rep_pen", "rep_pen_range")
+    foreign_settings.read_dry(found)
     found.values |= {
         "top_k": max(0, found.whole("top_k")), "top_p": found.number("top_p"),
-        "min_p": common.positive(found.number("min_p")),
-        "typical_p": found.number("typical"), "top_n_sigma": common.positive(found.number("nsigma")),
+        "min_p": foreign_settings.positive(found.number("min_p")),
+        "typical_p": found.number("typical"), "top_n_sigma": foreign_settings.positive(found.number("nsigma")),
         "xtc_probability": found.number("xtc_probability"), "xtc_threshold": found.number("xtc_threshold"),
     }  # fmt: skip
-    order = common.read_heat(found, found.number("temperature"), list(_order(found)))
-    common.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
+    order = foreign_settings.read_heat(found, found.number("temperature"), list(_order(found)))
+    foreign_settings.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
     if (tokens := found.whole("max_length")) > 0:
         found.values["max_new_tokens"] = tokens
     if stops := found.texts("stop_sequence"):
@@ -79,7 +79,7 @@ def _read(data: Mapping[str, Any]) -> Reading:
     return found
 
 
-def _order(found: Reading) -> Iterator[str]:
+def _order(found: ForeignSettingsReader) -> Iterator[str]:
     asked = found.given("sampler_order")
     places = asked if isinstance(asked, list) and asked else list(ORDER)
     unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
@@ -91,20 +91,20 @@ def _order(found: Reading) -> Iterator[str]:
     yield "xtc_probability"
 
 
-def _write(out: Writing) -> None:
-    common.write_heat(out)
+def _write(out: ForeignSettingsWriter) -> None:
+    foreign_settings.write_heat(out)
     out.data |= {
         "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
         "typical": out.take("typical_p", 1.0), "nsigma": out.take("top_n_sigma", 0.0),
         "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
         "rep_pen": out.take("repetition_penalty", 1.0), "rep_pen_range": WHOLE_TEXT,
     }  # fmt: skip
-    common.write_dry(out, whole=WHOLE_TEXT)
-    common.write_mirostat(out)
+    foreign_settings.write_dry(out, whole=WHOLE_TEXT)
+    foreign_settings.write_mirostat(out)
     if (tokens := out.take("max_new_tokens", 0)) > 0:
         out.data["max_length"] = tokens
     out.data["stop_sequence"] = list(out.take("stop_strings", []))
-    out.data["sampler_order"] = _places(out.take("stages", ()), common.heat_stage(out))
+    out.data["sampler_order"] = _places(out.take("stages", ()), foreign_settings.heat_stage(out))
 
 
 def _places(stages: Sequence[str], heat: str) -> list[int]:

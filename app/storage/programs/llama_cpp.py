@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from app.storage.programs import common
-from app.storage.programs.common import Program, Reading, Writing
+from app.storage.programs import foreign_settings
+from app.storage.programs.foreign_settings import ForeignSettingsReader, ForeignSettingsWriter, Program
 from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
@@ -38,23 +38,23 @@ _IGNORED = frozenset({
 (`common_sampler_init` of common/sampling.cpp)."""
 
 
-def _read(data: Mapping[str, Any]) -> Reading:
-    found = Reading(_settings(data), DEFAULTS)
-    mirostat = common.read_mirostat(found, _IGNORED, {"samplers": ["temperature"]}, _BESIDE_MIROSTAT)
-    common.read_penalty(found, "repeat_penalty", "repeat_last_n")
-    common.read_dry(found)
+def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
+    found = ForeignSettingsReader(_settings(data), DEFAULTS)
+    mirostat = foreign_settings.read_mirostat(found, _IGNORED, {"samplers": ["temperature"]}, _BESIDE_MIROSTAT)
+    foreign_settings.read_penalty(found, "repeat_penalty", "repeat_last_n")
+    foreign_settings.read_dry(found)
     threshold = found.number("xtc_threshold")
     found.values |= {
         "top_k": max(0, found.whole("top_k")), "top_p": found.number("top_p"),
-        "min_p": common.positive(found.number("min_p")),
-        "typical_p": found.number("typical_p"), "top_n_sigma": common.positive(found.number("top_n_sigma")),
+        "min_p": foreign_settings.positive(found.number("min_p")),
+        "typical_p": found.number("typical_p"), "top_n_sigma": foreign_settings.positive(found.number("top_n_sigma")),
         "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0, "xtc_threshold": threshold,
     }  # fmt: skip
     order = _order(found)
-    found.values |= {name: value for name, value in common.OFF.items() if name not in order}
+    found.values |= {name: value for name, value in foreign_settings.OFF.items() if name not in order}
     heat = found.number("temperature") if "temperature" in order else 1.0
-    order = common.read_heat(found, heat, order)
-    common.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
+    order = foreign_settings.read_heat(found, heat, order)
+    foreign_settings.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
     _read_length(found)
     for name, usual in (("presence_penalty", 0), ("frequency_penalty", 0), ("grammar", ""), ("logit_bias", []),
                         ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):  # fmt: skip
@@ -73,7 +73,7 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {other.get(name, name): value for name, value in data.items()}
 
 
-def _order(found: Reading) -> list[str]:
+def _order(found: ForeignSettingsReader) -> list[str]:
     """Its samplers as settings here; those that a file leaves out are off."""
     asked = found.given("samplers")
     names = asked.split(";") if isinstance(asked, str) else asked if isinstance(asked, list) else list(_ORDER)
@@ -84,7 +84,7 @@ def _order(found: Reading) -> list[str]:
     return [STAGES[name] for name in known]
 
 
-def _read_length(found: Reading) -> None:
+def _read_length(found: ForeignSettingsReader) -> None:
     tokens = found.whole("n_predict")
     if tokens > 0:
         found.values["max_new_tokens"] = tokens
@@ -92,19 +92,19 @@ def _read_length(found: Reading) -> None:
         found.values["stop_strings"] = stops
 
 
-def _write(out: Writing) -> None:
-    common.write_heat(out)
+def _write(out: ForeignSettingsWriter) -> None:
+    foreign_settings.write_heat(out)
     out.data |= {
         "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
         "typical_p": out.take("typical_p", 1.0), "top_n_sigma": out.take("top_n_sigma", -1.0),
         "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
-        "repeat_penalty": out.take("repetition_penalty", 1.0), "repeat_last_n": common.WHOLE_TEXT,
+        "repeat_penalty": out.take("repetition_penalty", 1.0), "repeat_last_n": foreign_settings.WHOLE_TEXT,
     }  # fmt: skip
-    common.write_dry(out, whole=common.WHOLE_TEXT)
-    common.write_mirostat(out)
+    foreign_settings.write_dry(out, whole=foreign_settings.WHOLE_TEXT)
+    foreign_settings.write_mirostat(out)
     out.data |= {"n_predict": out.take("max_new_tokens", -1), "stop": list(out.take("stop_strings", []))}
     names = {stage: name for name, stage in STAGES.items() if name not in ("typical_p", "temperature")}
-    names[common.heat_stage(out)] = "temperature"
+    names[foreign_settings.heat_stage(out)] = "temperature"
     order = [names[stage] for stage in out.take("stages", ()) if stage in names]
     out.data["samplers"] = list(dict.fromkeys(order))
 

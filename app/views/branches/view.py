@@ -8,11 +8,11 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.family import Member
-from app.state.filling import BRANCH
+from app.state.empty_view import BRANCH
+from app.state.run_tree import Member
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.branches.growth import nodes_of, report_on, tip
+from app.views.branches.branch_growth import nodes_of, report_on, tip
 from app.views.shared.empty_page import offer_on, paint_empty_page
 from app.widgets.tree_canvas import TreeCanvas
 from resources.language import mark, tr

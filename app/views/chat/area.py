@@ -13,13 +13,13 @@ from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.chat.bubbles import Bubble, Bubbles
 from app.views.shared.empty_page import paint_empty_page
-from app.views.text.paint import Look
-from app.views.text.walk import step
-from app.views.text.wording import figures, token_text
-from app.views.tokens.headings import is_waiting
+from app.views.text.row_painting import PaintOptions
+from app.views.text.token_navigation import step
+from app.views.text.token_wording import figures, token_text
+from app.views.tokens.token_headings import is_waiting
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.hover_area import HoverArea
 from app.widgets.popover import Popover
-from app.widgets.spoken import Part, Role, Spoken
 from resources.language import mark, tr
 
 HOVER_MS = 250
@@ -30,7 +30,7 @@ HINT = mark(
 )
 
 
-class ChatArea(HoverArea, Spoken):
+class ChatArea(HoverArea, AccessibleWidget):
     """Draws `conversation`; the tokens of the latest answer can be picked. Keys go on to the view around it."""
 
     tokenPicked = Signal(int)
@@ -41,7 +41,7 @@ class ChatArea(HoverArea, Spoken):
         self.setObjectName("chatArea")
         self.conversation = Conversation()
         self.run: Run | None = None
-        self._look = Look(theme)
+        self._look = PaintOptions(theme)
         self._bubbles = Bubbles()
         self._hovered: tuple[Bubble, int] | None = None
         self.popover = Popover(theme, self)
@@ -132,10 +132,10 @@ class ChatArea(HoverArea, Spoken):
             return None
         return step(bubble.column, key, run.selected, run.cursor, 1)
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """A turn after the other."""
         turns = enumerate(self._bubbles.all, 1)
-        return [Part(_spoken(bubble, number), partial(self._place, bubble)) for number, bubble in turns]
+        return [AccessiblePart(_spoken(bubble, number), partial(self._place, bubble)) for number, bubble in turns]
 
     def _place(self, bubble: Bubble) -> QRect:
         return bubble.rect.translated(self._origin).toAlignedRect()
@@ -157,7 +157,7 @@ class ChatArea(HoverArea, Spoken):
             if bubble.rect.bottom() + theme.px(80) >= top and bubble.rect.top() <= bottom:
                 bubble.paint(painter, self._look_of(bubble), top, bottom)
 
-    def _look_of(self, bubble: Bubble) -> Look:
+    def _look_of(self, bubble: Bubble) -> PaintOptions:
         """Selection and newest token belong to one bubble only."""
         look, run = self._look, self.run if bubble.turn.run is self.run else None
         look.selected = run.selected if run is not None else None

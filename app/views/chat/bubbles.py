@@ -16,14 +16,14 @@ from PySide6.QtGui import (
     QTextOption,
 )
 
-from app.state.conversation import Conversation, Turn
+from app.state.conversation import Conversation, ConversationTurn
 from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
 from app.views.chat.markdown import is_formatted
 from app.views.chat.rich_answer import RichAnswer
 from app.views.text.column import Column
-from app.views.text.paint import Look, paint_rows
-from app.views.tokens.page import drawn_count
+from app.views.text.row_painting import PaintOptions, paint_rows
+from app.views.tokens.token_columns import drawn_count
 from app.widgets.long_words import wrap_mode
 from resources.language import mark, tr
 
@@ -38,7 +38,7 @@ GONE = mark("↑ no longer read: the context was full")
 class Bubble:
     """One turn: its frame in the page, and for an answer the column of its tokens."""
 
-    def __init__(self, turn: Turn, theme: Theme) -> None:
+    def __init__(self, turn: ConversationTurn, theme: Theme) -> None:
         self.turn, self.theme = turn, theme
         self.column = Column(theme, turn.run.shown, ()) if turn.run is not None else None
         self.rect = QRectF()
@@ -123,7 +123,7 @@ class Bubble:
     def _words(self) -> str:
         return self.turn.content or "…"
 
-    def paint(self, painter: QPainter, look: Look, top: float, bottom: float) -> None:
+    def paint(self, painter: QPainter, look: PaintOptions, top: float, bottom: float) -> None:
         """Frame, words or tokens, and the line that tells what the answer cost; faded when it is read no more."""
         painter.save()
         painter.setOpacity(1.0 if self.turn.held else FADED)

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWid
 
 from app.state.conversation import ANEW, DROP, Conversation
 from app.theme.theme import Theme
+from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.plain_text import caption, tooltip
-from app.widgets.spoken import Role, Spoken, Value
 from resources.language import mark, tr, trn
 
 POLICIES = {DROP: mark("drop the oldest turns"), ANEW: mark("start anew")}
@@ -77,7 +77,7 @@ class ChatTools(QWidget):
         return button
 
 
-class ContextMeter(QWidget, Spoken):
+class ContextMeter(QWidget, AccessibleWidget):
     """A bar and figures: how much of the context the chat takes."""
 
     spoken_role = Role.ProgressBar
@@ -97,9 +97,9 @@ class ContextMeter(QWidget, Spoken):
             "{used:,} of {context:,} token of context", "{used:,} of {context:,} tokens of context", self.context
         ).format(used=self.used, context=self.context)
 
-    def spoken_value(self) -> Value | None:
+    def spoken_value(self) -> AccessibleValue | None:
         """How full it is; nothing where there is no end."""
-        return Value(self.used, 0, self.context, words=self.words) if self.context else None
+        return AccessibleValue(self.used, 0, self.context, words=self.words) if self.context else None
 
     def set_figures(self, used: int, context: int | None) -> None:
         """Tokens used, and all there are; None where there is no end."""

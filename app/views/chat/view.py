@@ -9,10 +9,10 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.conversation import Conversation, Turn, format_turns
-from app.state.filling import CHAT, why_not
-from app.state.requests import ModelInfo
+from app.state.conversation import Conversation, ConversationTurn, format_turns
+from app.state.empty_view import CHAT, why_not
 from app.state.run import Run
+from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
 from app.views.chat.area import HINT, TITLE, ChatArea
@@ -23,7 +23,7 @@ from core.events import Event
 from resources.language import tr
 
 
-def _spoken(turn: Turn) -> str:
+def _spoken(turn: ConversationTurn) -> str:
     """The turn for a screen reader: who speaks, and what is said."""
     who = {"user": tr("user"), "assistant": tr("assistant"), "system": tr("system")}.get(turn.role, turn.role)
     return tr("{who}: {words}").format(who=who, words=turn.content)

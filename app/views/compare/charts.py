@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.plain_text import PlainLabel
-from app.widgets.plots import Figure, PlotPanel, Titled
+from app.widgets.plots import PlotPanel, PlotSpec, Titled
 
 _BESIDE_FROM = 560
 """Pixels of width from which two stand side by side."""
@@ -90,6 +90,6 @@ class Charts(QWidget):
         return QSize(self._theme.px(160), super().minimumSizeHint().height())
 
 
-def height_of(figure: Figure) -> int:
+def height_of(figure: PlotSpec) -> int:
     """Pixels at 100 %."""
     return _A_BAR * figure.count + 12 if figure.sideways else _A_CURVE

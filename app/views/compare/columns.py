@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.state.comparison.figures import RunFigures
+from app.state.comparison.run_figures import RunFigures
 from core import words
 from resources.language import mark
 

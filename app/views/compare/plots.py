@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
-from app.state.comparison.results import Comparison, Entry, ids
+from app.state.comparison.results import Comparison, ComparisonEntry, ids
 from app.state.comparison.sweep import Sweep
 from app.state.run import Run
 from app.views.compare.columns import DISTINCT_2, ENTROPY, LENGTH, REPEATED, SPEED, Column
-from app.views.text.wording import tokens_told
-from app.widgets.plots import Axis, Bars, Dots, Figure, Line, Titled
+from app.views.text.token_wording import tokens_told
+from app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, Titled
 from core import words
 from core.events import Metrics
 from resources.language import tr
@@ -47,11 +47,11 @@ def of_sweep(comparison: Comparison, sweep: Sweep) -> list[Titled]:
     return [titled for titled in (surprise, *others) if not titled[1].is_empty]
 
 
-def _figure_of(column: Column) -> Callable[[Entry], float | None]:
+def _figure_of(column: Column) -> Callable[[ComparisonEntry], float | None]:
     return lambda entry: column.value(entry.figures) if entry.figures is not None else None
 
 
-def _surprise_of(entry: Entry) -> float | None:
+def _surprise_of(entry: ComparisonEntry) -> float | None:
     if entry.figures is None or entry.figures.log_probability is None:
         return None
     return -entry.figures.log_probability / math.log(2)
@@ -63,8 +63,8 @@ def _brief_bits(value: float) -> str:
 
 
 def _swept(
-    comparison: Comparison, sweep: Sweep, value: Callable[[Entry], float | None], told: Callable[[float], str]
-) -> Figure:
+    comparison: Comparison, sweep: Sweep, value: Callable[[ComparisonEntry], float | None], told: Callable[[float], str]
+) -> PlotSpec:
     found = [
         (float(entry.candidate.place), entry.candidate.request.seed, known)
         for entry, _ in comparison.results
@@ -73,28 +73,28 @@ def _swept(
         and math.isfinite(known)
     ]
     if not found:
-        return Figure()
+        return PlotSpec()
     by_place: dict[float, list[float]] = {}
     for place, _, known in found:
         by_place.setdefault(place, []).append(known)
     means = tuple((place, sum(values) / len(values)) for place, values in sorted(by_place.items()))
     several = len(sweep.seeds) > 1
     dots = [
-        Dots(tr("seed {seed}").format(seed=seed), "accent", tuple((p, v) for p, s, v in found if s == seed))
+        PlotDots(tr("seed {seed}").format(seed=seed), "accent", tuple((p, v) for p, s, v in found if s == seed))
         for seed in sweep.seeds
     ]
-    axis = Axis(tr(sweep.parameter.title), labels=sweep.labels)
-    line = Line(tr("mean") if several else "", "accent", means)
-    return Figure(axis, Axis(words=told), lines=(line,), dots=tuple(d for d in dots if d.points))
+    axis = PlotAxis(tr(sweep.parameter.title), labels=sweep.labels)
+    line = PlotLine(tr("mean") if several else "", "accent", means)
+    return PlotSpec(axis, PlotAxis(words=told), lines=(line,), dots=tuple(d for d in dots if d.points))
 
 
-def _measured(comparison: Comparison, value: Callable[[Metrics], float], told: Callable[[float], str]) -> Figure:
+def _measured(comparison: Comparison, value: Callable[[Metrics], float], told: Callable[[float], str]) -> PlotSpec:
     """A bar for every result."""
     done = [(entry, run.finished.metrics) for entry, run in comparison.results if run.finished is not None]
     return _sideways([(entry, size, told(size)) for entry, size in ((entry, value(m)) for entry, m in done)], told)
 
 
-def _agreement(comparison: Comparison) -> Figure:
+def _agreement(comparison: Comparison) -> PlotSpec:
     """Tokens before the first that differs from the first run's."""
     rows = []
     for entry, run in comparison.results:
@@ -111,11 +111,13 @@ def _tokens(count: float) -> str:
     return tokens_told(round(count))
 
 
-def _sideways(rows: Sequence[tuple[Entry, float, str]], told: Callable[[float], str]) -> Figure:
+def _sideways(rows: Sequence[tuple[ComparisonEntry, float, str]], told: Callable[[float], str]) -> PlotSpec:
     names = tuple(entry.candidate.short for entry, _, _ in rows)
     tips = tuple(f"{entry.candidate.title}: {figure}" for entry, _, figure in rows)
-    bars = Bars("", "accent", tuple(value for _, value, _ in rows), tuple(figure for _, _, figure in rows), tips)
-    return Figure(Axis(words=told, shown=False), Axis(labels=names), bars=(bars,) if rows else (), sideways=True)
+    bars = PlotBars("", "accent", tuple(value for _, value, _ in rows), tuple(figure for _, _, figure in rows), tips)
+    return PlotSpec(
+        PlotAxis(words=told, shown=False), PlotAxis(labels=names), bars=(bars,) if rows else (), sideways=True
+    )
 
 
 def _texts(comparison: Comparison) -> Iterator[tuple[str, str, Run]]:
@@ -124,14 +126,14 @@ def _texts(comparison: Comparison) -> Iterator[tuple[str, str, Run]]:
         yield entry.candidate.title, _COLOURS[number % len(_COLOURS)], run
 
 
-def _surprise(comparison: Comparison) -> Figure:
+def _surprise(comparison: Comparison) -> PlotSpec:
     """The lower a line, the likelier the model holds that text."""
     lines = []
     for name, colour, run in _texts(comparison):
         bits = accumulate(-token.raw_log_probability / math.log(2) for token in run.sequences[0].tokens)
         points = ((0.0, 0.0), *((float(n), total) for n, total in enumerate(bits, 1) if math.isfinite(total)))
-        lines.append(Line(name, colour, points))
-    return Figure(Axis(tr("tokens"), whole=True), Axis(tr("bits of surprise"), _bits), lines=tuple(lines))
+        lines.append(PlotLine(name, colour, points))
+    return PlotSpec(PlotAxis(tr("tokens"), whole=True), PlotAxis(tr("bits of surprise"), _bits), lines=tuple(lines))
 
 
 def _bits(value: float) -> str:
@@ -139,7 +141,7 @@ def _bits(value: float) -> str:
     return tr("{value:,.0f} bits").format(value=value)
 
 
-def _probabilities(comparison: Comparison) -> Figure:
+def _probabilities(comparison: Comparison) -> PlotSpec:
     """A histogram: how many tokens had less than 10 % by the model alone, how many 10 to 20 %, and so on."""
     labels = tuple(f"{n * 100 // BINS}–{(n + 1) * 100 // BINS} %" for n in range(BINS))
     bars = []
@@ -151,5 +153,5 @@ def _probabilities(comparison: Comparison) -> Figure:
             tr("{name}: {tokens} with {range}").format(name=name, tokens=_tokens(count), range=label)
             for count, label in zip(counts, labels, strict=True)
         )
-        bars.append(Bars(name, colour, counts, tips=tips))
-    return Figure(Axis(tr("probability"), labels=labels), Axis(tr("tokens"), whole=True), bars=tuple(bars))
+        bars.append(PlotBars(name, colour, counts, tips=tips))
+    return PlotSpec(PlotAxis(tr("probability"), labels=labels), PlotAxis(tr("tokens"), whole=True), bars=tuple(bars))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
-from app.session.measuring import Progress
+from app.session.side_runs import MeasurementProgress
 from app.theme.theme import Theme
-from app.views.compare.wording import progress_words
+from app.views.compare.comparison_wording import progress_words
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
@@ -29,7 +29,7 @@ class ProgressRow(QWidget):
         """Other sizes."""
         self._column.setSpacing(theme.px(4))
 
-    def show_progress(self, progress: Progress) -> None:
+    def show_progress(self, progress: MeasurementProgress) -> None:
         """So far it has come."""
         self.bar.setMaximum(max(1, progress.total))
         self.bar.setValue(progress.done)

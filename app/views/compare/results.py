@@ -8,7 +8,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QHeaderView, QTableView, QWidget
 
-from app.state.comparison.results import Comparison, Entry
+from app.state.comparison.results import Comparison, ComparisonEntry
 from app.theme.theme import Theme, theme_for
 from app.views.compare.columns import COLUMNS, OF_TEXTS, Column
 from app.views.compare.results_model import NAME, SAID, ResultsModel
@@ -67,7 +67,7 @@ class ResultTable(QTableView):
         )
         self._fit()
 
-    def show_rows(self, comparison: Comparison, shown: Entry | None, order: Sequence[Column]) -> None:
+    def show_rows(self, comparison: Comparison, shown: ComparisonEntry | None, order: Sequence[Column]) -> None:
         """Fill it; where there is no room for all figures, the first ones of `order` are shown."""
         self._order = order
         self.rows_model.show_rows(comparison, shown)

@@ -7,10 +7,10 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtWidgets import QWidget
 
-from app.state.comparison.results import Comparison, Entry
+from app.state.comparison.results import Comparison, ComparisonEntry
 from app.theme.theme import theme_for
 from app.views.compare.columns import COLUMNS, Column
-from app.views.compare.wording import REFERENCE_MARK, said
+from app.views.compare.comparison_wording import REFERENCE_MARK, said
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
@@ -28,12 +28,12 @@ class ResultsModel(QAbstractTableModel):
         super().__init__(parent)
         self.theme = theme_for("light")
         self.comparison = Comparison()
-        self.rows: list[Entry] = []
-        self.shown: Entry | None = None
+        self.rows: list[ComparisonEntry] = []
+        self.shown: ComparisonEntry | None = None
         """The one that the other views show."""
         self._order = (-1, Qt.SortOrder.AscendingOrder)
 
-    def show_rows(self, comparison: Comparison, shown: Entry | None) -> None:
+    def show_rows(self, comparison: Comparison, shown: ComparisonEntry | None) -> None:
         """Other rows, sorted as those before."""
         self.beginResetModel()
         self.comparison, self.shown = comparison, shown
@@ -52,7 +52,7 @@ class ResultsModel(QAbstractTableModel):
         self.layoutChanged.emit()
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, self.columnCount() - 1)
 
-    def _sorted(self) -> list[Entry]:
+    def _sorted(self) -> list[ComparisonEntry]:
         column, order = self._order
         entries = list(self.comparison.entries)
         if column < 0:
@@ -63,11 +63,11 @@ class ResultsModel(QAbstractTableModel):
         known.sort(key=lambda e: self.value(e, column) or 0.0, reverse=order == Qt.SortOrder.DescendingOrder)
         return [*known, *(entry for entry in entries if self.value(entry, column) is None)]
 
-    def value(self, entry: Entry, column: int) -> float | None:
+    def value(self, entry: ComparisonEntry, column: int) -> float | None:
         """A figure; None where it is not known."""
         return COLUMNS[column - _FIRST_FIGURE].value(entry.figures) if entry.figures is not None else None
 
-    def words(self, entry: Entry, column: int) -> str:
+    def words(self, entry: ComparisonEntry, column: int) -> str:
         """What a cell says."""
         if column == NAME:
             return entry.candidate.title
@@ -76,7 +76,7 @@ class ResultsModel(QAbstractTableModel):
         value = self.value(entry, column)
         return "–" if value is None else COLUMNS[column - _FIRST_FIGURE].words(value)
 
-    def summary(self, entry: Entry) -> str:
+    def summary(self, entry: ComparisonEntry) -> str:
         """All that is known of a row, for its tip."""
         lines = [entry.candidate.title, said(self.comparison, entry)]
         if entry.figures is not None:
@@ -134,10 +134,10 @@ class ResultsModel(QAbstractTableModel):
                 return self.theme.color(self._colour(entry, column))
         return None
 
-    def _leads(self, entry: Entry, column: int) -> bool:
+    def _leads(self, entry: ComparisonEntry, column: int) -> bool:
         return column == NAME and entry is self.comparison.reference and len(self.comparison.entries) > 1
 
-    def _colour(self, entry: Entry, column: int) -> str:
+    def _colour(self, entry: ComparisonEntry, column: int) -> str:
         if column == SAID:
             return "danger" if entry.state == "failed" else "muted"
         if column == NAME and entry is self.shown:

@@ -11,11 +11,11 @@ from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
 from app.state.comparison.candidates import Candidate
 from app.state.comparison.results import Comparison, begun
-from app.state.requests import ModelInfo, RunRequest
 from app.state.run import Run
+from app.state.worker_messages import ModelInfo, RunRequest
 from app.theme.theme import Theme
-from app.views.compare.choices import Choices
-from app.views.compare.kinds import LED, SEEDS, SWEEP, chips, refusal
+from app.views.compare.candidate_chips import CandidateChips
+from app.views.compare.comparison_kinds import LED, SEEDS, SWEEP, chips, refusal
 from app.views.compare.sweep_form import SweepForm
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
@@ -43,7 +43,7 @@ class CompareSetup(QWidget):
         self.refusal = ""
         """Why the shown run cannot be compared so; empty where it can."""
         """Why the shown run cannot be compared so."""
-        self.choices, self.sweep = Choices(self), SweepForm(self)
+        self.choices, self.sweep = CandidateChips(self), SweepForm(self)
         self.seeds, self._seed_row = SpinBox(self), QWidget(self)
         self.chorus = QPushButton(tr("As one tree"), self._seed_row)
         self._reasons = PlainLabel(self, wordWrap=True)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.state import values
+from app.state import setting_values
 from app.state.comparison import sweep as sweeps
 from app.state.comparison.sweep import Sweep
-from app.state.requests import RunRequest
-from app.state.values import ValueProblem
+from app.state.setting_values import ValueProblem
+from app.state.worker_messages import RunRequest
 from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowRow
 from app.widgets.inputs import ComboBox, SpinBox
@@ -144,7 +144,7 @@ class SweepForm(QWidget):
         if parameter is None or not self.low.isEnabled():
             return
         try:
-            low, high = (values.parse(parameter, edit.text()) for edit in (self.low, self.high))
+            low, high = (setting_values.parse(parameter, edit.text()) for edit in (self.low, self.high))
             if low is None or high is None:
                 raise ValueProblem(tr("A range takes a number at either end."))
             found = sweeps.spread(parameter, low, high, self.steps.value())
@@ -152,7 +152,7 @@ class SweepForm(QWidget):
             self._refuse(str(problem))
             return
         with QSignalBlocker(self.list):
-            self.list.setText(", ".join(values.short(value) for value in found))
+            self.list.setText(", ".join(setting_values.short(value) for value in found))
             self.list.setCursorPosition(0)
         self._read()
 

@@ -9,20 +9,20 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from app.session.measuring import Progress
+from app.session.side_runs import MeasurementProgress
+from app.state.comparison.comparison_table import table
 from app.state.comparison.results import Comparison
-from app.state.comparison.table import table
-from app.state.requests import ModelInfo
 from app.state.run import Run
+from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme
 from app.views.base import Table
-from app.views.compare.comparing import Comparing
-from app.views.compare.first import FirstComparison
-from app.views.compare.head import CompareHead
-from app.views.compare.kinds import RUNS
-from app.views.compare.outcome import Outcome
+from app.views.compare.compare_head import CompareHead
+from app.views.compare.comparison_kinds import RUNS
+from app.views.compare.comparison_result import ComparisonResult
+from app.views.compare.comparison_state import ComparisonState
+from app.views.compare.first_comparison import FirstComparison
 from app.views.compare.progress import ProgressRow
-from app.views.shared.once_seen import OnceSeen
+from app.views.shared.deferred_work import OnceSeen
 from app.views.shared.scrolled_page import ScrolledPage
 from core import ModelEntry
 from core.events import Event
@@ -45,9 +45,9 @@ class CompareView(ScrolledPage):
         super().__init__("compareView", tr(_TITLE), tr(_HINT), tr("Run it, then compare strategies"), parent)
         self._base: Run | None = None
         self._shown: Run | None = None
-        self.comparing = Comparing()
+        self.comparing = ComparisonState()
         self.head, self.progress = CompareHead(self._page, self.comparing), ProgressRow(self._page)
-        self.outcome = Outcome(self._page, self.signals)
+        self.outcome = ComparisonResult(self._page, self.signals)
         self.kind, self.button, self.setup = self.head.kind, self.head.button, self.head.setup
         self._first = FirstComparison(self.offer, self.head)
         self._offering = OnceSeen(self, self._offer)
@@ -130,7 +130,7 @@ class CompareView(ScrolledPage):
         self.comparing.follow(on)
         self._draw()
 
-    def measuring_progressed(self, progress: Progress) -> None:
+    def measuring_progressed(self, progress: MeasurementProgress) -> None:
         """How far it has come."""
         self.progress.show_progress(progress)
 

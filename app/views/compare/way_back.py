@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
-from app.state.comparison.results import Entry
+from app.state.comparison.results import ComparisonEntry
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel, caption
@@ -36,7 +36,7 @@ class WayBack(QWidget):
         """Other sizes."""
         self.button.setFont(theme.font(12, 500))
 
-    def show_run(self, shown: Entry | None, base: Run | None) -> None:
+    def show_run(self, shown: ComparisonEntry | None, base: Run | None) -> None:
         """`shown` is the result in the other views, if it is one; `base` is where the button leads."""
         self.setVisible(shown is not None and base is not None and shown.result is not base)
         if shown is not None and base is not None:

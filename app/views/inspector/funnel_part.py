@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from app.state.supposing import as_order, moved
+from app.state.what_if import as_order, moved
 from app.theme.theme import Theme
-from app.views.inspector.section import Section
-from app.widgets.funnel import Funnel, FunnelStage
+from app.views.inspector.inspector_section import Section
+from app.widgets.funnel import FunnelWidget, PaintedStage
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ class FunnelPart(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.stages = Funnel(theme)
+        self.stages = FunnelWidget(theme)
         self.stages.setObjectName("funnel")
-        self._section = Section(tr("Funnel"), self.stages, "row.funnel", self)
+        self._section = Section(tr("FunnelWidget"), self.stages, "row.funnel", self)
         self._pictures: StagePictures | None = None
         """Made with the first step that has one."""
         self._default_order = QPushButton(tr("Default order"), self)
@@ -53,7 +53,7 @@ class FunnelPart(QWidget):
         if self._pictures is not None:
             self._pictures.set_theme(theme)
 
-    def tell(self, run: Run, token: TokenChosen, stages: Sequence[FunnelStage]) -> None:
+    def tell(self, run: Run, token: TokenChosen, stages: Sequence[PaintedStage]) -> None:
         """Show what the stages of a step left over; nothing where it had none."""
         self.stages.set_stages(stages)
         is_usual = as_order(self.stages.movable) is None
@@ -62,7 +62,7 @@ class FunnelPart(QWidget):
             remark = tr("{engine} applies its settings on its own machine, and tells nothing of the stages.").format(
                 engine=run.started.engine
             )
-        self._section.set_title(tr("Funnel"), remark)
+        self._section.set_title(tr("FunnelWidget"), remark)
         self.stages.setVisible(bool(stages))
         self._default_order.setVisible(not is_usual)
         self._tell_pictures(run, token)

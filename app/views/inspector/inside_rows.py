@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.inside import LayerAttention, LayerView, Weight, Wish, decided_at
-from app.views.text.wording import token_text
+from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, Weight, decided_at
+from app.views.text.token_wording import token_text
 from app.widgets.bars_layout import BarRow
 from core import cut_short, words
 from resources import depth
@@ -25,7 +25,7 @@ _COMMON = (",", " the")
 
 
 def replacements() -> list[tuple[str | None, str]]:
-    """What may stand in the place of a part that is taken out: (`Wish.instead`, its words)."""
+    """What may stand in the place of a part that is taken out: (`LayerQuery.instead`, its words)."""
     common = [(text, tr("Replaced by {word}").format(word=token_text(text))) for text in _COMMON]
     return [(None, tr("Left out")), ("", tr("Replaced by a token for nothing")), *common]
 
@@ -91,7 +91,7 @@ def signed(value: float) -> str:
 
 
 def influence_told(
-    weights: Sequence[Weight], texts: Sequence[str], wish: Wish, chosen: str, other: str, share: tuple[int, int]
+    weights: Sequence[Weight], texts: Sequence[str], wish: LayerQuery, chosen: str, other: str, share: tuple[int, int]
 ) -> str:
     """What matters most, and of how many parts so far where that is not all: `share` is (looked at, in all)."""
     if not weights:

@@ -7,10 +7,10 @@ import html
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.views.inspector.inspector_rows import emphasized
 from app.views.inspector.report_table import ReportTable
-from app.views.inspector.rows import emphasized
-from app.views.reports import NodeReport
-from app.views.shared.terms import explain
+from app.views.node_reports import NodeReport
+from app.views.shared.glossary_link import explain
 from app.widgets.plain_text import PlainLabel
 from app.widgets.text_block import TextBlock
 from resources.language import sentences, tr

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.branching import Instead, Onward, forbidden_in
-from app.state.doubt import doubtful, why_no_doubt
-from app.state.filling import AS_SET
+from app.state.branching import Continuation, Replacement, forbidden_in
+from app.state.empty_view import AS_SET
 from app.state.run import Run
+from app.state.uncertainty import doubtful, why_no_doubt
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.inspector.pages import Pages
-from app.views.reports import NodeReport
-from app.views.shared.tables import of_alternatives
-from app.views.tokens.headings import is_waiting
+from app.views.inspector.inspector_pages import Pages
+from app.views.node_reports import NodeReport
+from app.views.shared.table_export import of_alternatives
+from app.views.tokens.token_headings import is_waiting
 from app.widgets.focus_ring import FocusRing
 from resources.language import tr
 
 if TYPE_CHECKING:
     from app.views.inspector.token_page import TokenPage
-    from app.views.inspector.what_if import Supposed
+    from app.views.inspector.what_if import WhatIfContent
     from core.events import Event, TokenChosen
 
 FOLLOW_MS = 500
@@ -53,7 +53,7 @@ class Inspector(View):
         super().__init__("inspector", parent)
         self._run: Run | None = None
         self._told: TokenChosen | None = None
-        self._supposed: Supposed | None = None
+        self._supposed: WhatIfContent | None = None
         self.area = Pages(self)
         self._ring = FocusRing(self.area)
         self._timer = QTimer(self, singleShot=True)
@@ -112,7 +112,7 @@ class Inspector(View):
         """Speak of what a view has picked instead of a token, as long as it is not None."""
         self.area.show_report(report)
 
-    def show_supposed(self, supposed: Supposed | None) -> None:
+    def show_supposed(self, supposed: WhatIfContent | None) -> None:
         """Show the selected step as it would be; None: as it was."""
         if supposed is not None or self._supposed is not None:
             self._supposed, self._told = supposed, None
@@ -205,7 +205,7 @@ class Inspector(View):
         if index is not None and self._run is not None and supposed is not None and supposed.found is not None:
             chosen = (supposed.found.after.id,) if supposed.found.is_decided else ()
             before = tuple(token.id for token in self._run.tokens[:index])
-            self.signals.branchWanted.emit(Onward((*before, *chosen), len(before)))
+            self.signals.branchWanted.emit(Continuation((*before, *chosen), len(before)))
 
     @Slot(object)
     def _on_order(self, stages: list[str] | None) -> None:
@@ -219,7 +219,7 @@ class Inspector(View):
     def _on_branch(self, what: int | str) -> None:
         index = self.subject
         if index is not None:
-            self.signals.branchWanted.emit(Instead(index, what))
+            self.signals.branchWanted.emit(Replacement(index, what))
 
 
 def _doubt_told(run: Run, index: int) -> str:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.inspector import stage_values as values
-from app.views.inspector.section import Section
+from app.views.inspector.inspector_section import Section
 from app.views.inspector.stage_parts import (
     AimPicture,
     HeatPicture,

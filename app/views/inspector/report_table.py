@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.reports import ReportRow
+from app.views.node_reports import ReportRow
 from app.widgets.plain_text import PlainLabel
 
 

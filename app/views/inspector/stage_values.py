@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.state.run import Run
-from app.views.text.wording import bits_told, token_text
+from app.views.text.token_wording import bits_told, token_text
 from app.widgets.bars_layout import BarRow
-from app.widgets.plots import Axis, Bars, Figure, Line
+from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
 from app.widgets.repeat_arc import RepeatedPassage
 from app.widgets.scale import ScaleMark
 from core import WatermarkFound, explain_watermark, watermark_found, words
@@ -97,7 +97,7 @@ def _top_row(item: Likely, gone: bool, chosen: bool, most: float) -> BarRow:
     )
 
 
-def histogram(spread: ScoreSpread) -> Figure:
+def histogram(spread: ScoreSpread) -> PlotSpec:
     """How many tokens have about such a score: those that stayed stand out; two lines say where the cut lies."""
     count = len(spread.counts)
     width = (spread.best - spread.lowest) / count if count else 1.0
@@ -111,17 +111,21 @@ def histogram(spread: ScoreSpread) -> Figure:
         for edge, number in zip(edges, spread.counts, strict=True)
     )
     top = max(tall, default=1.0) * 1.25
-    gone = Bars(tr("cut"), "faint", tuple(0.0 if stay else n for n, stay in zip(tall, stays, strict=True)), tips=tips)
-    kept = Bars(tr("kept"), "accent", tuple(n if stay else 0.0 for n, stay in zip(tall, stays, strict=True)),
+    gone = PlotBars(
+        tr("cut"), "faint", tuple(0.0 if stay else n for n, stay in zip(tall, stays, strict=True)), tips=tips
+    )
+    kept = PlotBars(tr("kept"), "accent", tuple(n if stay else 0.0 for n, stay in zip(tall, stays, strict=True)),
                 tips=("",) * count)  # fmt: skip
     place = (spread.floor - spread.lowest) / width - 0.5 if width else 0.0
     lines = (
-        Line(tr("max − nσ"), "refused", ((place, 0.0), (place, top)), (4.0, 3.0), hovered=False),
-        Line(tr("max"), "text", ((count - 0.5, 0.0), (count - 0.5, top)), hovered=False),
+        PlotLine(tr("max − nσ"), "refused", ((place, 0.0), (place, top)), (4.0, 3.0), hovered=False),
+        PlotLine(tr("max"), "text", ((count - 0.5, 0.0), (count - 0.5, top)), hovered=False),
     )
     labels = tuple(words.decimal(round(edge + width / 2), 0) for edge in edges)
-    counted = Axis(tr("tokens"), lambda value: f"{10**value - 1:,.0f}", shown=False)
-    return Figure(Axis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, kept), top=top, stacked=True)
+    counted = PlotAxis(tr("tokens"), lambda value: f"{10**value - 1:,.0f}", shown=False)
+    return PlotSpec(
+        PlotAxis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, kept), top=top, stacked=True
+    )
 
 
 def aim_marks(aim: SurpriseAim) -> list[ScaleMark]:

@@ -9,13 +9,13 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.state.branching import why_not_branch
 from app.theme.theme import Theme, theme_for
-from app.views.inspector import rows
+from app.views.inspector import inspector_rows
 from app.views.inspector.branch_bar import BranchBar
 from app.views.inspector.funnel_part import FunnelPart
-from app.views.inspector.margins import page_margins
-from app.views.inspector.section import Section, tell_alternatives, tell_layers, tell_second
-from app.views.shared.terms import explain
-from app.views.text.wording import is_elsewhere, token_text
+from app.views.inspector.inspector_section import Section, tell_alternatives, tell_layers, tell_second
+from app.views.inspector.page_margins import page_margins
+from app.views.shared.glossary_link import explain
+from app.views.text.token_wording import is_elsewhere, token_text
 from app.widgets.bars import Bars
 from app.widgets.text_block import TextBlock
 from core import explain_token
@@ -23,8 +23,8 @@ from resources.language import tr
 
 if TYPE_CHECKING:
     from app.state.run import Run
-    from app.views.inspector.inside import InsideSection
-    from app.views.inspector.what_if import Supposed, WhatIfCard
+    from app.views.inspector.inside_section import InsideSection
+    from app.views.inspector.what_if import WhatIfCard, WhatIfContent
     from core.events import TokenChosen
 
 
@@ -99,13 +99,13 @@ class TokenPage(QFrame):
         self._column.setContentsMargins(page_margins(self._theme, taken))
 
     def tell(
-        self, run: Run, token: TokenChosen, supposed: Supposed | None, forbidden: frozenset[int] = frozenset()
+        self, run: Run, token: TokenChosen, supposed: WhatIfContent | None, forbidden: frozenset[int] = frozenset()
     ) -> None:
         """Speak of a token of the run: its step as it was, or as it is `supposed` to be; `forbidden`: ids that the
         grammar allows no branch to go on with."""
         self.title.set_text(token_text(token.piece, token.is_special))
-        self.facts.set_text(rows.facts(token, run.started.vocabulary if run.started else 0))
-        self.sentence.set_text(rows.emphasized(explain_token(token)))
+        self.facts.set_text(inspector_rows.facts(token, run.started.vocabulary if run.started else 0))
+        self.sentence.set_text(inspector_rows.emphasized(explain_token(token)))
         self._tell_supposed(supposed)
         found = supposed.found if supposed is not None else None
         shown = found.after if found is not None else token
@@ -114,8 +114,8 @@ class TokenPage(QFrame):
         tell_second(self.second, self.second_bars, run, token)
         tell_layers(self.layers, self.layer_bars, shown)
         self._tell_inside(token)
-        self.funnel.tell(run, shown, rows.funnel_stages(shown, found.before if found is not None else None))
-        self.numbers.set_text(rows.joined(rows.numbers(token)))
+        self.funnel.tell(run, shown, inspector_rows.funnel_stages(shown, found.before if found is not None else None))
+        self.numbers.set_text(inspector_rows.joined(inspector_rows.numbers(token)))
         self.figures.show()
         self.settle()
 
@@ -126,7 +126,7 @@ class TokenPage(QFrame):
             section.settle()
         self._column.activate()
 
-    def _tell_supposed(self, supposed: Supposed | None) -> None:
+    def _tell_supposed(self, supposed: WhatIfContent | None) -> None:
         if supposed is None:
             if self._what_if is not None:
                 self._what_if.hide()
@@ -150,7 +150,7 @@ class TokenPage(QFrame):
 
     def _tell_inside(self, token: TokenChosen) -> None:
         if self._inside is None:
-            from app.views.inspector.inside import InsideSection
+            from app.views.inspector.inside_section import InsideSection
 
             self._inside = InsideSection(self)
             self._inside.set_theme(self._theme)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
-from app.state.requests import Fit, PrefixNews, Supposition
-from app.state.supposing import told
+from app.state.what_if import told
+from app.state.worker_messages import MemoryEstimate, PrefixNews, StepReplayRequest
 from app.theme.theme import Theme
-from app.views.inspector import rows
-from app.views.shared.terms import explain
+from app.views.inspector import inspector_rows
+from app.views.shared.glossary_link import explain
+from app.widgets.accessibility import announce
 from app.widgets.flow_layout import FlowLayout
-from app.widgets.spoken import announce
 from app.widgets.text_block import TextBlock
 from core import Sentence, explain_what_if
 from resources.language import sentences, tr
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.events import TokenChosen
 
 
-class Supposed(NamedTuple):
+class WhatIfContent(NamedTuple):
     """What came of a question: the step both ways, or why it cannot be told."""
 
     step: int
@@ -35,12 +35,14 @@ class Supposed(NamedTuple):
     trouble: str = ""
 
     @classmethod
-    def of(cls, asked: Supposition, answer: Answer) -> Supposed:
+    def of(cls, asked: StepReplayRequest, answer: Answer) -> WhatIfContent:
         """An answer of the worker."""
         about = cls(asked.step, asked.sequence, told(asked))
         if answer.error is not None:
             return about._replace(trouble=sentences(answer.error.cause, answer.error.remedy))
-        return about._replace(found=None if isinstance(answer.result, PrefixNews | Fit | bool) else answer.result)
+        return about._replace(
+            found=None if isinstance(answer.result, PrefixNews | MemoryEstimate | bool) else answer.result
+        )
 
     def speaks_of(self, token: TokenChosen) -> bool:
         """Whether that is its step."""
@@ -88,12 +90,12 @@ class WhatIfCard(QFrame):
         for block in (self._heading, self._changes, self._sentence):
             block.refit()
 
-    def tell(self, supposed: Supposed) -> None:
+    def tell(self, supposed: WhatIfContent) -> None:
         """Say what came of it."""
         sentence = supposed.sentence
         self._heading.set_text(tr("What if").upper())
         self._changes.set_text(supposed.changes)
-        self._sentence.set_text(rows.emphasized(sentence))
+        self._sentence.set_text(inspector_rows.emphasized(sentence))
         self.run.setEnabled(supposed.found is not None)
         self._column.activate()
         announce(self, tr("What if: {changes}. {sentence}").format(changes=supposed.changes, sentence=sentence))

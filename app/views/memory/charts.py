@@ -8,11 +8,11 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 from app.state.cache_history import CacheHistory, Point
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.memory import tokens as memory_tokens
-from app.views.memory.cells import COLOURS, HOLLOW, TokenCells
+from app.views.memory import cached_tokens as memory_tokens
 from app.views.memory.legend import Key, MemoryLegend
 from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
 from app.views.memory.report import formula_line, part_name, reuse_line, tip
+from app.views.memory.token_cells import COLOURS, HOLLOW, TokenCells
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import PlotPanel
 from core import sizes

@@ -10,7 +10,7 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QR
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.spoken import Spoken
+from app.widgets.accessibility import AccessibleWidget
 from resources.language import tr
 
 
@@ -23,7 +23,7 @@ class Key:
     mark: str = "area"
 
 
-class MemoryLegend(QWidget, Spoken):
+class MemoryLegend(QWidget, AccessibleWidget):
     """Marks and words, as many lines as they need."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

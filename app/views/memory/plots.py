@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from app.state.cache_history import CacheHistory, Part, Point
 from app.views.memory.report import part_name
-from app.widgets.plots import BYTES, Area, Axis, Bars, Figure, Line
+from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
 from core import words
 from resources.language import tr
 
@@ -14,12 +14,12 @@ PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residua
                 "cross": "finished", "state": "best"}  # fmt: skip
 
 
-def over_the_run(history: CacheHistory, cursor: int, right: int) -> Figure:
+def over_the_run(history: CacheHistory, cursor: int, right: int) -> PlotSpec:
     """What was held up to `cursor`, in parts that lie on each other, below what was foretold up to `right`."""
     curve = history.curve(cursor)
-    return Figure(
-        x=Axis(tr("tokens written"), whole=True),
-        y=Axis(tr("bytes held"), words.size, BYTES),
+    return PlotSpec(
+        x=PlotAxis(tr("tokens written"), whole=True),
+        y=PlotAxis(tr("bytes held"), words.size, BYTES),
         xs=tuple(float(point.x) for point in curve),
         areas=tuple(_area(part, history.parts, curve) for part in history.parts),
         lines=tuple(_lines(history, max(right, cursor))),
@@ -32,20 +32,20 @@ def colour_of(part: Part) -> str:
     return PART_COLOURS.get(part[1], "accent")
 
 
-def _area(part: Part, parts: list[Part], curve: Sequence[Point]) -> Area:
+def _area(part: Part, parts: list[Part], curve: Sequence[Point]) -> PlotArea:
     values = tuple(float(dict(point.parts).get(part, 0)) for point in curve)
-    return Area(part_name(part, parts), colour_of(part), values, hatched=part[0] == "disk")
+    return PlotArea(part_name(part, parts), colour_of(part), values, hatched=part[0] == "disk")
 
 
-def _lines(history: CacheHistory, right: int) -> Iterator[Line]:
+def _lines(history: CacheHistory, right: int) -> Iterator[PlotLine]:
     predicted, dynamic = history.lines(right)
     if dynamic and not history.forecast.is_plain:
-        yield Line(tr("dynamic would be"), "muted", tuple(dynamic), (5.0, 4.0))
+        yield PlotLine(tr("dynamic would be"), "muted", tuple(dynamic), (5.0, 4.0))
     if predicted:
-        yield Line(tr("predicted"), "warning", tuple(predicted), (1.5, 3.0))
+        yield PlotLine(tr("predicted"), "warning", tuple(predicted), (1.5, 3.0))
 
 
-def by_layer(history: CacheHistory, point: Point) -> Figure:
+def by_layer(history: CacheHistory, point: Point) -> PlotSpec:
     """A bar for each layer that holds anything."""
     halves = any(part in ("self", "cross") for _, part in history.parts)
     half = len(point.layers) // 2
@@ -60,10 +60,10 @@ def by_layer(history: CacheHistory, point: Point) -> Figure:
         sizes.append(float(size))
         told = tr("{layer}: {bytes:,} bytes ({size})").format(layer=name, bytes=size, size=words.size(size))
         tips.append(told)
-    return Figure(
-        x=Axis(tr("layer"), labels=tuple(labels)),
-        y=Axis(tr("bytes"), words.size, BYTES, shown=False),
-        bars=(Bars("", "accent", tuple(sizes), tips=tuple(tips)),) if sizes else (),
+    return PlotSpec(
+        x=PlotAxis(tr("layer"), labels=tuple(labels)),
+        y=PlotAxis(tr("bytes"), words.size, BYTES, shown=False),
+        bars=(PlotBars("", "accent", tuple(sizes), tips=tuple(tips)),) if sizes else (),
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from app.state.cache_history import CacheHistory, Part, Point
 from app.state.run import Run
-from app.views.memory.sentences import sentence
-from app.views.memory.tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
-from app.views.reports import NodeReport, ReportRow
-from app.views.text.wording import tokens_told
+from app.views.memory.cache_sentences import sentence
+from app.views.memory.cached_tokens import EVICTED, EXACT, PACKED, RECENT, SINK, cost, states
+from app.views.node_reports import NodeReport, ReportRow
+from app.views.text.token_wording import tokens_told
 from core import sizes, words
 from resources.language import mark, tr, trn
 

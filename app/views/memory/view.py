@@ -15,9 +15,9 @@ from app.views.base import Table
 from app.views.memory.charts import MemoryCharts
 from app.views.memory.report import report_on
 from app.views.memory.tools import MemoryTools
-from app.views.reports import NodeReport
+from app.views.node_reports import NodeReport
 from app.views.shared.scrolled_page import ScrolledPage
-from app.views.shared.tables import of_cache
+from app.views.shared.table_export import of_cache
 from core.events import Event
 from resources.language import mark, tr
 

@@ -6,7 +6,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.filling import AS_SET
+from app.state.empty_view import AS_SET
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
 from app.views.shared.empty_page import offer_on, paint_empty_page

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVB
 from app.state.rounds import Rounds
 from app.theme.theme import Theme, theme_for
 from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
-from app.views.speculation.report import worth
+from app.views.speculation.round_report import worth
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotPanel
 from core.events import Finished

@@ -8,8 +8,8 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from app.theme.theme import Theme, theme_for
 from app.views.speculation.cards import SpecCards
 from app.views.speculation.legend import SpecLegend
-from app.views.speculation.place import RoundPlace
-from app.views.speculation.report import EXTRA, describe, tree_of
+from app.views.speculation.round_report import EXTRA, describe, tree_of
+from app.views.speculation.round_selection import RoundPlace
 from app.widgets.plain_text import PlainLabel
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import DraftRound

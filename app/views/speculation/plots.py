@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.state.rounds import Rounds
-from app.widgets.plots import Axis, Bars, Figure, Line
+from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
 from core import words
 from core.events import DraftRound
 from resources.language import tr
@@ -16,27 +16,27 @@ def times_words(ratio: float) -> str:
     return f"×{ratio:g}"
 
 
-def kept_by_place(rounds: Rounds) -> Figure:
+def kept_by_place(rounds: Rounds) -> PlotSpec:
     """Share accepted at each place of the draft."""
     kept = rounds.by_position()
     tips = tuple(
         tr("place {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
         for depth, share in kept
     )
-    bars = Bars("", "accent", tuple(share for _, share in kept), tips=tips)
-    places = Axis(tr("place"), labels=tuple(str(depth) for depth, _ in kept))
-    return Figure(places, Axis(tr("accepted"), words.whole_percent), bars=(bars,), top=1.0)
+    bars = PlotBars("", "accent", tuple(share for _, share in kept), tips=tips)
+    places = PlotAxis(tr("place"), labels=tuple(str(depth) for depth, _ in kept))
+    return PlotSpec(places, PlotAxis(tr("accepted"), words.whole_percent), bars=(bars,), top=1.0)
 
 
-def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> Figure:
+def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> PlotSpec:
     """How many tokens each round was to draft, and how many of them were accepted."""
     accepted = tuple(float(len(entry.accepted)) for entry in rounds)
     rest = tuple(float(max(0, entry.length - len(entry.accepted))) for entry in rounds)
     tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
     labels = tuple(str(number) for number in range(1, len(rounds) + 1))
-    bars = (Bars(tr("accepted"), "kept", accepted, tips=tips, marked=chosen),
-            Bars(tr("the rest of the draft"), "faint", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
-    return Figure(Axis(tr("round"), labels=labels), Axis(tr("tokens"), whole=True), bars=bars, stacked=True)
+    bars = (PlotBars(tr("accepted"), "kept", accepted, tips=tips, marked=chosen),
+            PlotBars(tr("the rest of the draft"), "faint", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
+    return PlotSpec(PlotAxis(tr("round"), labels=labels), PlotAxis(tr("tokens"), whole=True), bars=bars, stacked=True)
 
 
 def _round_tip(number: int, entry: DraftRound) -> str:
@@ -52,10 +52,10 @@ def _round_tip(number: int, entry: DraftRound) -> str:
     )
 
 
-def checking_cost(curve: Sequence[tuple[int, float]]) -> Figure:
+def checking_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
     """What one pass over several tokens costs, the cost of one token being the line."""
     tips = tuple(tr("{size} at once cost ×{ratio:.2f} of one").format(size=size, ratio=ratio) for size, ratio in curve)
-    bars = (Bars("", "accent", tuple(ratio for _, ratio in curve), tips=tips),) if curve else ()
-    level = (Line("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), hovered=False),) if curve else ()
-    sizes = Axis(tr("tokens at once"), labels=tuple(str(size) for size, _ in curve))
-    return Figure(sizes, Axis(tr("cost"), times_words), lines=level, bars=bars)
+    bars = (PlotBars("", "accent", tuple(ratio for _, ratio in curve), tips=tips),) if curve else ()
+    level = (PlotLine("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), hovered=False),) if curve else ()
+    sizes = PlotAxis(tr("tokens at once"), labels=tuple(str(size) for size, _ in curve))
+    return PlotSpec(sizes, PlotAxis(tr("cost"), times_words), lines=level, bars=bars)

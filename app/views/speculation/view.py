@@ -8,21 +8,21 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.filling import DRAFT, why_not
-from app.state.requests import ModelInfo
+from app.state.empty_view import DRAFT, why_not
 from app.state.run import Run
+from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.reports import NodeReport
+from app.views.node_reports import NodeReport
 from app.views.shared.empty_page import offer_on, paint_empty_page
-from app.views.shared.tables import of_rounds
+from app.views.shared.table_export import of_rounds
+from app.views.speculation.draft_comparison import DraftComparison
 from app.views.speculation.page import RoundPage
-from app.views.speculation.picked import PickedNode
-from app.views.speculation.place import RoundPlace
-from app.views.speculation.report import describe
-from app.views.speculation.strip import RoundStrip
+from app.views.speculation.picked_node import PickedNode
+from app.views.speculation.round_report import describe
+from app.views.speculation.round_selection import RoundPlace
+from app.views.speculation.round_strip import RoundStrip
 from app.views.speculation.tools import SpecTools
-from app.views.speculation.worth import Worth
 from core.events import Event
 from resources.language import mark, tr
 
@@ -43,7 +43,10 @@ class SpeculationView(View):
         self.place = RoundPlace()
         self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpecTools(self)
         self.canvas, self.cards = self.page.canvas, self.page.cards
-        self._picked, self._worth = PickedNode(self.canvas, self.place), Worth(self.cards, self.place, self.signals)
+        self._picked, self._worth = (
+            PickedNode(self.canvas, self.place),
+            DraftComparison(self.cards, self.place, self.signals),
+        )
         self._tools.hide()
         self._info: ModelInfo | None = None
         self.offer = offer_on(self, self, tr("Choose a draft and run"), DRAFT, lambda: (tr(_TITLE), tr(_HINT)))

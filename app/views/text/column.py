@@ -9,9 +9,9 @@ from PySide6.QtCore import QRectF
 
 from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
-from app.views.text.flow import Flow
-from app.views.text.pieces import TokenText
-from app.views.text.shape import Mark, Metrics, RowArt, RowShaper
+from app.views.text.line_flow import Flow
+from app.views.text.row_shaping import Mark, RowArt, RowShaper, TextMetrics
+from app.views.text.token_text import TokenText
 
 if TYPE_CHECKING:
     from core.events import PromptToken, TokenChosen
@@ -30,7 +30,7 @@ class Column:
         beginning: Sequence[PromptToken] = (),
     ) -> None:
         self.theme, self.sequence = theme, sequence
-        self.metrics = Metrics.of(theme)
+        self.metrics = TextMetrics.of(theme)
         self._opening = tuple(prompt), tuple(beginning)
         self.text = TokenText(*self._opening)
         self.left = self.top = 0.0
@@ -48,7 +48,7 @@ class Column:
 
     def restyle(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        self.theme, self.metrics = theme, Metrics.of(theme)
+        self.theme, self.metrics = theme, TextMetrics.of(theme)
         self._flow()
 
     def _flow(self) -> None:

@@ -12,7 +12,7 @@ from app.views.text.column import Column
 from resources.language import mark
 
 if TYPE_CHECKING:
-    from app.state.inside import Influence
+    from app.state.layer_queries import Influence
 
 KEY = mark("bar: without it the choice is less likely   dots: likelier   the thicker, the more")
 LOOKED = mark("where attention looked, not why it chose   the thicker, the more")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QAccessible, QAccessibleTextCursorEvent
 
 from app.views.base import View
-from app.views.text.wording import spoken
+from app.views.text.token_wording import spoken
 from app.views.tokens.area import TokenArea
 
 

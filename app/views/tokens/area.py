@@ -13,19 +13,19 @@ from app.theme.painting import fill
 from app.theme.theme import Theme
 from app.views.text.arcs import paint_repeats
 from app.views.text.column import Column
-from app.views.text.paint import Look, paint_rows
-from app.views.tokens.headings import paint_empty, paint_heading
+from app.views.text.row_painting import PaintOptions, paint_rows
 from app.views.tokens.marks import take_marks
-from app.views.tokens.page import Page
-from app.views.tokens.selection import TextChoice
+from app.views.tokens.text_selection import TextChoice
+from app.views.tokens.token_columns import TokenColumns
+from app.views.tokens.token_headings import paint_empty, paint_heading
+from app.widgets.accessibility import AccessiblePart, AccessibleText, AccessibleWidget, Role
 from app.widgets.hover_area import HoverArea
-from app.widgets.spoken import Part, Passage, Role, Spoken
 
 _LINE = 24
 """Pixels at 100 % that are left for the text, however low the window is."""
 
 
-class TokenArea(HoverArea, Spoken):
+class TokenArea(HoverArea, AccessibleWidget):
     """Draws `page` as `look` says, and scrolls. Keys go on to the view around it."""
 
     arranged = Signal()
@@ -39,7 +39,7 @@ class TokenArea(HoverArea, Spoken):
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("tokenArea")
-        self.look, self.page, self.choice = Look(theme), Page(theme), TextChoice()
+        self.look, self.page, self.choice = PaintOptions(theme), TokenColumns(theme), TextChoice()
         self._place: tuple[int, int] | None = None
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -143,9 +143,9 @@ class TokenArea(HoverArea, Spoken):
 
     # For screen readers
 
-    def spoken_parts(self) -> Sequence[Part]:
+    def spoken_parts(self) -> Sequence[AccessiblePart]:
         """The drawn tokens."""
-        from app.views.tokens.reading import TokenParts
+        from app.views.tokens.accessible_text import TokenParts
 
         return TokenParts(self)
 
@@ -153,9 +153,9 @@ class TokenArea(HoverArea, Spoken):
         """The selected token."""
         return self.run.selected if self.run is not None else None
 
-    def spoken_text(self) -> Passage:
+    def spoken_text(self) -> AccessibleText:
         """What is drawn, as a text."""
-        from app.views.tokens.reading import passage
+        from app.views.tokens.accessible_text import passage
 
         return passage(self)
 

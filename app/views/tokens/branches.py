@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QMenu
 
-from app.state.branching import Instead, forbidden_in, why_forbidden
+from app.state.branching import Replacement, forbidden_in, why_forbidden
 from app.state.run import Run
 from app.views.base import ViewSignals
 from app.widgets.plain_text import caption
@@ -35,7 +35,7 @@ def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, gramma
         title = tr("Continue with {text} instead\t{share}").format(
             text=words.quote(item.text, item.special), share=words.brief_percent(item.raw_probability)
         )
-        menu.addAction(caption(title), partial(signals.branchWanted.emit, Instead(token, item.id)))
+        menu.addAction(caption(title), partial(signals.branchWanted.emit, Replacement(token, item.id)))
 
     def type_words() -> None:
         signals.tokenActivated.emit(token)

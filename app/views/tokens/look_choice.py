@@ -10,17 +10,17 @@ import core
 from app.state.run import Run
 from app.state.scores import BAND_NAMES, scores_of, shares
 from app.views.text import influence
-from app.views.text.origins import KEY
-from app.views.text.paint import BAND_SCORES, COLOURINGS, thickness
-from app.views.text.signs import KEY as SIGNS
+from app.views.text.drafter_underlines import KEY
+from app.views.text.row_painting import BAND_SCORES, COLOURINGS, thickness
+from app.views.text.watermark_underlines import KEY as SIGNS
 from app.views.tokens.area import TokenArea
 from app.views.tokens.tools import TokenTools
-from app.widgets.legend import Legend, Step
+from app.widgets.legend import Legend, LegendStep
 from core import strategies
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.state.inside import Influence
+    from app.state.layer_queries import Influence
 
 _KEYS = {"origin": KEY, "influence": influence.KEY, "watermark": SIGNS}
 HINT = mark("click a token, or ← →")
@@ -92,12 +92,12 @@ class LookChoice(QObject):
         self._area.viewport().update()
 
 
-def _band_steps(run: Run | None) -> tuple[Step, ...]:
+def _band_steps(run: Run | None) -> tuple[LegendStep, ...]:
     """GLTR's bands in the key, with their parts of a scored text."""
     parts = [f": {part}" for part in shares(scores_of(run.tokens))] if run is not None and run.is_scored else None
     names = [f"{tr(name)}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
     names[0] = tr("rank {band}").format(band=names[0])
-    return tuple(Step(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
+    return tuple(LegendStep(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
 
 
 def _kind(run: Run | None) -> str:

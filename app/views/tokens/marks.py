@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from app.state.run import Run
 from app.views.text.arcs import repeats_of
-from app.views.text.paint import Look
-from app.views.tokens.headings import is_waiting
+from app.views.text.row_painting import PaintOptions
+from app.views.tokens.token_headings import is_waiting
 
 
-def take_marks(look: Look, run: Run | None) -> None:
+def take_marks(look: PaintOptions, run: Run | None) -> None:
     """Have `look` mark what the run says; nothing without a run."""
     look.selected = run.selected if run else None
     lately = run is not None and (is_waiting(run) or not run.following)

@@ -13,7 +13,7 @@ import core
 from app.state.media import PICTURE, Medium
 from app.state.run import Run
 from app.theme.theme import Theme, theme_for
-from app.views.tokens.strip import Strip
+from app.views.tokens.token_strip import TokenViewStrip
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.media.drawing import image_of
 from app.widgets.media.positions import Cells, PositionsFace
@@ -84,7 +84,7 @@ class MediumCard(QWidget):
         self.part.setText(core.medium_part(self.read, self.read.first + before + cell) if cell >= 0 else "")
 
 
-class MediaStrip(Strip):
+class MediaStrip(TokenViewStrip):
     """`wanted(path)`: how that file looks or sounds is to be found out, and said by `tell`."""
 
     wanted = Signal(str)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QGuiApplication, QMouseEvent
 
 from app.theme.theme import Theme
 from app.views.base import ViewSignals
-from app.views.text.wording import figures, token_text
+from app.views.text.token_wording import figures, token_text
 from app.views.tokens.area import TokenArea
 from app.widgets.popover import Popover
 

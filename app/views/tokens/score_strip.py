@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 from app.state import scores
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.text.wording import token_text
-from app.views.tokens.strip import Strip
+from app.views.text.token_wording import token_text
+from app.views.tokens.token_strip import TokenViewStrip
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.plain_text import caption, tooltip
 from core import words
@@ -24,7 +24,7 @@ MOST = 8
 """Places that are listed."""
 
 
-class ScoreStrip(Strip):
+class ScoreStrip(TokenViewStrip):
     """`chosen(i)`: token i of the text is to be selected."""
 
     chosen = Signal(int)

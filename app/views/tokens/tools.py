@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QToolButton, QWidget
 
 from app.theme.theme import Theme
-from app.views.text.paint import COLOURINGS
+from app.views.text.row_painting import COLOURINGS
 from resources.language import tr
 
 TERSE_FROM = 1.25

@@ -9,24 +9,24 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.requests import ModelInfo
 from app.state.run import Run
+from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
-from app.views.shared.tables import of_tokens
+from app.views.shared.table_export import of_tokens
 from app.views.tokens.announcing import announce
 from app.views.tokens.area import TokenArea
-from app.views.tokens.around import AroundText
-from app.views.tokens.keys import Keys, below_picked
 from app.views.tokens.look_choice import LookChoice
 from app.views.tokens.pointer import Pointer
+from app.views.tokens.token_keys import Keys, below_picked
+from app.views.tokens.token_surroundings import AroundText
 from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
 from app.widgets.legend import Legend
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.state.inside import Influence
+    from app.state.layer_queries import Influence
     from app.state.media import Medium
     from core.events import Event
 

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QWidget
 from app.state.beam_tree import BeamTree
 from app.state.run import Run
 from app.views.base import Table
-from app.views.reports import NodeReport
-from app.views.shared.tables import of_candidates
-from app.views.tree.content import TreeContent
-from app.views.tree.growth import ROOT, Growth, label, root_label, shown_path
+from app.views.node_reports import NodeReport
+from app.views.shared.table_export import of_candidates
+from app.views.tree.beam_growth import ROOT, Growth, label, root_label, shown_path
+from app.views.tree.beam_report import report_on, report_on_start, tip
 from app.views.tree.hypotheses import HypothesesTable
-from app.views.tree.report import report_on, report_on_start, tip
-from app.widgets.tree_canvas.stage import Stage
+from app.views.tree.tree_content import TreeContent
+from app.widgets.tree_canvas.canvas_state import CanvasState
 from resources.language import mark
 
 
@@ -26,7 +26,7 @@ class BeamContent(TreeContent):
     faint = (mark("Pruned"), mark("Branches that were pruned: shown, dimmed or hidden"))
     how = "dimmed"
 
-    def __init__(self, stage: Stage, parent: QWidget) -> None:
+    def __init__(self, stage: CanvasState, parent: QWidget) -> None:
         self._growth = Growth(stage)
         self._tree: BeamTree | None = None
         self.table: HypothesesTable = HypothesesTable(parent)

@@ -9,13 +9,13 @@ from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
-from app.state.beam_tree import Row
-from app.state.endings import TextState
+from app.state.beam_tree import HypothesisRow
+from app.state.sequence_endings import TextState
 from app.theme.theme import Theme, theme_for
 from app.views.tree.differing import DIFFERS_AT
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.plain_text import tooltip
-from app.widgets.tree_canvas.style import STAR
+from app.widgets.tree_canvas.tree_style import STAR
 from core import words
 from resources.language import mark, tr
 
@@ -40,7 +40,7 @@ class HypothesesModel(SortedRows):
     def __init__(self, parent: QWidget | None = None) -> None:
         order = (SCORE, Qt.SortOrder.DescendingOrder)
         super().__init__(_TITLES, (SCORE, LENGTH, GROUP), order, parent)
-        self.rows: list[Row] = []
+        self.rows: list[HypothesisRow] = []
         self._best = self._shared = 0
         self._theme = theme_for("light")
 
@@ -49,12 +49,12 @@ class HypothesesModel(SortedRows):
         self._theme = theme
         self.tell()
 
-    def show_rows(self, rows: Sequence[Row], best: int) -> None:
+    def show_rows(self, rows: Sequence[HypothesisRow], best: int) -> None:
         """Other rows; `best` is the leading node."""
         self._best, self._shared = best, shared_words([row.text for row in rows])
         self.show_sorted(rows)
 
-    def key(self, row: Row, column: int) -> Any:
+    def key(self, row: HypothesisRow, column: int) -> Any:
         """What that column sorts by."""
         return (row.text.strip().casefold(), row.score, row.length, row.group, row.state)[column]
 
@@ -75,18 +75,18 @@ class HypothesesModel(SortedRows):
             return self._colour(row, column)
         return None
 
-    def _words(self, row: Row, column: int) -> str:
+    def _words(self, row: HypothesisRow, column: int) -> str:
         if column == TEXT:
             rest = " ".join(row.text[self._shared :].split())
             text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
             return f"{STAR} {text}" if row.node == self._best else text
         return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", tr(STATES[row.state]))[column - 1]
 
-    def _font(self, row: Row, column: int) -> QFont:
+    def _font(self, row: HypothesisRow, column: int) -> QFont:
         best = row.node == self._best and column <= SCORE
         return self._theme.font(12, 600 if best else 400, tabular=column in (SCORE, LENGTH))
 
-    def _colour(self, row: Row, column: int) -> QColor:
+    def _colour(self, row: HypothesisRow, column: int) -> QColor:
         if column == STATE:
             return self._theme.ink(_COLOURS[row.state])
         return self._theme.color("text" if column <= SCORE else "muted")
@@ -120,7 +120,7 @@ class HypothesesTable(RowsTable):
         self.rows_model.set_theme(theme)
         super().set_theme(theme)
 
-    def show_rows(self, rows: Sequence[Row], best: int, groups: int) -> None:
+    def show_rows(self, rows: Sequence[HypothesisRow], best: int, groups: int) -> None:
         """Other hypotheses, the same one selected where it is still there."""
         self.selectionModel().blockSignals(True)
         chosen = self.current_node()

@@ -7,12 +7,12 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QTextChar
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.accessibility import AccessibleWidget, Role
 from app.widgets.plain_text import tooltip
-from app.widgets.spoken import Role, Spoken
 from resources.language import tr
 
 
-class PathLine(QWidget, Spoken):
+class PathLine(QWidget, AccessibleWidget):
     """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
 
     spoken_role = Role.StaticText

@@ -10,12 +10,12 @@ from PySide6.QtCore import QModelIndex, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
-from app.state.chorus import Sample
+from app.state.sample_tree import SampleText
 from app.theme.theme import Theme, theme_for
 from app.views.tree.differing import DIFFERS_AT
 from app.views.tree.rows_table import Index, RowsTable, SortedRows
 from app.widgets.plain_text import tooltip
-from app.widgets.tree_canvas.style import STAR
+from app.widgets.tree_canvas.tree_style import STAR
 from core import words
 from resources.language import mark, tr
 
@@ -31,12 +31,12 @@ class SamplesModel(SortedRows):
 
     def __init__(self) -> None:
         super().__init__(_TITLES, (NUMBER, LENGTH, SURPRISE), (NUMBER, Qt.SortOrder.AscendingOrder))
-        self.rows: list[Sample] = []
+        self.rows: list[SampleText] = []
         self.theme = theme_for("light")
         self._shown = self._shared = 0
         self._marked: frozenset[int] = frozenset()
 
-    def show_rows(self, rows: Sequence[Sample], shown: int) -> None:
+    def show_rows(self, rows: Sequence[SampleText], shown: int) -> None:
         """Other texts; number `shown` is in the other views."""
         self._shown, self._shared = shown, _shared([row.text for row in rows])
         self.show_sorted(rows)
@@ -46,7 +46,7 @@ class SamplesModel(SortedRows):
         self._marked = frozenset(numbers)
         self.tell()
 
-    def key(self, row: Sample, column: int) -> Any:
+    def key(self, row: SampleText, column: int) -> Any:
         """What that column sorts by."""
         return (row.number, row.text.strip().casefold(), row.length, row.surprise or 0.0)[column]
 
@@ -78,7 +78,7 @@ class SamplesModel(SortedRows):
                 return self.theme.color("text" if passed else "muted")
         return None
 
-    def _words(self, sample: Sample, column: int) -> str:
+    def _words(self, sample: SampleText, column: int) -> str:
         if column == NUMBER:
             return f"{sample.number + 1 if sample.seed is None else sample.seed}"
         if column == TEXT:
@@ -119,7 +119,7 @@ class SampleTable(RowsTable):
         super().set_theme(theme)
         self.viewport().update()
 
-    def show_rows(self, rows: Sequence[Sample], shown: int) -> None:
+    def show_rows(self, rows: Sequence[SampleText], shown: int) -> None:
         """Other texts."""
         self.rows_model.show_rows(rows, shown)
 

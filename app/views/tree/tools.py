@@ -9,11 +9,11 @@ from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QKeyEvent, QPain
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QToolButton, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.accessibility import AccessibleWidget
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel, as_written, caption, tooltip
-from app.widgets.spoken import Spoken
 from app.widgets.tree_canvas import PRUNED
-from app.widgets.tree_canvas.style import DASHED, PILLS, STAR, STRUCK, Look, dashed
+from app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed
 from resources.language import mark, sentences, tr, trc
 
 _HOW = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
@@ -238,14 +238,14 @@ class FindBar(QFrame):
         self.moved.emit(1)
 
 
-class TreeLegend(QWidget, Spoken):
+class TreeLegend(QWidget, AccessibleWidget):
     """The marks of the tree on one line; those that do not fit are left out."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._entries: Sequence[tuple[str, str]] = ()
         self._hint = ""
-        self._look = Look(theme_for("light"), pruned="shown")
+        self._look = TreeStyle(theme_for("light"), pruned="shown")
 
     def show_marks(self, entries: Sequence[tuple[str, str]], hint: str) -> None:
         """`entries`: (state, word that is marked for translation), `hint` too."""

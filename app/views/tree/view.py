@@ -8,21 +8,21 @@ from PySide6.QtCore import QEvent, QPoint, QRect
 from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from app.state.requests import ModelInfo
 from app.state.run import Run
+from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.tree.beginnings import Beginnings
-from app.views.tree.content import TreeContent
-from app.views.tree.empty import paint_empty
+from app.views.tree.beam_growth import ROOT
+from app.views.tree.displayed_tree import GrownTree
+from app.views.tree.empty_tree import paint_empty
 from app.views.tree.finder import Finder
-from app.views.tree.grown import GrownTree
-from app.views.tree.growth import ROOT
-from app.views.tree.menu import NodeMenu
+from app.views.tree.node_menu import NodeMenu
+from app.views.tree.node_picking import Picking
 from app.views.tree.path_line import PathLine
-from app.views.tree.picking import Picking
-from app.views.tree.split import TreeSplit
 from app.views.tree.tools import FindBar, TreeLegend, TreeTools
+from app.views.tree.tree_actions import Beginnings
+from app.views.tree.tree_content import TreeContent
+from app.views.tree.tree_split import TreeSplit
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 from resources.language import tr

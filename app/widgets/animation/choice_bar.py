@@ -24,7 +24,7 @@ CLOSED = 0.5
 """Share of the motion in which the funnel closes; the ball falls in the rest."""
 
 
-class Choice(NamedTuple):
+class ChoiceDistribution(NamedTuple):
     """What could have been chosen, and what was."""
 
     labels: tuple[str, ...]
@@ -43,11 +43,11 @@ class ChoiceBar(Animated):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self.setObjectName("choiceBar")
-        self._choice: Choice | None = None
+        self._choice: ChoiceDistribution | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("What could have been chosen"))
 
-    def show_choice(self, choice: Choice, moves: bool) -> None:
+    def show_choice(self, choice: ChoiceDistribution, moves: bool) -> None:
         """Show this one, as it comes about where it `moves`."""
         if choice == self._choice:
             return

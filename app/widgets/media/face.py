@@ -13,7 +13,7 @@ WIDTH, HEIGHT = 84, 44
 """Pixels at 100 %."""
 
 
-class Face(QWidget):
+class MediumThumbnail(QWidget):
     """A waveform or a thumbnail; grey while it is neither. Says nothing itself: its card does."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -1,6 +1,6 @@
 """Plots of plain values, drawn by pyqtgraph, which is imported with the first plot that is shown."""
 
-from app.widgets.plots.figure import BYTES, Area, Axis, Bars, Dots, Figure, Line, Titled
-from app.widgets.plots.panel import PlotPanel
+from app.widgets.plots.plot_panel import PlotPanel
+from app.widgets.plots.plot_spec import BYTES, PlotArea, PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, Titled
 
-__all__ = ["BYTES", "Area", "Axis", "Bars", "Dots", "Figure", "Line", "PlotPanel", "Titled"]
+__all__ = ["BYTES", "PlotArea", "PlotAxis", "PlotBars", "PlotDots", "PlotLine", "PlotPanel", "PlotSpec", "Titled"]

@@ -11,10 +11,10 @@ from PySide6.QtCore import QObject, QPoint, QRect, Slot
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, QAccessibleObject
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.spoken import Spoken
-from app.widgets.spoken.items import release
-from app.widgets.tree_canvas.scene import Scene
-from app.widgets.tree_canvas.stage import Stage
+from app.widgets.accessibility import AccessibleWidget
+from app.widgets.accessibility.part_items import release
+from app.widgets.tree_canvas.canvas_state import CanvasState
+from app.widgets.tree_canvas.tree_scene import TreeScene
 from resources.language import mark, tr, trn
 
 _WORDS = {
@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-def spoken(stage: Stage, node: int) -> str:
+def spoken(stage: CanvasState, node: int) -> str:
     """`named, probability .93, score −0.49, kept, on the best path, level 2, 1 of 3`."""
     scene, spec = stage.scene, stage.scene.model.nodes[node]
     parts = [spec.label.replace("␣", " ").strip() or spec.label]
@@ -56,7 +56,7 @@ def spoken(stage: Stage, node: int) -> str:
     return ", ".join(parts)
 
 
-def shown_children(scene: Scene, node: int | None) -> list[int]:
+def shown_children(scene: TreeScene, node: int | None) -> list[int]:
     """Children that are drawn; the roots for None."""
     below = scene.model.children.get(node, []) if node is not None else scene.layout.nodes_in(0)
     return [n for n in below if scene.shown(n)]
@@ -137,7 +137,7 @@ class NodeItem(QAccessibleInterface):
 class TreeItems(QAccessibleObject):
     """A widget that draws a stage, as a tree."""
 
-    def __init__(self, stage: Stage, widget: QWidget) -> None:
+    def __init__(self, stage: CanvasState, widget: QWidget) -> None:
         super().__init__(widget)
         self.stage, self._widget = stage, widget
         self._items: dict[int, NodeItem] = {}
@@ -222,12 +222,12 @@ def _place_of(child: QAccessibleInterface, nodes: list[int]) -> int:
     return nodes.index(child.node) if isinstance(child, NodeItem) and child.node in nodes else -1
 
 
-class SpokenTree(QWidget, Spoken):
+class AccessibleTree(QWidget, AccessibleWidget):
     """A widget with a stage, which screen readers meet as a tree."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.stage = Stage(self)
+        self.stage = CanvasState(self)
         self._items: TreeItems | None = None
         self.stage.cleared.connect(self._release)
 

@@ -20,23 +20,23 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.widgets.plain_text import show_tooltip
-from app.widgets.tree_canvas.accessible import SpokenTree
-from app.widgets.tree_canvas.input import Input
+from app.widgets.tree_canvas.accessible import AccessibleTree
+from app.widgets.tree_canvas.canvas_input import CanvasInput
 from app.widgets.tree_canvas.minimap import Minimap
-from app.widgets.tree_canvas.selection import Selection
-from app.widgets.tree_canvas.travel import Travel
+from app.widgets.tree_canvas.navigation import CanvasNavigation
+from app.widgets.tree_canvas.node_selection import NodeSelection
 from resources.language import tr
 
 
-class TreeCanvas(SpokenTree):
+class TreeCanvas(AccessibleTree):
     """Draws its `stage`. What is shown is set there, where the camera goes in `travel`, what is picked in `selection`,
     and what mouse and keys mean in `input`; all four have signals of their own."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.travel = Travel(self.stage, self)
-        self.selection = Selection(self.stage, self.travel)
-        self.input = Input(self.stage, self.travel, self.selection, self)
+        self.travel = CanvasNavigation(self.stage, self)
+        self.selection = NodeSelection(self.stage, self.travel)
+        self.input = CanvasInput(self.stage, self.travel, self.selection, self)
         self.minimap = Minimap(self.stage.scene, self.stage.look, self)
         self.describe: Callable[[int], str] = lambda node: ""
         """Text of the tip that appears over a node."""

@@ -19,7 +19,7 @@ Curve = tuple[QPointF, QPointF, QPointF, QPointF]
 
 
 @dataclass(frozen=True)
-class Metrics:
+class TreeMetrics:
     """Sizes on the canvas in pixels at zoom 1; `down` turns the tree from left-to-right to top-down."""
 
     scale: float = 1.0

@@ -6,9 +6,9 @@ from PySide6.QtCore import QPointF, QRect, QRectF, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap, QPolygonF, QShowEvent, QTransform
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.spoken import Spoken
-from app.widgets.tree_canvas.scene import Scene
-from app.widgets.tree_canvas.style import DIMMED, ORDER, Look
+from app.widgets.accessibility import AccessibleWidget
+from app.widgets.tree_canvas.tree_scene import TreeScene
+from app.widgets.tree_canvas.tree_style import DIMMED, ORDER, TreeStyle
 from resources.language import tr
 
 REFRESH_MS = 150
@@ -20,12 +20,12 @@ FEW = 800
 """Nodes up to which the map draws boxes instead of dots."""
 
 
-class Minimap(QWidget, Spoken):
+class Minimap(QWidget, AccessibleWidget):
     """`moved(point)`: the canvas is to be centred there."""
 
     moved = Signal(QPointF)
 
-    def __init__(self, scene: Scene, look: Look, parent: QWidget) -> None:
+    def __init__(self, scene: TreeScene, look: TreeStyle, parent: QWidget) -> None:
         super().__init__(parent)
         self._scene, self._look, self._canvas = scene, look, parent
         self._frame = QRectF()

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import torch
 
-from core.models.model import LoadedModel
-from core.models.packed.weighing import seals
+from core.models.loaded_model import LoadedModel
+from core.models.quantized.weight_stats import seals
 
 _PLACE_AND_TIME = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
 """Parts of a configuration that change nothing in what the model computes."""

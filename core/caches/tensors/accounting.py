@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from core.caches.measurement import Measurement
-from core.caches.tensors.editing import length_of
-from core.caches.tensors.faces import face
-from core.caches.tensors.layer import Layer, Spans
+from core.caches.tensors.adapted_layer import AdaptedLayer, Spans
+from core.caches.tensors.cache_editing import length_of
+from core.caches.tensors.layer_adapters import face
 
 
 def measure_storages(cache: Cache | None) -> Measurement:
@@ -34,7 +34,7 @@ def measure_storages(cache: Cache | None) -> Measurement:
     return Measurement(sum(layers), length_of(cache), listed, tuple(layers), _held(every), _error(every))
 
 
-def _layers(cache: Cache) -> Iterator[tuple[str, Layer]]:
+def _layers(cache: Cache) -> Iterator[tuple[str, AdaptedLayer]]:
     """(part name or "", layer): an encoder–decoder's halves are parts of their own."""
     if isinstance(cache, EncoderDecoderCache):
         yield from (("self", face(layer)) for layer in cache.self_attention_cache.layers)
@@ -43,13 +43,13 @@ def _layers(cache: Cache) -> Iterator[tuple[str, Layer]]:
         yield from (("", face(layer)) for layer in cache.layers)
 
 
-def _held(layers: list[Layer]) -> Spans:
+def _held(layers: list[AdaptedLayer]) -> Spans:
     """What the layer that forgets most still holds."""
     ranges = [held for layer in layers if (held := layer.held())]
     return min(ranges, key=lambda held: sum(stop - start for start, stop in held), default=())
 
 
-def _error(layers: list[Layer]) -> float | None:
+def _error(layers: list[AdaptedLayer]) -> float | None:
     """Relative error of quantized keys over all layers."""
     sums = [pair for layer in layers if (pair := layer.error_sums()) is not None]
     lost, whole = sum(pair[0] for pair in sums), sum(pair[1] for pair in sums)

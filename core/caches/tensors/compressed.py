@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from core.caches.tensors.layer import compacted
+from core.caches.tensors.adapted_layer import compacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
+from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, piece
 from core.caches.tensors.disk_files import DiskFiles
-from core.caches.tensors.layer import Layer, Move, Piece, piece
 from core.caches.tensors.layouts import full_width
 from core.caches.tensors.prefetching import Prefetcher, Submitter
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 
 
-class DiskLayer(CacheLayerMixin, Layer):
+class DiskLayer(CacheLayerMixin, AdaptedLayer):
     """Keys and values [B, H, T, D] in two mapped files; a pass gets copies in memory.
 
     `room`: tokens to allocate for at once, and to count from the start; None for files that grow.
@@ -97,7 +97,7 @@ class DiskLayer(CacheLayerMixin, Layer):
         if self.is_initialized:
             self.files.keep(base, [base + row for row in rows])
 
-    def reorder(self, move: Move) -> None:
+    def reorder(self, move: RowMove) -> None:
         """Inside the files where the number of rows stays."""
         self.reorder_cache(move.index)
 
@@ -112,14 +112,14 @@ class DiskLayer(CacheLayerMixin, Layer):
         twin.files, twin.is_initialized = files.copied(pool or files.pool), self.is_initialized
         return twin
 
-    def stored(self) -> Iterator[Piece]:
+    def stored(self) -> Iterator[StoredTensor]:
         """What is written in the files, and the copies waiting in memory."""
         if not self.is_initialized:
             return
         files = self.files
         for part, tensor in zip(("keys", "values"), files.tensors, strict=True):
             share = files.length if files.room is None else tensor.shape[2]
-            yield Piece("disk", part, tensor, tensor[:, :, :share].numel() * tensor.element_size())
+            yield StoredTensor("disk", part, tensor, tensor[:, :, :share].numel() * tensor.element_size())
         for part, tensor in zip(("keys", "values"), files.ahead(), strict=False):
             yield piece(part, tensor)
 

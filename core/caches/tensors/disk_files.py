@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from core.caches.tensors.mapped import MappedTensor
+from core.caches.tensors.memory_mapped import MappedTensor
 from core.caches.tensors.prefetching import Submitter
 
 Pair = tuple[torch.Tensor, torch.Tensor]

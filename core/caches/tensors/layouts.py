@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from transformers.cache_utils import Cache
 
-from core.caches.tensors.reading import memory_of
+from core.caches.tensors.continuation_probe import memory_of
 from core.caches.tensors.windowed import by_config, laid_full, with_cross
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 
 
 def full_width(model: LoadedModel) -> Cache:

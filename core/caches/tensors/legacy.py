@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
-from core.caches.tensors.editing import cross_layers, faces, least_length, length_of
-from core.caches.tensors.faces import face
+from core.caches.tensors.cache_editing import cross_layers, faces, least_length, length_of
+from core.caches.tensors.layer_adapters import face
 from core.errors import CacheError
 from resources.language import tr
 

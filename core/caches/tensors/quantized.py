@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.arithmetic import NOTHING, Figure, Length, Less, Product, Rest, Share, Sum, Term
-from core.caches.description import Situation
-from core.caches.tensors.layer import Layer, Move, Piece, piece
+from core.caches.cache_estimate import RunShape
+from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, piece
+from core.caches.tensors.layer_shapes import LayerShapes
 from core.caches.tensors.quantizers import Quantizer, choose, pack, unpack
-from core.caches.tensors.shapes import Shapes
-from core.caches.tensors.sizes import read_by_cross_attention, total, widths
+from core.caches.tensors.size_formulas import read_by_cross_attention, total, widths
 from core.errors import CacheError
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
+from core.size_terms import NOTHING, DifferenceOf, Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf, Term
 from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class QuantizationSettings:
     """How tokens are written: `axis_key` and `axis_value` say what shares a scale, `channel` or `token`."""
 
     engine: str = "built-in"
@@ -54,10 +54,10 @@ class Recipe:
         return max(size for size in range(1, min(self.group, channels) + 1) if channels % size == 0)
 
 
-class Store:
+class QuantizedStorage:
     """All quantized blocks of keys, or of values: packed codes, scales and offsets, [B, H, blocks, …]."""
 
-    def __init__(self, recipe: Recipe, axis: str, quantizer: Quantizer) -> None:
+    def __init__(self, recipe: QuantizationSettings, axis: str, quantizer: Quantizer) -> None:
         self.recipe, self.axis, self.quantizer = recipe, axis, quantizer
         self.codes: torch.Tensor | None = None
         self.scales: torch.Tensor | None = None
@@ -107,7 +107,7 @@ class Store:
                 setattr(self, name, tensor.index_select(0, rows))
 
 
-class QuantizedLayer(DynamicLayer, Layer):
+class QuantizedLayer(DynamicLayer, AdaptedLayer):
     """`keys` and `values` are the latest tokens, fewer than a block; everything older is in the two stores."""
 
     keys: torch.Tensor
@@ -115,11 +115,14 @@ class QuantizedLayer(DynamicLayer, Layer):
     is_lean = True
     keeps_keys_as_read = False
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: QuantizationSettings) -> None:
         DynamicLayer.__init__(self)
         quantizer = recipe.check()
         self.recipe = recipe
-        self.written = (Store(recipe, recipe.axis_key, quantizer), Store(recipe, recipe.axis_value, quantizer))
+        self.written = (
+            QuantizedStorage(recipe, recipe.axis_key, quantizer),
+            QuantizedStorage(recipe, recipe.axis_value, quantizer),
+        )
         self.squares = (0.0, 0.0)
         """Sums of squares: of what quantizing the keys lost, of the keys."""
 
@@ -137,7 +140,7 @@ class QuantizedLayer(DynamicLayer, Layer):
             self._write(full)
         return seen
 
-    def _whole(self, store: Store, latest: torch.Tensor) -> torch.Tensor:
+    def _whole(self, store: QuantizedStorage, latest: torch.Tensor) -> torch.Tensor:
         return torch.cat([store.read(latest.dtype), latest], dim=-2) if store.blocks else latest
 
     def _write(self, count: int) -> None:
@@ -187,7 +190,7 @@ class QuantizedLayer(DynamicLayer, Layer):
         """Raises CacheError: blocks are written whole."""
         raise CacheError(tr("A quantized cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
 
-    def reorder(self, move: Move) -> None:
+    def reorder(self, move: RowMove) -> None:
         """Rows of codes, scales and latest tokens alike."""
         self.reorder_cache(move.index)
 
@@ -208,7 +211,7 @@ class QuantizedLayer(DynamicLayer, Layer):
         twin.written = (copy.copy(self.written[0]), copy.copy(self.written[1]))
         return twin
 
-    def stored(self) -> Iterator[Piece]:
+    def stored(self) -> Iterator[StoredTensor]:
         """Codes, scales, and the latest tokens."""
         pieces: list[tuple[str, torch.Tensor | None]] = [("residual", self.keys), ("residual", self.values)]
         for part, store in zip(("keys", "values"), self.written, strict=True):
@@ -218,7 +221,7 @@ class QuantizedLayer(DynamicLayer, Layer):
                 yield piece(part, tensor)
 
 
-def build_quantized(model: LoadedModel, recipe: Recipe) -> DynamicCache:
+def build_quantized(model: LoadedModel, recipe: QuantizationSettings) -> DynamicCache:
     """An empty quantized cache of a decoder. Raises CacheError when the recipe cannot be followed here."""
     recipe.check()
     cache = DynamicCache(config=model.config)
@@ -226,24 +229,27 @@ def build_quantized(model: LoadedModel, recipe: Recipe) -> DynamicCache:
     return cache
 
 
-def size_of(shapes: Shapes, situation: Situation, recipe: Recipe) -> Term:
+def size_of(shapes: LayerShapes, situation: RunShape, recipe: QuantizationSettings) -> Term:
     """Whole blocks in `bits` bits with two 16-bit numbers a group, the latest tokens as they are."""
     attending = [shape for shape in shapes.own if shape.attends]
     if not attending:
         return NOTHING
-    shape, exact = attending[0], Rest(recipe.residual, "exact")
-    written, each = Less(Length(), exact), (Figure(situation.rows, "batch"), Figure(shape.heads, "kv heads"))
-    codes = Sum((
+    shape, exact = attending[0], RemainderOf(recipe.residual, "exact")
+    written, each = (
+        DifferenceOf(Length(), exact),
+        (NamedNumber(situation.rows, "batch"), NamedNumber(shape.heads, "kv heads")),
+    )
+    codes = SumOf((
         _coded(recipe, "key", recipe.axis_key, shape.key_width),
         _coded(recipe, "value", recipe.axis_value, shape.value_width),
     ))  # fmt: skip
-    latest = Product((*widths(shape), Figure(shape.size, "bytes"), exact))
-    own = Product((*each, Figure(len(attending), "layers"), Sum((Product((codes, written)), latest))))
+    latest = ProductOf((*widths(shape), NamedNumber(shape.size, "bytes"), exact))
+    own = ProductOf((*each, NamedNumber(len(attending), "layers"), SumOf((ProductOf((codes, written)), latest))))
     return total(own, read_by_cross_attention(shapes, situation))
 
 
-def _coded(recipe: Recipe, what: str, axis: str, width: int) -> Term:
+def _coded(recipe: QuantizationSettings, what: str, axis: str, width: int) -> Term:
     """Bytes that the keys, or the values, of one written token take in one head."""
-    codes = Share(Figure(recipe.width, "bits"), Figure(8))
-    scales = Share(Figure(4), Figure(recipe.group_of(axis, width), f"{what} group"))
-    return Product((Figure(width, f"{what} width"), Sum((codes, scales))))
+    codes = QuotientOf(NamedNumber(recipe.width, "bits"), NamedNumber(8))
+    scales = QuotientOf(NamedNumber(4), NamedNumber(recipe.group_of(axis, width), f"{what} group"))
+    return ProductOf((NamedNumber(width, f"{what} width"), SumOf((codes, scales))))

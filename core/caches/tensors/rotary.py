@@ -10,7 +10,7 @@ from functools import partial as partial_of
 import torch
 
 from core.errors import CacheError
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 Table = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.caches.tensors.layer import Layer, Move, Piece, Spans, cloned, piece
+from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, Spans, StoredTensor, cloned, piece
 from core.caches.tensors.rotary import Rotary
 from core.errors import CacheError
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 
-class SinkLayer(DynamicLayer, Layer):
+class SinkLayer(DynamicLayer, AdaptedLayer):
     """Keys [B, H, T, D] are kept without their place and get the one they have in the cache at every pass.
 
     At most `window` − 1 tokens stay after a pass: the next token makes it `window`. A pass of several tokens reads what
@@ -80,7 +80,7 @@ class SinkLayer(DynamicLayer, Layer):
         """Raises CacheError: places in the cache are not places in the text."""
         raise CacheError(tr("A sink cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
 
-    def reorder(self, move: Move) -> None:
+    def reorder(self, move: RowMove) -> None:
         """All rows hold the same places."""
         self.reorder_cache(move.index)
 
@@ -92,7 +92,7 @@ class SinkLayer(DynamicLayer, Layer):
         """An independent layer with the same content."""
         return cloned(self)
 
-    def stored(self) -> Iterator[Piece]:
+    def stored(self) -> Iterator[StoredTensor]:
         """Keys and values."""
         if self.is_initialized:
             yield from (piece("keys", self.keys), piece("values", self.values))

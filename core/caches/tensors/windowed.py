@@ -14,10 +14,10 @@ from transformers.cache_utils import (
     LinearAttentionAndSlidingWindowAttentionLayer,
 )
 
+from core.caches.tensors.adapted_layer import CacheLayer, compacted
 from core.caches.tensors.compressed import compact_compressed, is_compressed
-from core.caches.tensors.layer import CacheLayer, compacted
-from core.caches.tensors.roomy import RoomyLayer
-from core.models.model import LoadedModel
+from core.caches.tensors.preallocated import PreallocatedLayer
+from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 
@@ -97,11 +97,11 @@ def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Ca
 def _replacement(layer: CacheLayer) -> CacheLayer:
     """Return a layer that stores the same tokens in less memory or time, or the layer itself."""
     if type(layer) is DynamicLayer:
-        return RoomyLayer()
+        return PreallocatedLayer()
     if type(layer) is LinearAttentionAndSlidingWindowAttentionLayer:
         return HybridWindowLayer(layer.sliding_window, layer.number_of_states)
     return compact_compressed(layer) if is_compressed(layer) else layer
 
 
 def _plain() -> DynamicLayer:
-    return RoomyLayer()
+    return PreallocatedLayer()

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import torch
 
-from core.decoding.beams.banks import Banks
-from core.decoding.beams.group import DEAD, Group, Settings
+from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
+from core.decoding.beams.beam_node import BeamNode
+from core.decoding.beams.candidate_selection import Selector
+from core.decoding.beams.constraint_banks import ConstraintBanks
 from core.decoding.beams.hypotheses import length_factor
-from core.decoding.beams.node import Node
-from core.decoding.beams.select import Selector
 from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GroupScores:
     """One group's scores at a step."""
 
-    group: Group
+    group: BeamGroup
     scores: torch.Tensor
     """Processed log-probabilities [m, V]."""
     raw: torch.Tensor
@@ -32,7 +32,9 @@ class View:
     """Whether the scores may no longer be a distribution."""
 
 
-def look(view: View, settings: Settings, select: Selector, banks: Banks | None) -> tuple[list[Node], list[Node]]:
+def look(
+    view: GroupScores, settings: BeamSettings, select: Selector, banks: ConstraintBanks | None
+) -> tuple[list[BeamNode], list[BeamNode]]:
     """The continuations found by the selector, and those the constraints add; dead ones left out.
 
     Raises FloatingPointError when a score is no number.
@@ -51,7 +53,7 @@ def look(view: View, settings: Settings, select: Selector, banks: Banks | None) 
     return found, _nodes(view, settings, flat[where], where) if more else []
 
 
-def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.Tensor) -> list[Node]:
+def _nodes(view: GroupScores, settings: BeamSettings, values: torch.Tensor, places: torch.Tensor) -> list[BeamNode]:
     """Nodes of continuations: `values` their total scores, `places` into the flattened [m · V]."""
     group, vocabulary, nodes = view.group, view.scores.shape[-1], []
     for score, place, log_p, share, normalized, penalty, *raw in _figures(view, settings, values, places):
@@ -62,7 +64,7 @@ def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.T
         beam, token = divmod(int(place), vocabulary)
         parent = group.beams[beam]
         nodes.append(
-            Node(
+            BeamNode(
                 token, parent, group.start + beam, view.length, score, parent.path, normalized=normalized,
                 log_probability=log_p, probability=share, group=group.number, penalty=penalty,
                 raw_log_probability=raw[0], raw_rank=int(raw[1]), entropy=raw[2],
@@ -72,7 +74,7 @@ def _nodes(view: View, settings: Settings, values: torch.Tensor, places: torch.T
 
 
 def _figures(
-    view: View, settings: Settings, values: torch.Tensor, places: torch.Tensor
+    view: GroupScores, settings: BeamSettings, values: torch.Tensor, places: torch.Tensor
 ) -> Sequence[tuple[float, ...]]:  # fmt: skip
     """(score, place, log-probability, probability, normalised score, penalty, and by the model alone log-probability,
     rank, entropy) of each, in one transfer to the host."""

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from core.decoding.beams.banks import Banks
-from core.decoding.beams.constraints import Constraints, Phrase
+from core.decoding.beams.beam_search import BeamPlan
+from core.decoding.beams.constraint_banks import ConstraintBanks
+from core.decoding.beams.constraints import ConstraintPhrase, Constraints
 from core.decoding.beams.phrases import IDS, TEXT, bans_of, from_config, from_text, possible
-from core.decoding.beams.search import Plan
 from core.decoding.run import DecodingRun
 from core.errors import ParameterError
 from resources.language import tr
 
 
-def plan(run: DecodingRun) -> Plan:
+def plan(run: DecodingRun) -> BeamPlan:
     """Raises ParameterError for constraints that no text can meet, with the reason."""
     words, ids = _phrases(run)
     if not words and not ids:
-        return Plan()
+        return BeamPlan()
     pool = run.request.options.get("pool") or "auto"
     if pool == "auto":
         pool = "paper" if words else "transformers"
     limit = _budget(run)
     constraints = Constraints(words + ids, forgetful=pool == "transformers")
     _check_budget(run, constraints, limit, TEXT if words else IDS)
-    banks = Banks(constraints, pool, run.stopping.eos, limit)
-    return Plan(banks=banks, counts_ended=pool == "transformers")
+    banks = ConstraintBanks(constraints, pool, run.stopping.eos, limit)
+    return BeamPlan(banks=banks, counts_ended=pool == "transformers")
 
 
-def _phrases(run: DecodingRun) -> tuple[list[Phrase], list[Phrase]]:
+def _phrases(run: DecodingRun) -> tuple[list[ConstraintPhrase], list[ConstraintPhrase]]:
     """(from text, from ids), without alternatives that are impossible."""
     config, model = run.config, run.model
     source = run.prompt_ids

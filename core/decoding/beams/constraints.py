@@ -14,7 +14,7 @@ Alternative = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class ConstraintPhrase:
     """One constraint: any of its alternatives. `label` is how people call it."""
 
     alternatives: tuple[Alternative, ...]
@@ -39,7 +39,7 @@ class Phrase:
         return [a[len(tokens) :] for a in self.alternatives if len(a) > len(tokens) and a[: len(tokens)] == tokens]
 
 
-def phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> Phrase:
+def phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> ConstraintPhrase:
     """A phrase of distinct alternatives, without those that merely continue a shorter one."""
     known = sorted({tuple(int(token) for token in alternative) for alternative in alternatives}, key=len)
     kept: list[Alternative] = []
@@ -47,10 +47,10 @@ def phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> Phrase:
         if not any(item[: len(shorter)] == shorter for shorter in kept):
             kept.append(item)
     order = {tuple(alternative): place for place, alternative in reversed(list(enumerate(alternatives)))}
-    return Phrase(tuple(sorted(kept, key=lambda item: order[item])), label)
+    return ConstraintPhrase(tuple(sorted(kept, key=lambda item: order[item])), label)
 
 
-class Progress(NamedTuple):
+class ConstraintProgress(NamedTuple):
     """How far a path has come."""
 
     pending: tuple[int, ...]
@@ -70,10 +70,10 @@ class Progress(NamedTuple):
 class Constraints:
     """The automaton of all phrases. `forgetful`: a token that breaks a phrase off begins no other (transformers 4)."""
 
-    def __init__(self, phrases: Sequence[Phrase], forgetful: bool = False) -> None:
+    def __init__(self, phrases: Sequence[ConstraintPhrase], forgetful: bool = False) -> None:
         self.phrases = tuple(phrases)
         self.forgetful = forgetful
-        self.start = Progress(tuple(range(len(self.phrases))), ())
+        self.start = ConstraintProgress(tuple(range(len(self.phrases))), ())
         self.tokens = sorted({token for phrase in self.phrases for ids in phrase.alternatives for token in ids})
         """All that occur in any phrase; every other token leads where no phrase is."""
 
@@ -82,7 +82,7 @@ class Constraints:
         """What `tokens_met` is when everything is met."""
         return sum(phrase.longest for phrase in self.phrases)
 
-    def step(self, progress: Progress, token: int) -> Progress:
+    def step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         """Where `token` leads from `progress`."""
         if progress.complete:
             return progress
@@ -92,24 +92,26 @@ class Constraints:
                 return self._reach(progress.current, seen, pending, progress.met)
             pending = (*pending, progress.current)
             if self.forgetful:
-                return Progress(pending, progress.met)
+                return ConstraintProgress(pending, progress.met)
         return self._begin(seen, pending, progress.met)
 
-    def _begin(self, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> Progress:
+    def _begin(self, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> ConstraintProgress:
         """The longest end of `seen` that begins a phrase, which may have started inside a broken one."""
         for first in range(len(seen)):
             for number in pending:
                 if self.phrases[number].has_prefix(seen[first:]):
                     rest = tuple(other for other in pending if other != number)
                     return self._reach(number, seen[first:], rest, met)
-        return Progress(pending, met)
+        return ConstraintProgress(pending, met)
 
-    def _reach(self, number: int, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]) -> Progress:
+    def _reach(
+        self, number: int, seen: Alternative, pending: tuple[int, ...], met: tuple[int, ...]
+    ) -> ConstraintProgress:
         if seen in self.phrases[number].alternatives:
-            return Progress(pending, (*met, number))
-        return Progress(pending, met, number, seen)
+            return ConstraintProgress(pending, (*met, number))
+        return ConstraintProgress(pending, met, number, seen)
 
-    def advancing(self, progress: Progress) -> list[int]:
+    def advancing(self, progress: ConstraintProgress) -> list[int]:
         """Tokens that bring a path one further: of the current phrase, or the first ones of those not begun."""
         if progress.current is not None:
             rests = self.phrases[progress.current].following(progress.matched)
@@ -117,18 +119,18 @@ class Constraints:
             rests = [rest for number in progress.pending for rest in self.phrases[number].following(())]
         return list(dict.fromkeys(rest[0] for rest in rests))
 
-    def tokens_met(self, progress: Progress) -> int:
+    def tokens_met(self, progress: ConstraintProgress) -> int:
         """Constraint tokens met; a phrase met by a short alternative counts as much as by its longest."""
         return sum(self.phrases[number].longest for number in progress.met) + len(progress.matched)
 
-    def remaining(self, progress: Progress) -> int:
+    def remaining(self, progress: ConstraintProgress) -> int:
         """Fewest tokens that meet everything."""
         current = 0
         if progress.current is not None:
             current = min(map(len, self.phrases[progress.current].following(progress.matched)))
         return current + sum(self.phrases[number].shortest for number in progress.pending)
 
-    def remaining_if_broken(self, progress: Progress) -> int:
+    def remaining_if_broken(self, progress: ConstraintProgress) -> int:
         """The same after a token that belongs to no phrase."""
         again = self.phrases[progress.current].shortest if progress.current is not None else 0
         return again + sum(self.phrases[number].shortest for number in progress.pending)

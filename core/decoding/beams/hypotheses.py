@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from core.decoding.beams.node import Node
+from core.decoding.beams.beam_node import BeamNode
 
 
 class Hypotheses:
@@ -17,7 +17,7 @@ class Hypotheses:
     """
 
     def __init__(self, capacity: int, early_stopping: bool | str, length_penalty: float, longest: int) -> None:
-        self.items: list[Node] = []
+        self.items: list[BeamNode] = []
         self._capacity = capacity
         self._early = early_stopping
         self._penalty = length_penalty
@@ -34,7 +34,7 @@ class Hypotheses:
         """Whether nothing better is to be expected."""
         return not self._improvable or (self._early is True and self.full)
 
-    def offer(self, ended: Sequence[Node]) -> None:
+    def offer(self, ended: Sequence[BeamNode]) -> None:
         """Keep the best of those known and those that ended now; the accepted ones get the fate `finished`."""
         if self.done:
             return

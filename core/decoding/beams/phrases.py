@@ -10,9 +10,9 @@ from typing import TypeVar
 import torch
 from transformers import GenerationConfig
 
-from core.decoding.beams.constraints import Alternative, Phrase, phrase
+from core.decoding.beams.constraints import Alternative, ConstraintPhrase, phrase
 from core.errors import ParameterError, TokenizerMissingError
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ TEXT, IDS = "must_contain", "force_words_ids"
 _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
 
 
-def from_text(model: LoadedModel, text: str) -> list[Phrase]:
+def from_text(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
     """`dragon | knight, lived happily`: commas part the constraints, bars their alternatives, \\ takes both literally.
 
     Every alternative is tokenised with a space before it and without, and either form meets it.
@@ -35,7 +35,7 @@ def from_text(model: LoadedModel, text: str) -> list[Phrase]:
     return [_phrase_of(model, part) for part in wanted]
 
 
-def _phrase_of(model: LoadedModel, part: str) -> Phrase:
+def _phrase_of(model: LoadedModel, part: str) -> ConstraintPhrase:
     words = [_plain(word) for word in _BAR.split(part) if word.strip()]
     found = [ids for word in words for ids in spellings(model, word)]
     label = " | ".join(words)
@@ -73,7 +73,7 @@ def _spells(model: LoadedModel, ids: Alternative, word: str) -> bool:
     return unknown not in ids and str(text).strip() == word
 
 
-def from_config(config: GenerationConfig) -> list[Phrase]:
+def from_config(config: GenerationConfig) -> list[ConstraintPhrase]:
     """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
     given = list(_listed(getattr(config, IDS), IDS))
     for constraint in _listed(config.constraints, "constraints"):
@@ -88,7 +88,7 @@ def _listed(given: Sequence[T] | None, name: str) -> Sequence[T]:
     return value
 
 
-def _checked(words: object) -> Phrase:
+def _checked(words: object) -> ConstraintPhrase:
     words = words.tolist() if isinstance(words, torch.Tensor) else words
     nested = [words] if isinstance(words, (list, tuple)) and words and isinstance(words[0], int) else words
     if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_ids, nested)):
@@ -108,12 +108,14 @@ Ban = Callable[[Alternative], str | None]
 """Why an alternative can never be written; None when it can."""
 
 
-def possible(phrases: Sequence[Phrase], bans: Sequence[Ban], names: Callable[[int], str]) -> list[Phrase]:
+def possible(
+    phrases: Sequence[ConstraintPhrase], bans: Sequence[Ban], names: Callable[[int], str]
+) -> list[ConstraintPhrase]:
     """The phrases without impossible alternatives. Raises ParameterError where none is left, with the reason."""
     return [_possible(item, bans, names) for item in phrases]
 
 
-def _possible(item: Phrase, bans: Sequence[Ban], names: Callable[[int], str]) -> Phrase:
+def _possible(item: ConstraintPhrase, bans: Sequence[Ban], names: Callable[[int], str]) -> ConstraintPhrase:
     reasons = {ids: next((reason for ban in bans if (reason := ban(ids))), None) for ids in item.alternatives}
     open_ones = [ids for ids, reason in reasons.items() if reason is None]
     if open_ones:

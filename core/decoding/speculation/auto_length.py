@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.decoding.speculation.cost import VerifyCost
-from core.decoding.speculation.experience import FIRST_PAUSE, Experience, blend
-from core.decoding.speculation.plan import Gate
-from core.decoding.speculation.schedule import Outcome
-from core.decoding.speculation.worth import TRIAL, Worth
+from core.decoding.speculation.acceptance_stats import FIRST_PAUSE, AcceptanceStats, blend
+from core.decoding.speculation.cost_gate import TRIAL, SpeedupGate
+from core.decoding.speculation.length_schedule import RoundResult
+from core.decoding.speculation.round_plan import DraftGate
+from core.decoding.speculation.verify_cost import VerifyCost
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 _LONGEST = 16
@@ -32,7 +32,7 @@ class AutoLength:
     """The `auto` schedule."""
 
     def __init__(
-        self, cost: VerifyCost, memory: dict[str, Experience], key: str, draft_share: float | None = None,
+        self, cost: VerifyCost, memory: dict[str, AcceptanceStats], key: str, draft_share: float | None = None,
         on_disk: bool = False,
     ) -> None:  # fmt: skip
         """`memory` keeps under `key` what is learnt for later runs; `on_disk`: the target's layers are read from there.
@@ -43,15 +43,17 @@ class AutoLength:
         """
         self._share = draft_share
         self._cost = cost if draft_share is None else cost.rounded
-        self._known: Experience = memory.setdefault(key, Experience()) if draft_share is None else Experience()
+        self._known: AcceptanceStats = (
+            memory.setdefault(key, AcceptanceStats()) if draft_share is None else AcceptanceStats()
+        )
         self._known.verify_one = self._known.verify_one or cost.one
         self._longest = _LONGEST_ON_DISK if on_disk else _LONGEST
         self._ratios = [(length, self._cost.ratio(length + 1)) for length in _LENGTHS]
         self._left = self._rounds = 0
         self._is_cold = draft_share is None
         """Before the first round, which reads the prompt; reckoned times are never cold."""
-        self._worth = Worth(self._known, cost, draft_share, self._longest)
-        self.gate: Gate | None = self._worth
+        self._worth = SpeedupGate(self._known, cost, draft_share, self._longest)
+        self.gate: DraftGate | None = self._worth
 
     def length(self) -> int:
         """The longest draft while drafting pays, 0 in a pause."""
@@ -77,7 +79,7 @@ class AutoLength:
         self._rounds += steps
         self._left -= steps
 
-    def learn(self, outcome: Outcome) -> None:
+    def learn(self, outcome: RoundResult) -> None:
         """Acceptance by probability, the pace, and what passes cost."""
         known = self._known
         known.see(outcome)
@@ -95,7 +97,7 @@ class AutoLength:
             self._known.verify_one = blend(self._known.verify_one, seconds)
             self._known.writing = blend(self._known.writing, writing)
 
-    def _reckoned(self, outcome: Outcome, share: float) -> Outcome:
+    def _reckoned(self, outcome: RoundResult, share: float) -> RoundResult:
         """The round with the times it should take."""
         step, verify = share * self._worth.one, self._worth.one * self._cost.ratio(len(outcome.tree))
         return replace(

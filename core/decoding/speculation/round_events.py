@@ -9,12 +9,12 @@ from math import inf
 
 import torch
 
-from core.decoding.figures import Drafting
 from core.decoding.run import DecodingRun
+from core.decoding.run_counters import DraftingCounters
 from core.decoding.speculation.auto_length import expected_speedup
-from core.decoding.speculation.cost import remembered_cost
 from core.decoding.speculation.tree import DraftTree
-from core.decoding.speculation.verify import Verdict
+from core.decoding.speculation.verification import VerifiedPath
+from core.decoding.speculation.verify_cost import remembered_cost
 from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
 from core.models.text import Pieces
 
@@ -57,19 +57,19 @@ class Stopwatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RoundOutcome:
     """A round's tree, what became of it, the draft length asked for, why its drafter was asked, and what
     lookahead holds."""
 
     tree: DraftTree
-    verdict: Verdict
+    verdict: VerifiedPath
     length: int
     choice: DrafterChoice | None = None
     pool: NgramPool | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RoundNumbers:
     """Numbers of a round besides the tree."""
 
     round: int
@@ -80,7 +80,7 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Tally:
+class RoundTotals:
     """Sums over the rounds."""
 
     rounds: int = 0
@@ -94,10 +94,10 @@ class Tally:
     priced_draft: float = 0.0
     """Draft time by the clock that prices passes."""
 
-    def add(self, found: Found, step: int, watch: Stopwatch) -> Figures:
+    def add(self, found: RoundOutcome, step: int, watch: Stopwatch) -> RoundNumbers:
         """Count a round; its figures. `step`: tokens written before it."""
         verdict, (draft, verify) = found.verdict, watch.seconds[:2]
-        figures = Figures(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
+        figures = RoundNumbers(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
         self.rounds += 1
         self.accepted += len(verdict.path)
         self.examined += len(verdict.path) + (not verdict.is_bonus)
@@ -110,7 +110,7 @@ class Tally:
 
     def report(self, run: DecodingRun) -> None:
         """Hand the sums to the run."""
-        run.figures.drafting = Drafting(
+        run.figures.drafting = DraftingCounters(
             self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
             self._predicted(run),
         )  # fmt: skip
@@ -125,14 +125,16 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class NodeProbabilities:
     """What the target holds of every node behind its parent, [N]: its probability, and what left it none."""
 
     shares: Sequence[float]
     cuts: Sequence[str]
 
 
-def round_event(found: Found, written: int, judged: Judged, figures: Figures, pieces: Pieces) -> DraftRound:
+def round_event(
+    found: RoundOutcome, written: int, judged: NodeProbabilities, figures: RoundNumbers, pieces: Pieces
+) -> DraftRound:
     """The event. `written`: tokens of path and extra that became text."""
     tree, verdict = found.tree, found.verdict
     path = verdict.path[:written]
@@ -148,7 +150,9 @@ def round_event(found: Found, written: int, judged: Judged, figures: Figures, pi
     )  # fmt: skip
 
 
-def _nodes(tree: DraftTree, verdict: Verdict, path: list[int], judged: Judged, pieces: Pieces) -> tuple[DraftNode, ...]:
+def _nodes(
+    tree: DraftTree, verdict: VerifiedPath, path: list[int], judged: NodeProbabilities, pieces: Pieces
+) -> tuple[DraftNode, ...]:
     taken = set(path)
     cut_short = len(path) < len(verdict.path)
     visited = {0, *(path[:-1] if cut_short else path)}
@@ -176,7 +180,7 @@ def _shared(tree: DraftTree) -> dict[int, tuple[int, ...]]:
     return {node: tuple(sorted(who)) for node, who in found.items() if len(who) > 1}
 
 
-def _fate(node: int, taken: set[int], reached: bool, verdict: Verdict, was_thrown: bool) -> DraftFate:
+def _fate(node: int, taken: set[int], reached: bool, verdict: VerifiedPath, was_thrown: bool) -> DraftFate:
     """With dice, a sibling behind the accepted one was never tried."""
     if node in taken:
         return "accepted"

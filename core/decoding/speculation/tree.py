@@ -132,7 +132,7 @@ def merge(root: int, branches: Sequence[Branch], drafters: Sequence[int] = ()) -
     drafters = drafters or range(len(branches))
     if len(branches) == 1 and branches[0].is_chain:
         return _chain(root, branches[0], drafters[0])
-    book: _Book = _Book(root)
+    book: _TreeBuilder = _TreeBuilder(root)
     places = [book.insert(branch, drafter) for drafter, branch in zip(drafters, branches, strict=True)]
     order = book.depth_first()
     place_of = {old: new for new, old in enumerate(order)}
@@ -168,7 +168,7 @@ def _chain(root: int, branch: Branch, drafter: int) -> DraftTree:
     )
 
 
-class _Book:
+class _TreeBuilder:
     """Nodes as they are entered; 0 is the root."""
 
     def __init__(self, root: int) -> None:

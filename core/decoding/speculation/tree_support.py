@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from core.caches.tensors import editing
+from core.caches.tensors import cache_editing
+from core.caches.tensors.continuation_probe import PROVEN, are_close, trial_text
 from core.caches.tensors.layouts import roomy
-from core.caches.tensors.reading import PROVEN, are_close, trial_text
-from core.decoding.forward.forward import Forward
-from core.decoding.speculation.masks import Placement
+from core.decoding.forward.forward_pass import Forward
 from core.decoding.speculation.tree import ancestry
+from core.decoding.speculation.tree_positions import TreePositions
 from core.device_memory import is_out_of_memory
-from core.models.model import LoadedModel
-from core.models.writer import source_for_trial
+from core.models.loaded_model import LoadedModel
+from core.models.text_decoder import source_for_trial
 
 _TREES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
 """Architectures whose trees the tests compare with plain passes."""
@@ -60,7 +60,7 @@ def _reads_trees(model: LoadedModel) -> bool:
     """A pass over a tree against its paths."""
     text = _after_text(model)
     expected = torch.cat([_one_by_one(text.branch(), _path(node))[:, -1:] for node in range(len(_NODES))], dim=1)
-    more = Placement(model).of(len(trial_text(model)), _DEPTHS, ancestry(_PARENTS))
+    more = TreePositions(model).of(len(trial_text(model)), _DEPTHS, ancestry(_PARENTS))
     return are_close(model, text(_row(model, _NODES), keep=0, **more).logits, expected)
 
 
@@ -71,8 +71,8 @@ def _reads_chains(model: LoadedModel) -> bool:
     expected = _one_by_one(text.branch(), _NODES)
     if not are_close(model, text(_row(model, _NODES), keep=0).logits, expected):
         return False
-    editing.crop(text.cache, len(trial_text(model)) + 1)
-    editing.compact(text.cache)
+    cache_editing.crop(text.cache, len(trial_text(model)) + 1)
+    cache_editing.compact(text.cache)
     return are_close(model, _one_by_one(text, _NODES[1:]), expected[:, 1:])
 
 

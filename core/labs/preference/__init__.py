@@ -13,7 +13,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from core.labs.preference.choosing import best_of, kl_bound
+    from core.labs.preference.best_of_n import best_of, kl_bound
+    from core.labs.preference.completion_sampling import completions
     from core.labs.preference.events import (
         Begun,
         BestOf,
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
         SftStep,
         Stopped,
     )
-    from core.labs.preference.files import bundled_rankings, read_rankings, write_pairs, write_rankings
-    from core.labs.preference.proximal import PpoSettings, ppo
+    from core.labs.preference.fine_tuning import Example, read_examples, sft
+    from core.labs.preference.ppo import PpoSettings, ppo
+    from core.labs.preference.ranking_files import bundled_rankings, read_rankings, write_pairs, write_rankings
+    from core.labs.preference.ranking_rule import Verdict, judge, rank_by_rule
     from core.labs.preference.rankings import Pair, Ranking, pairs, ranked
     from core.labs.preference.reward import train_reward
     from core.labs.preference.reward_model import (
@@ -39,9 +42,6 @@ if TYPE_CHECKING:
         rank_completions,
         score_tokens,
     )
-    from core.labs.preference.rule import Verdict, judge, rank_by_rule
-    from core.labs.preference.sampling import completions
-    from core.labs.preference.tuning import Example, read_examples, sft
 
 __all__ = [
     "Begun",

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from core.disk import whole_file
+from core.file_writing import whole_file
 
 NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]
@@ -20,7 +20,7 @@ _DAMAGE = (OSError, SafetensorError, LookupError, TypeError, ValueError, Attribu
 """What reading a file raises that is not there, or is not what was written."""
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """How far a training has come."""
 
     step: int
@@ -48,7 +48,7 @@ class Checkpoint:
         self._plan = json.dumps(plan, sort_keys=True)
         self._module, self._optimizer = module, optimizer
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: TrainingProgress) -> None:
         """Write it whole."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         weights: Tensors = dict(self._module.named_parameters())
@@ -59,20 +59,20 @@ class Checkpoint:
         with whole_file(self._path) as part:
             save_file({name: value.detach().contiguous() for name, value in tensors.items()}, part, about)
 
-    def restore(self) -> Progress:
+    def restore(self) -> TrainingProgress:
         """Go on from the file where it is there, whole, and of the same plan; else nothing, from the beginning."""
         try:
             progress, tensors = self._read()
             self._put_back(tensors)
         except _DAMAGE:
-            return Progress(0, 0.0, {})
+            return TrainingProgress(0, 0.0, {})
         return progress
 
     def drop(self) -> None:
         """The training is done."""
         self._path.unlink(missing_ok=True)
 
-    def _read(self) -> tuple[Progress, Tensors]:
+    def _read(self) -> tuple[TrainingProgress, Tensors]:
         with safe_open(self._path, "pt") as file:
             about = file.metadata() or {}
             if about.get("plan") != self._plan:
@@ -80,7 +80,7 @@ class Checkpoint:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         if about.get("check", _check(about["progress"])) != _check(about["progress"]):
             raise ValueError(self._path)
-        return Progress(*json.loads(about["progress"])), tensors
+        return TrainingProgress(*json.loads(about["progress"])), tensors
 
     def _of_optimizer(self) -> Tensors:
         state = self._optimizer.state_dict()["state"]

@@ -13,19 +13,19 @@ from torch.nn import functional
 from core.arguments import cancel_of
 from core.errors import PreferenceError
 from core.labs.arguments import all_made
-from core.labs.preference.cards import reward_card
 from core.labs.preference.checkpoint import Checkpoint
-from core.labs.preference.digest import digest, weights_digest
 from core.labs.preference.events import Begun, Kept, LabEvent, RewardChecked, RewardStep
-from core.labs.preference.files import bundled_rankings, read_rankings
+from core.labs.preference.lab_folders import new_home
 from core.labs.preference.limits import check_training
-from core.labs.preference.places import new_home
+from core.labs.preference.model_cards import reward_card
+from core.labs.preference.model_saving import save_model
+from core.labs.preference.ranking_files import bundled_rankings, read_rankings
 from core.labs.preference.rankings import Ranking
 from core.labs.preference.reward_model import RewardModel, new_reward_model
-from core.labs.preference.saving import save_model
-from core.labs.preference.texts import prompt_ids, text_ids
-from core.labs.preference.training import Training, as_model, descend, learning, rate_at, set_rate, usual_rate
-from core.models.model import LoadedModel
+from core.labs.preference.tokenized_texts import prompt_ids, text_ids
+from core.labs.preference.training_digest import digest, weights_digest
+from core.labs.preference.training_loop import TrainingLoop, as_model, descend, learning, rate_at, set_rate, usual_rate
+from core.models.loaded_model import LoadedModel
 from core.plain_values import plain_value
 from resources.language import tr
 
@@ -37,7 +37,7 @@ CHECKS = 6
 """How often the held-out pairs are scored in a training, at most."""
 
 
-class Set(NamedTuple):
+class RankingSet(NamedTuple):
     """A ranking as tokens, and its pairs as places among its completions."""
 
     prompt: list[int]
@@ -117,7 +117,7 @@ class _Reward:
             "seed": seed, "rate": rate,
         }  # fmt: skip
         checkpoint = Checkpoint(folder, plan, self._model.network, self._optimizer)
-        self._training = Training("reward", total, checkpoint, cancel)
+        self._training = TrainingLoop("reward", total, checkpoint, cancel)
         self._seed = seed
 
     def run(self) -> Iterator[LabEvent]:
@@ -141,7 +141,7 @@ class _Reward:
         if (step + 1) % max(1, self._training.total // CHECKS) == 0 and step + 1 < self._training.total:
             yield self._check(step + 1)
 
-    def _drawn(self, step: int) -> list[Set]:
+    def _drawn(self, step: int) -> list[RankingSet]:
         """The step's rankings: every one comes once before any comes again."""
         each = min(RANKINGS_A_STEP, len(self._learned))
         begun, place = divmod(step * each, len(self._learned))
@@ -169,7 +169,7 @@ def _order(seed: int, round_: int, count: int) -> list[int]:
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1009 + round_)).tolist()
 
 
-def _sets(source: LoadedModel, rankings: Sequence[Ranking]) -> list[Set]:
+def _sets(source: LoadedModel, rankings: Sequence[Ranking]) -> list[RankingSet]:
     """Rankings as tokens; those in which all tie teach nothing."""
     told = (_set(source, one) for one in rankings)
     found = [one for one in told if len(one.better)]
@@ -181,16 +181,16 @@ def _sets(source: LoadedModel, rankings: Sequence[Ranking]) -> list[Set]:
     return found
 
 
-def _set(source: LoadedModel, ranking: Ranking) -> Set:
+def _set(source: LoadedModel, ranking: Ranking) -> RankingSet:
     prompt = prompt_ids(source, ranking.prompt)
     places = range(len(ranking.ranks))
     sides = [(a, b) for a in places for b in places if ranking.ranks[a] < ranking.ranks[b]]
     better, worse = zip(*sides, strict=True) if sides else ((), ())
     texts = tuple(text_ids(source, ranking.prompt, text)[len(prompt) :] for text in ranking.completions)
-    return Set(prompt, texts, torch.tensor(better, dtype=torch.long), torch.tensor(worse, dtype=torch.long))
+    return RankingSet(prompt, texts, torch.tensor(better, dtype=torch.long), torch.tensor(worse, dtype=torch.long))
 
 
-def _rewards(model: RewardModel, one: Set) -> tuple[torch.Tensor, torch.Tensor]:
+def _rewards(model: RewardModel, one: RankingSet) -> tuple[torch.Tensor, torch.Tensor]:
     """Rewards [pairs] of the better and the worse; each text is read once, in however many pairs it stands."""
     rewards = model.shared_rewards(one.prompt, one.texts)
     return rewards[one.better], rewards[one.worse]

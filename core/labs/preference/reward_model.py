@@ -19,9 +19,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Dyna
 from core.arguments import check_folder, check_text, texts_of
 from core.errors import PreferenceError
 from core.labs.arguments import check_made
-from core.labs.preference.texts import Rows, rows, text_ids
+from core.labs.preference.tokenized_texts import PaddedTexts, rows, text_ids
 from core.models.cache_name import cache_name
-from core.models.model import LoadedModel
+from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -54,13 +54,13 @@ class RewardModel:
         """The network by what transformers calls its parts."""
         return cast("_Classifier", self.network)
 
-    def hidden(self, batch: Rows) -> torch.Tensor:
+    def hidden(self, batch: PaddedTexts) -> torch.Tensor:
         """[B, L, D]: the states that its head reads."""
         out = self.classifier.base_model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False)
         states: torch.Tensor = out.last_hidden_state
         return states
 
-    def rewards(self, batch: Rows) -> torch.Tensor:
+    def rewards(self, batch: PaddedTexts) -> torch.Tensor:
         """[B]: the reward of each text, read at its last token."""
         states = self.hidden(batch)[torch.arange(len(batch.ids)), batch.last]
         return self._read(states)

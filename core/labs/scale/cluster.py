@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from core.arguments import check_number, check_one_of, check_truth, check_whole
 from core.errors import ParameterError
 from core.labs.arguments import check_made
-from core.labs.scale.parts import Parts
-from core.labs.scale.shape import Shape
-from core.labs.scale.states import PRECISIONS, SCHEMES, plan, traffic
-from core.labs.scale.timetable import KINDS
+from core.labs.scale.memory_parts import Parts
+from core.labs.scale.model_shape import Shape
+from core.labs.scale.pipeline_schedule import KINDS
+from core.labs.scale.zero_states import PRECISIONS, SCHEMES, plan, traffic
 from resources.language import tr
 
 MOST_DEVICES = 1_000_000

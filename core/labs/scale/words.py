@@ -7,9 +7,9 @@ from core.explain.sentence import Saying, Sentence, together
 from core.labs.arguments import check_made
 from core.labs.figures import decimal, duration, percent
 from core.labs.scale.cluster import Layout, Reckoning, Training
-from core.labs.scale.fitting import Remedy
-from core.labs.scale.states import PRECISIONS
-from core.labs.scale.timetable import BACKWARD, FORWARD, KINDS, LONGEST, MOST, SEND, UPDATE, WAIT, Box
+from core.labs.scale.fit_remedies import Remedy
+from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, KINDS, LONGEST, MOST, SEND, UPDATE, WAIT, Box
+from core.labs.scale.zero_states import PRECISIONS
 from resources.language import mark, tr
 
 _FITS = Saying(

@@ -7,7 +7,6 @@ Importing this imports no torch; the measuring runs in a process of its own.
 
 from __future__ import annotations
 
-from core.labs.speed.beside import measuring
 from core.labs.speed.events import (
     WAYS,
     Asked,
@@ -21,6 +20,7 @@ from core.labs.speed.events import (
     Row,
     Way,
 )
+from core.labs.speed.measurement_process import measuring
 from core.labs.speed.words import TITLES, explain_ground, explain_way, row_title, speed_words, times
 
 __all__ = [

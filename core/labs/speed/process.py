@@ -8,28 +8,28 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from core.errors import DecodescopeError
-from core.labs.processes.serving import serve
+from core.labs.processes.process_loop import serve
 from core.labs.speed.events import Event
-from core.labs.speed.messages import LINES, Failed, Job
+from core.labs.speed.speed_messages import LINES, MeasurementFailed, SpeedJob
 from resources import language
 
 _SMALL, _MOST_THREADS = 30_000_000, 8
 
 
-def told(job: Job) -> Iterator[Event | Failed]:
+def told(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
     """Everything that the measurement says, its failure included."""
     try:
         import torch
 
-        from core.labs.speed.rows import measuring
+        from core.labs.speed.measured_rows import measuring
 
         language.use(job.language)
         torch.set_num_threads(job.asked.threads or _usual_threads(job.asked.model))
         yield from measuring(job.asked, threading.Event())
     except DecodescopeError as error:
-        yield Failed(error.cause, error.remedy, error.details)
+        yield MeasurementFailed(error.cause, error.remedy, error.details)
     except Exception as error:
-        yield Failed(f"{type(error).__name__}: {error}".splitlines()[0], "", traceback.format_exc())
+        yield MeasurementFailed(f"{type(error).__name__}: {error}".splitlines()[0], "", traceback.format_exc())
 
 
 def _usual_threads(model: str) -> int:
@@ -42,11 +42,11 @@ def _usual_threads(model: str) -> int:
     return 1 if parameters < _SMALL else min(usable, _MOST_THREADS)
 
 
-def _work(job: Job, tell: Callable[[Event | Failed], None]) -> int:
+def _work(job: SpeedJob, tell: Callable[[Event | MeasurementFailed], None]) -> int:
     for message in told(job):
         tell(message)
     return 0
 
 
 if __name__ == "__main__":
-    serve(Job, LINES, _work)
+    serve(SpeedJob, LINES, _work)

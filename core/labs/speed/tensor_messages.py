@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from core.labs.processes.lines import Lines
+from core.labs.processes.json_lines import JsonLines
 
 
-class Share(msgspec.Struct, frozen=True):
+class TensorParallelJob(msgspec.Struct, frozen=True):
     """What one process is to do. Ranks count from 0."""
 
     folder: str
@@ -21,7 +21,7 @@ class Share(msgspec.Struct, frozen=True):
     repeats: int
 
 
-class Slice(msgspec.Struct, frozen=True):
+class TensorParallelResult(msgspec.Struct, frozen=True):
     """What a process held, wrote and how quickly, in tokens a second of each repeat."""
 
     bytes: int
@@ -29,11 +29,11 @@ class Slice(msgspec.Struct, frozen=True):
     speeds: list[float]
 
 
-class Broke(msgspec.Struct, frozen=True):
+class TensorParallelFailed(msgspec.Struct, frozen=True):
     """A process could not go on."""
 
     words: str
 
 
-Message = Slice | Broke
-LINES = Lines[Message](Slice, Broke)
+Message = TensorParallelResult | TensorParallelFailed
+LINES = JsonLines[Message](TensorParallelResult, TensorParallelFailed)

@@ -8,18 +8,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.labs.processes.serving import serve
-from core.labs.speed.tensor_messages import LINES, Broke, Message, Share, Slice
+from core.labs.processes.process_loop import serve
+from core.labs.speed.tensor_messages import (
+    LINES,
+    Message,
+    TensorParallelFailed,
+    TensorParallelJob,
+    TensorParallelResult,
+)
 
 
-def generated(share: Share) -> Slice:
+def generated(share: TensorParallelJob) -> TensorParallelResult:
     """Join the others, keep a part of the model, and write the prompt's greedy continuation with them."""
     import torch
     import torch.distributed as dist
 
-    from core.labs.processes.held import held
+    from core.labs.processes.process_group import join
+    from core.labs.processes.shard_bytes import held
     from core.labs.processes.tensor_parallel import shared, written
-    from core.labs.processes.together import join
     from core.models.tokenizers import load_tokenizer
 
     on_cards = torch.cuda.device_count() >= share.processes
@@ -35,18 +41,18 @@ def generated(share: Share) -> Slice:
         ids = written(network, prompt, share.tokens)
         speeds.append(share.tokens / (time.perf_counter() - began))
     dist.barrier()
-    return Slice(held(network.parameters()), ids, speeds[1:])
+    return TensorParallelResult(held(network.parameters()), ids, speeds[1:])
 
 
-def _work(share: Share, tell: Callable[[Message], None]) -> int:
+def _work(share: TensorParallelJob, tell: Callable[[Message], None]) -> int:
     try:
         tell(generated(share))
     except Exception as error:
         traceback.print_exc()
-        tell(Broke(f"{type(error).__name__}: {error}".splitlines()[0]))
+        tell(TensorParallelFailed(f"{type(error).__name__}: {error}".splitlines()[0]))
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    serve(Share, LINES, _work)
+    serve(TensorParallelJob, LINES, _work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from core.arguments import check_number, check_one_of, check_text
-from core.explain.sentence import Figure, Saying, Sentence, together
+from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.labs.arguments import all_made, check_made
 from core.labs.figures import decimal, percent
 from core.labs.speed.events import Ground, Measured, Row, Way
@@ -160,16 +160,16 @@ def explain_way(way: Way, found: Sequence[Measured]) -> Sentence:
     return _SENTENCES[way](found)
 
 
-def speed_words(speed: float) -> Figure:
+def speed_words(speed: float) -> SentenceNumber:
     """`1,234`, `12.3`. Raises ParameterError."""
     check_number("speed", speed)
-    return Figure(f"{speed:,.0f}" if speed >= 99.5 else f"{speed:.3g}")
+    return SentenceNumber(f"{speed:,.0f}" if speed >= 99.5 else f"{speed:.3g}")
 
 
-def times(ratio: float) -> Figure:
+def times(ratio: float) -> SentenceNumber:
     """`2.4`, `12`. Raises ParameterError."""
     check_number("ratio", ratio)
-    return Figure(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
+    return SentenceNumber(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 
 def is_clearly_quicker(one: Measured, other: Measured) -> bool:
@@ -194,7 +194,7 @@ def _values(one: Measured, base: Measured) -> dict[str, str]:
         "each": speed_words(one.each),
         "ratio": times(_ratio(one, base)),
         "bytes": decimal(one.bytes),
-        "passes": Figure(f"{one.per_pass or 1:.1f}"),
+        "passes": SentenceNumber(f"{one.per_pass or 1:.1f}"),
     }
 
 
@@ -202,7 +202,9 @@ def _of_batch(found: Sequence[Measured]) -> Sentence:
     base, best = found[0], max(found, key=lambda one: one.speed)
     if best is base or not is_clearly_quicker(best, base):
         return _NO_BATCH.say(**_values(base, base))
-    return _BATCH.say(**_values(best, base), texts=Figure(str(best.texts)), share=percent(best.each / base.each))
+    return _BATCH.say(
+        **_values(best, base), texts=SentenceNumber(str(best.texts)), share=percent(best.each / base.each)
+    )
 
 
 def _of_weights(found: Sequence[Measured]) -> Sentence:

@@ -18,8 +18,8 @@ from transformers.cache_utils import Cache
 from core.device_memory import is_out_of_memory
 from core.errors import StrategyError
 from core.models.cache_name import cache_name
-from core.models.heads.folder import why_not_eagle
-from core.models.model import LoadedModel
+from core.models.heads.head_detection import why_not_eagle
+from core.models.loaded_model import LoadedModel
 from core.models.weights import find_weights
 from resources.language import tr
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from core.models.templates.meter import TemplateLimitError
+from core.models.templates.template_budget import TemplateLimitError
 
 Form = Literal["text", "parts", "both"]
 Messages = Sequence[Mapping[str, object]]

@@ -1,5 +1,5 @@
 // The quick step of Decodescope: a decoder's pass over a few tokens, and the reading of what came of it, without an
-// interpreter between their operations. Built on the user's machine for its own processor (core/native/building.py).
+// interpreter between their operations. Built on the user's machine for its own processor (core/native/kernel_build.py).
 #include "beside.h"
 #include "samplers.h"
 #include "step.h"

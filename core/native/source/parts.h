@@ -1,4 +1,4 @@
-// What a decoder is made of, as Python describes it (core/native/library.py has the same fields in the same order).
+// What a decoder is made of, as Python describes it (core/native/native_library.py has the same fields in the same order).
 #pragma once
 #include <cstdint>
 

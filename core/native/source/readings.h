@@ -1,4 +1,4 @@
-// What a step looked like: figures of distributions over a vocabulary, as core/decoding/observe.py reads them.
+// What a step looked like: figures of distributions over a vocabulary, as core/decoding/step_stats.py reads them.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -148,7 +148,7 @@ inline void write_spread(const Shares& shares, long count, float* out) {
     out[1] = float(spread.all() + more);
 }
 
-// One row of figures, as core/decoding/look.py takes them apart; where it ends.
+// One row of figures, as core/decoding/step_details.py takes them apart; where it ends.
 inline float* write_step(const Step& step, Shares& shares, float* out) {
     const long count = step.vocabulary;
     shares.raw.resize(count), shares.final.resize(count), shares.probabilities.resize(count);

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis
 from core.explain.beams import explain_candidate
 from core.explain.words import visible
-from core.trace.page.names import Names
-from core.trace.page.plain import Plain, number, parts
+from core.trace.page.json_values import Plain, number, parts
+from core.trace.page.token_texts import TokenTexts
 
 
-def beams(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: Names) -> Plain | None:
+def beams(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTexts) -> Plain | None:
     """None where nothing was searched."""
     if not steps:
         return None
@@ -31,7 +31,7 @@ def _kept_per_group(step: BeamStep) -> int:
     return max(kept.values(), default=0)
 
 
-def _step(step: BeamStep, width: int, names: Names) -> Plain:
+def _step(step: BeamStep, width: int, names: TokenTexts) -> Plain:
     return {
         "best": step.best,
         "seconds": number(step.seconds),
@@ -39,7 +39,7 @@ def _step(step: BeamStep, width: int, names: Names) -> Plain:
     }
 
 
-def _node(candidate: BeamCandidate, step: BeamStep, width: int, names: Names) -> Plain:
+def _node(candidate: BeamCandidate, step: BeamStep, width: int, names: TokenTexts) -> Plain:
     why = explain_candidate(candidate, step, width)
     return {
         "node": candidate.node,

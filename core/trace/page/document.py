@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from core.trace.page.plain import Plain
-from core.trace.page.said import dictionary, spoken
+from core.trace.page.json_values import Plain
+from core.trace.page.page_text import dictionary, spoken
 from resources.language import current
 
 _STYLES = ("base.css", "text.css", "panel.css", "drawings.css", "narrow.css")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.events import BeamStep, CacheMeasured, CachePlan, Event, TokenChosen
-from core.trace.page.plain import Plain
+from core.trace.page.json_values import Plain
 from resources.language import trc
 
 

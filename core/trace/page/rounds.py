@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from core.events import DraftNode, DraftRound
 from core.explain.rounds import explain_draft, explain_extra, explain_round
-from core.trace.page.names import Names
-from core.trace.page.plain import Plain, number, parts
+from core.trace.page.json_values import Plain, number, parts
+from core.trace.page.token_texts import TokenTexts
 
 
-def rounds(found: Sequence[DraftRound], names: Names) -> list[Plain]:
+def rounds(found: Sequence[DraftRound], names: TokenTexts) -> list[Plain]:
     """One for each round, in order."""
     return [_round(event, names) for event in found]
 
 
-def _round(event: DraftRound, names: Names) -> Plain:
+def _round(event: DraftRound, names: TokenTexts) -> Plain:
     why, extra = explain_round(event), explain_extra(event)
     return {
         "step": event.step,
@@ -30,7 +30,7 @@ def _round(event: DraftRound, names: Names) -> Plain:
     }
 
 
-def _node(node: DraftNode, event: DraftRound, names: Names) -> Plain:
+def _node(node: DraftNode, event: DraftRound, names: TokenTexts) -> Plain:
     why = explain_draft(node, event)
     return {
         "node": node.node,

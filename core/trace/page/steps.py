@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.events import Alternative, LayerChoice, Stage, TokenChosen, TokenCompared
-from core.explain.details import explain_stage
-from core.explain.elsewhere import is_elsewhere
+from core.explain.remote_tokens import is_elsewhere
+from core.explain.stage_details import explain_stage
 from core.explain.tokens import explain_token
 from core.explain.words import visible
 from core.processors.wording import stage_label
-from core.trace.page.names import Names
-from core.trace.page.plain import Plain, number, parts
+from core.trace.page.json_values import Plain, number, parts
+from core.trace.page.token_texts import TokenTexts
 
 
-class Stages:
+class StageData:
     """Heads of the funnel's stages, each once; a step then says which, and what they left over."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Stages:
 
 
 def tokens(
-    chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: Names, stages: Stages
+    chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: TokenTexts, stages: StageData
 ) -> list[Plain]:
     """All tokens of one text, with what a second model held of each, by step, where there is one."""
     made = [_token(token, names, stages) for token in chosen]
@@ -40,7 +40,7 @@ def tokens(
     return made
 
 
-def _compared(other: TokenCompared, names: Names) -> Plain:
+def _compared(other: TokenCompared, names: TokenTexts) -> Plain:
     return {
         "id": other.id,
         "raw": number(other.probability),
@@ -52,7 +52,7 @@ def _compared(other: TokenCompared, names: Names) -> Plain:
     }
 
 
-def _token(token: TokenChosen, names: Names, stages: Stages) -> Plain:
+def _token(token: TokenChosen, names: TokenTexts, stages: StageData) -> Plain:
     why = explain_token(token)
     found: Plain = {
         "id": token.id,
@@ -92,7 +92,7 @@ def _particular(token: TokenChosen) -> Plain:
     return found
 
 
-def _alternative(item: Alternative, names: Names) -> list[object]:
+def _alternative(item: Alternative, names: TokenTexts) -> list[object]:
     """[id, word, by the model, after the settings, rank], and in contrastive search [penalty, score] behind them."""
     found: list[object] = [
         item.id,

@@ -12,8 +12,8 @@ import torch
 
 from core.errors import PreferenceError
 from core.labs.preference import read_rankings
-from core.labs.preference.training import usual_rate
-from core.labs.preference.tuning import read_examples
+from core.labs.preference.fine_tuning import read_examples
+from core.labs.preference.training_loop import usual_rate
 
 USER, ANSWER = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}
 EXAMPLES: dict[str, tuple[dict[str, Any], object]] = {

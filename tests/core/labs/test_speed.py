@@ -14,10 +14,10 @@ import pytest
 import core
 from core.labs import speed
 from core.labs.speed import Asked, Measured, Row
-from core.labs.speed.messages import LINES, Failed
-from core.labs.speed.rows import measuring, planned
-from core.labs.speed.subject import Subject
-from core.labs.speed.ways import parallel
+from core.labs.speed.measured_model import MeasuredModel
+from core.labs.speed.measured_rows import measuring, planned
+from core.labs.speed.speed_messages import LINES, MeasurementFailed
+from core.labs.speed.techniques import parallel
 from resources import depth
 
 QUICK = Asked("storyteller", threads=1, seconds=0.01, repeats=1)
@@ -85,7 +85,7 @@ def test_what_cannot_be_measured_says_why() -> None:
 
 
 def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.labs.speed.subject.free_memory", lambda: 10**6)
+    monkeypatch.setattr("core.labs.speed.measured_model.free_memory", lambda: 10**6)
     found = ended(replace(QUICK, ways=("weights",)))
     assert {type(one) for one in found.values()} == {speed.LeftOut}
     lost = found["int4"]
@@ -94,17 +94,17 @@ def test_what_finds_no_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def subject() -> Subject:
-    return Subject(QUICK, threading.Event())
+def subject() -> MeasuredModel:
+    return MeasuredModel(QUICK, threading.Event())
 
 
-def test_processes_share_heads_evenly_or_not_at_all(subject: Subject) -> None:
+def test_processes_share_heads_evenly_or_not_at_all(subject: MeasuredModel) -> None:
     with pytest.raises(core.errors.ParameterError, match="6 attention heads cannot be shared evenly by 4"):
         parallel.measure(subject, Row("parallel", "4"), {})
 
 
 @pytest.mark.slow
-def test_two_processes_write_what_one_writes(subject: Subject) -> None:
+def test_two_processes_write_what_one_writes(subject: MeasuredModel) -> None:
     done: dict[str, Measured] = {}
     for name in ("1", "2"):
         done[name] = parallel.measure(subject, Row("parallel", name), done)
@@ -116,7 +116,7 @@ def test_two_processes_write_what_one_writes(subject: Subject) -> None:
 
 def test_events_cross_as_they_are() -> None:
     said = [*planned(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
-    for event in (speed.Planned((said[0],)), said[1], speed.LeftOut(said[0], "词"), Failed("a", "b", "c")):  # type: ignore[arg-type]
+    for event in (speed.Planned((said[0],)), said[1], speed.LeftOut(said[0], "词"), MeasurementFailed("a", "b", "c")):  # type: ignore[arg-type]
         assert LINES.decoded(LINES.encoded(event)) == event
     assert LINES.decoded(b'{"kind": "Measured", "val') is None
     assert LINES.decoded(b'{"kind": "Other", "value": 1}') is None
@@ -131,7 +131,7 @@ def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
         cancel.set()
         return started[-1]
 
-    monkeypatch.setattr("core.labs.processes.starting.subprocess.Popen", start)
+    monkeypatch.setattr("core.labs.processes.lab_processes.subprocess.Popen", start)
     assert list(speed.measuring(QUICK, cancel)) == []
     assert [process.poll() for process in started] == [-9]
 

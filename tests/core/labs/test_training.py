@@ -36,14 +36,14 @@ from core.labs.preference import (
     train_reward,
 )
 from core.labs.preference.advantage import advantages, token_rewards
-from core.labs.preference.choosing import expected
-from core.labs.preference.comparing import divergence
+from core.labs.preference.best_of_n import expected
+from core.labs.preference.completion_sampling import answer_logits, draw
+from core.labs.preference.fine_tuning import CHATS, Example, read_examples
+from core.labs.preference.model_comparison import divergence
 from core.labs.preference.reward import pairwise_loss
 from core.labs.preference.reward_model import RewardModel, new_reward_model
-from core.labs.preference.sampling import answer_logits, draw
-from core.labs.preference.texts import chat_ids, prompt_ids, text_ids
-from core.labs.preference.tuning import CHATS, Example, read_examples
-from core.models.model import LoadedModel
+from core.labs.preference.tokenized_texts import chat_ids, prompt_ids, text_ids
+from core.models.loaded_model import LoadedModel
 
 NAMES = ("Fern", "Max", "Mia", "Leo", "Tom", "Sam")
 RANKINGS = [

@@ -12,12 +12,12 @@ from transformers import GPT2Config, GPT2LMHeadModel, MixtralConfig, MixtralForC
 
 import core
 from core.caches.tensors.layouts import roomy
-from core.decoding.forward.forward import Forward
-from core.decoding.speculation.cost import verify_cost
-from core.decoding.speculation.passes import Passes
+from core.decoding.forward.forward_pass import Forward
+from core.decoding.speculation.tree_passes import TreePasses
+from core.decoding.speculation.verify_cost import verify_cost
 from core.errors import DecodescopeError, OutOfMemoryError, ParameterError
-from core.models.offload import loading
-from core.models.offload.shelf import LayerOnDisk
+from core.models.disk_offload import offloaded_loading
+from core.models.disk_offload.offloaded_layers import LayerOnDisk
 
 WHOLE = 22_825_728
 """Bytes of storyteller's weights in float32."""
@@ -94,11 +94,11 @@ def test_too_little_says_how_much_it_takes() -> None:
 
 
 def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "free_memory", lambda: LIMIT * 4 // 3)
+    monkeypatch.setattr(offloaded_loading, "free_memory", lambda: LIMIT * 4 // 3)
     shelf = _loaded("storyteller", memory_limit="fit").shelf
     assert shelf is not None
     assert shelf.kept_bytes <= LIMIT < shelf.kept_bytes + shelf.layers[0].room
-    monkeypatch.setattr(loading, "free_memory", lambda: 10**9)
+    monkeypatch.setattr(offloaded_loading, "free_memory", lambda: 10**9)
     assert _loaded("storyteller-draft", memory_limit="fit").shelf is None
 
 
@@ -129,7 +129,7 @@ def test_what_passes_cost_holds_the_reading_once(shelved: core.LoadedModel, monk
     shelf = shelved.shelf
     assert shelf is not None
     monkeypatch.setattr(shelved, "remembered", {})
-    passes = Passes(Forward(shelved, roomy(shelved)))
+    passes = TreePasses(Forward(shelved, roomy(shelved)))
     with torch.inference_mode():
         passes.text(torch.tensor([[1, 2, 3]]))
         read: list[str] = []

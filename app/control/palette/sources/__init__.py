@@ -6,12 +6,12 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from app.control.palette.entry import Source
+from app.control.palette.entry import PaletteSource
 
 
 @cache
-def sources() -> tuple[Source, ...]:
+def sources() -> tuple[PaletteSource, ...]:
     """All of them, in the order in which their entries are listed."""
     modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
-    found: list[Source] = [module.SOURCE for module in modules]
+    found: list[PaletteSource] = [module.SOURCE for module in modules]
     return tuple(sorted(found, key=lambda source: source.order))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.control.palette.availability import unavailable_reason
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.panels.commands import COMMANDS, Command
 from resources.language import tr
 
@@ -13,16 +13,16 @@ LEFT_OUT = ("open_palette", "open_menu")
 """What opens the palette; and a menu whose lines are listed as what can be done with what is picked."""
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """Every action that is not left out."""
     for command in COMMANDS:
         if command.name not in LEFT_OUT:
             yield _entry(command, reach)
 
 
-def _entry(command: Command, reach: Reach) -> Entry:
+def _entry(command: Command, reach: PaletteContext) -> PaletteEntry:
     key = command.keys[0] if command.keys else command.shown_key
-    return Entry(
+    return PaletteEntry(
         f"action.{command.name}",
         tr(command.title),
         tr("Action"),
@@ -34,4 +34,4 @@ def _entry(command: Command, reach: Reach) -> Entry:
     )
 
 
-SOURCE = Source(10, entries)
+SOURCE = PaletteSource(10, entries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.theme.palettes import SCHEMES
 from resources.language import mark, tr
 
@@ -17,21 +17,21 @@ _THEMES = {
 }
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """Every theme; every size that one may want at once."""
     for name in SCHEMES:
         reason = tr("These are the colours now.") if name == reach.appearance.theme else ""
-        yield Entry(
+        yield PaletteEntry(
             f"theme.{name}", tr(_THEMES[name]), tr("Theme"), partial(reach.looks.set_theme, name),
             also=(_THEMES[name], f"{name} theme"), reason=reason,
         )  # fmt: skip
     for scale in SIZES:
         reason = tr("The text has that size now.") if scale == reach.appearance.font_scale else ""
-        yield Entry(
+        yield PaletteEntry(
             f"size.{scale}", tr("Text at {percent} %").format(percent=round(100 * scale)), tr("Text size"),
             partial(reach.looks.set_font_scale, scale), also=(f"text size font zoom {round(100 * scale)}%",),
             reason=reason,
         )  # fmt: skip
 
 
-SOURCE = Source(90, entries)
+SOURCE = PaletteSource(90, entries)

@@ -9,13 +9,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QPushButton, QToolButton, QWidget
 from shiboken6 import isValid
 
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.panels.parameter_row import ParameterRow
 from app.widgets.picker_combo import PickerCombo
 from resources.language import tr
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """Buttons and lists to choose from, each name once; what has an entry of its own elsewhere is left out."""
     listed = set(reach.panel.prompt.chips)
     seen: set[str] = set()
@@ -28,7 +28,7 @@ def entries(reach: Reach) -> Iterator[Entry]:
         if not name or name in seen or widget in listed or not _is_pressed(widget):
             continue
         seen.add(name)
-        yield Entry(
+        yield PaletteEntry(
             f"control.{widget.objectName() or name}", name, tr("Button"), partial(_press, widget),
             about=widget.accessibleDescription() or widget.toolTip(),
             reason="" if widget.isEnabled() else widget.toolTip() or tr("There is nothing for it to do now."),
@@ -62,4 +62,4 @@ def _press(widget: QWidget) -> None:
         widget.click()
 
 
-SOURCE = Source(140, entries)
+SOURCE = PaletteSource(140, entries)

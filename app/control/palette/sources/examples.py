@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from resources.language import tr
 
 BEHIND = 120.0
 """Examples have long titles with many words: a command that a typed word is a synonym of comes first."""
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """The example prompts, then the presets, shipped and saved."""
     for example in reach.panel.prompt.examples:
-        yield Entry(
+        yield PaletteEntry(
             f"example.{example.id}",
             tr(example.title),
             tr("Example"),
@@ -25,7 +25,7 @@ def entries(reach: Reach) -> Iterator[Entry]:
             behind=BEHIND,
         )
     for name, path in reach.library.preset_files().items():
-        yield Entry(f"preset.{name}", name, tr("Preset"), partial(reach.library.use_preset, path))
+        yield PaletteEntry(f"preset.{name}", name, tr("Preset"), partial(reach.library.use_preset, path))
 
 
-SOURCE = Source(60, entries)
+SOURCE = PaletteSource(60, entries)

@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.panels.parameter_row import ParameterRow
 from core import caches, strategies
 from core.caches import CacheBackend
@@ -15,7 +15,7 @@ from core.strategies import Strategy
 from resources.language import tr
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """Those that can be set now, the seed, and those that only other strategies have."""
     own: set[str] = set()
     for panel in (reach.panel.parameters, reach.panel.cache_parameters):
@@ -26,9 +26,9 @@ def entries(reach: Reach) -> Iterator[Entry]:
     yield from _elsewhere(reach, own)
 
 
-def _entry(reach: Reach, row: ParameterRow) -> Entry:
+def _entry(reach: PaletteContext, row: ParameterRow) -> PaletteEntry:
     parameter = row.parameter
-    return Entry(
+    return PaletteEntry(
         f"setting.{parameter.name}",
         tr(parameter.title),
         tr("Setting"),
@@ -39,9 +39,9 @@ def _entry(reach: Reach, row: ParameterRow) -> Entry:
     )
 
 
-def _seed(reach: Reach) -> Entry:
+def _seed(reach: PaletteContext) -> PaletteEntry:
     spin = reach.toolbar.seed.spin
-    return Entry(
+    return PaletteEntry(
         "setting.seed",
         tr("Seed"),
         tr("Setting"),
@@ -51,7 +51,7 @@ def _seed(reach: Reach) -> Entry:
     )
 
 
-def _elsewhere(reach: Reach, own: set[str]) -> Iterator[Entry]:
+def _elsewhere(reach: PaletteContext, own: set[str]) -> Iterator[PaletteEntry]:
     """A setting by the first strategy or cache that has it, which is to be chosen before."""
     strategy_title = tr(reach.chosen.strategy.strategy.title)
     cache_title = tr(caches.registry[reach.chosen.cache.name].title)
@@ -65,7 +65,7 @@ def _elsewhere(reach: Reach, own: set[str]) -> Iterator[Entry]:
             if parameter.name not in seen:
                 seen.add(parameter.name)
                 reason = tr("{strategy} has no such setting; {other} has.")
-                yield Entry(
+                yield PaletteEntry(
                     f"setting.{parameter.name}",
                     tr(parameter.title),
                     tr("Setting"),
@@ -79,4 +79,4 @@ def _nothing() -> None:
     """Its reason says why."""
 
 
-SOURCE = Source(20, entries)
+SOURCE = PaletteSource(20, entries)

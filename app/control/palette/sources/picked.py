@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.views.base import View
 from app.widgets.plain_text import as_written
 from resources.language import tr
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """Every line of the menu that the Menu key opens in the view in front."""
     view = reach.centre.columns[0].shown
     menu = view.menu_of_picked()
@@ -21,7 +21,7 @@ def entries(reach: Reach) -> Iterator[Entry]:
         title = as_written(action.text().partition("\t")[0].replace("&&", "&"))
         if title and not action.isSeparator():
             reason = "" if action.isEnabled() else tr("There is nothing for it to do now.")
-            yield Entry(f"picked.{title}", title, tr("Picked"), partial(_do, view, action.text()), reason=reason)
+            yield PaletteEntry(f"picked.{title}", title, tr("Picked"), partial(_do, view, action.text()), reason=reason)
     menu.deleteLater()
 
 
@@ -35,4 +35,4 @@ def _do(view: View, text: str) -> None:
         menu.deleteLater()
 
 
-SOURCE = Source(35, entries)
+SOURCE = PaletteSource(35, entries)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from app.control.model_list import NO_MODELS
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.widgets.picker_combo import PickerCombo
 from core import caches, strategies
 from core.caches import CacheBackend
@@ -14,7 +14,7 @@ from core.strategies import Strategy
 from resources.language import tr
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """Every line of every picker, those that are greyed too."""
     toolbar, chosen = reach.toolbar, reach.chosen
     yield from _lines("strategy", tr("Strategy"), toolbar.strategy, strategies.registry, _choose_in(toolbar.strategy))
@@ -34,7 +34,7 @@ def _lines(
     picker: PickerCombo,
     registry: Mapping[str, Strategy | CacheBackend],
     choose: Callable[[str], object],
-) -> Iterator[Entry]:
+) -> Iterator[PaletteEntry]:
     for item in picker.items:
         if item.data in NO_MODELS:  # a hint; and what gets a model is an action
             continue
@@ -42,10 +42,10 @@ def _lines(
         titles = (registry[name].title, *registry[name].aliases) if name in registry else ()
         is_chosen = picker.currentData() == name
         reason = item.reason or (tr("This is the one in use.") if is_chosen else "")
-        yield Entry(
+        yield PaletteEntry(
             f"{kind}.{name}", item.title, told, partial(choose, name), (*titles, name.replace("_", " ")),
             about=item.subtitle, reason=reason,
         )  # fmt: skip
 
 
-SOURCE = Source(40, entries)
+SOURCE = PaletteSource(40, entries)

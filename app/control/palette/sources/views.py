@@ -7,17 +7,17 @@ from functools import partial
 
 from PySide6.QtCore import Qt
 
-from app.control.palette.entry import Entry, Reach, Source
+from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.panels.shortcuts import MOST_VIEW_KEYS
 from app.views import VIEWS
 from resources.language import tr
 
 
-def entries(reach: Reach) -> Iterator[Entry]:
+def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
     """All of them, those without a tab too."""
     offered = reach.centre.columns[0].offered
     for number, view in enumerate(VIEWS):
-        yield Entry(
+        yield PaletteEntry(
             f"view.{view.name}",
             tr(view.title),
             tr("View"),
@@ -28,9 +28,9 @@ def entries(reach: Reach) -> Iterator[Entry]:
         )
 
 
-def _show(reach: Reach, name: str) -> None:
+def _show(reach: PaletteContext, name: str) -> None:
     reach.centre.show_view(name)
     reach.centre.columns[0].shown.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
 
-SOURCE = Source(30, entries)
+SOURCE = PaletteSource(30, entries)

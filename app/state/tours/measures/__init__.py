@@ -5,6 +5,6 @@ in `beams`, of drafts in `drafts`, of the cache in `memory`, of two runs side by
 """
 
 from app.state.tours.measures import beams, drafts, memory, pairs, tokens
-from app.state.tours.measures.measure import MEASURES, Measure
+from app.state.tours.measures.measure import MEASURES, TourMeasure
 
-__all__ = ["MEASURES", "Measure", "beams", "drafts", "memory", "pairs", "tokens"]
+__all__ = ["MEASURES", "TourMeasure", "beams", "drafts", "memory", "pairs", "tokens"]

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from app.state.run import Run
 from app.state.tours.measures.measure import measure
-from app.state.tours.values import Value
+from app.state.tours.tour_numbers import Value
 from core.events import BeamCandidate
 
 

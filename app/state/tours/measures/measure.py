@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.state.tours.values import Value
+from app.state.tours.tour_numbers import Value
 
 Take = Callable[..., Value]
-MEASURES: dict[str, Measure] = {}
+MEASURES: dict[str, TourMeasure] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """`take(run, …)` gives the figure; `kind` says how it is written (`app.state.tours.values`)."""
+class TourMeasure:
+    """`take(run, …)` gives the figure; `kind` says how it is written (`app.state.tours.tour_numbers`)."""
 
     take: Take
     kind: str
@@ -27,7 +27,7 @@ def measure(kind: str, runs: int = 1, may_lack: bool = False) -> Callable[[Take]
     """Puts a function into the table, by its own name."""
 
     def put(take: Take) -> Take:
-        MEASURES[take.__name__] = Measure(take, kind, runs, may_lack)
+        MEASURES[take.__name__] = TourMeasure(take, kind, runs, may_lack)
         return take
 
     return put

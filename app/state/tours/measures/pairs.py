@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.state.run import Run
 from app.state.tours.measures.measure import measure
 from app.state.tours.measures.memory import last_bytes
-from app.state.tours.values import Value
+from app.state.tours.tour_numbers import Value
 
 
 @measure("count", runs=2)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from app.state.run import Run
 from app.state.tours.measures.measure import measure
-from app.state.tours.values import Value
+from app.state.tours.tour_numbers import Value
 from core.events import Alternative, Stage, TokenChosen
 
 GRAM = 4

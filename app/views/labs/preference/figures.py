@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.widgets.plots import Axis, Dots, Figure, Line
+from app.widgets.plots import PlotAxis, PlotDots, PlotLine, PlotSpec
 from core import labs, words
 from resources.language import tr
 
@@ -23,16 +23,18 @@ def deviations(value: float) -> str:
 
 def curve(
     name: str, colour: str, points: Points, told: Callable[[float], str], total: int, dots: Points = ()
-) -> Figure:
+) -> PlotSpec:
     """One line over the steps of a training, and single values beside it."""
     if not points and not dots:
-        return Figure()
-    lines = (Line(name, colour, points),) if points else ()
-    more = (Dots(tr("held out"), "finished", dots),) if dots else ()
-    return Figure(Axis(tr("steps"), whole=True), Axis(words=told), lines=lines, dots=more, right=float(max(total, 1)))
+        return PlotSpec()
+    lines = (PlotLine(name, colour, points),) if points else ()
+    more = (PlotDots(tr("held out"), "finished", dots),) if dots else ()
+    return PlotSpec(
+        PlotAxis(tr("steps"), whole=True), PlotAxis(words=told), lines=lines, dots=more, right=float(max(total, 1))
+    )
 
 
-def sft_figure(events: Sequence[object]) -> Figure:
+def sft_figure(events: Sequence[object]) -> PlotSpec:
     """Loss, and that on what is held out."""
     steps = [one for one in events if isinstance(one, labs.preference.SftStep)]
     checks = [one for one in events if isinstance(one, labs.preference.SftChecked)]
@@ -41,7 +43,7 @@ def sft_figure(events: Sequence[object]) -> Figure:
     return curve(tr("loss"), "accent", learned, nats, total, tuple((float(one.step), one.loss) for one in checks))
 
 
-def reward_figures(events: Sequence[object]) -> tuple[Figure, Figure]:
+def reward_figures(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec]:
     """Loss with that on what is held out, and the held-out pairs put in the right order."""
     steps = [one for one in events if isinstance(one, labs.preference.RewardStep)]
     checks = [one for one in events if isinstance(one, labs.preference.RewardChecked)]
@@ -52,14 +54,14 @@ def reward_figures(events: Sequence[object]) -> tuple[Figure, Figure]:
     return loss, curve(tr("right"), "finished", right, words.whole_percent, total)
 
 
-def ppo_figures(events: Sequence[object]) -> tuple[Figure, Figure, Figure, Figure]:
+def ppo_figures(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec, PlotSpec]:
     """Reward, KL, entropy, loss."""
     steps = [one for one in events if isinstance(one, labs.preference.PpoStep)]
     total = max((one.total for one in steps), default=0)
 
     def of(
         name: str, colour: str, told: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
-    ) -> Figure:
+    ) -> PlotSpec:
         return curve(name, colour, tuple((float(one.step), value(one)) for one in steps), told, total)
 
     return (
@@ -70,11 +72,11 @@ def ppo_figures(events: Sequence[object]) -> tuple[Figure, Figure, Figure, Figur
     )
 
 
-def best_of_figure(events: Sequence[object]) -> Figure:
+def best_of_figure(events: Sequence[object]) -> PlotSpec:
     """How far best of n leads away: measured, and at most."""
     found = [one for one in events if isinstance(one, labs.preference.BestOf)]
     if not found:
-        return Figure()
-    bound = Line(tr("bound"), "muted", tuple((float(one.n), one.bound) for one in found), (4.0, 3.0))
-    measured = Line(tr("as measured"), "refused", tuple((float(one.n), one.kl) for one in found))
-    return Figure(Axis("n", whole=True), Axis(words=nats), lines=(bound, measured))
+        return PlotSpec()
+    bound = PlotLine(tr("bound"), "muted", tuple((float(one.n), one.bound) for one in found), (4.0, 3.0))
+    measured = PlotLine(tr("as measured"), "refused", tuple((float(one.n), one.kl) for one in found))
+    return PlotSpec(PlotAxis("n", whole=True), PlotAxis(words=nats), lines=(bound, measured))

@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.labs import LabWish, Task
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
 from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.plots import Figure, PlotPanel
+from app.widgets.plots import PlotPanel, PlotSpec
 from app.widgets.wrapped_label import WrappedLabel
 from core import labs, words
 from resources.language import sentences, tr
@@ -76,7 +76,7 @@ class LabPage(QFrame):
     def use_file(self, path: str) -> None:
         """Learn from that file; for a step that learns from files."""
 
-    def figures(self, events: Sequence[object]) -> Sequence[Figure]:
+    def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """The curves of what was told."""
         return ()
 

@@ -13,11 +13,11 @@ from app.theme.theme import Theme, theme_for
 from app.views.labs.preference.figures import best_of_figure, reward_figures, sft_figure
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.scored import ScoredText
-from app.views.shared.terms import explain
+from app.views.shared.glossary_link import explain
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.inputs import ComboBox
 from app.widgets.plain_text import PlainLabel
-from app.widgets.plots import Figure
+from app.widgets.plots import PlotSpec
 from core import labs
 from resources.language import tr
 
@@ -86,7 +86,7 @@ class SftPage(LabPage):
         """From what is chosen."""
         return LabWish("sft", data=self.data.value)
 
-    def figures(self, events: Sequence[object]) -> Sequence[Figure]:
+    def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """Loss."""
         return (sft_figure(events),)
 
@@ -133,7 +133,7 @@ class RewardPage(LabPage):
         """From what is chosen."""
         return LabWish("reward", data=self.data.value)
 
-    def figures(self, events: Sequence[object]) -> Sequence[Figure]:
+    def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """Loss and accuracy."""
         return reward_figures(events)
 

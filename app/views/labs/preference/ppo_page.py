@@ -17,15 +17,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.comparison.difference import word_diff
+from app.state.comparison.text_diff import word_diff
 from app.state.labs import LabWish
 from app.theme.theme import Theme, theme_for
 from app.views.labs.preference.figures import ppo_figures
 from app.views.labs.preference.page import LabPage
-from app.views.shared.terms import explain
+from app.views.shared.glossary_link import explain
 from app.widgets.inputs import DoubleSpinBox
 from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
-from app.widgets.plots import Figure
+from app.widgets.plots import PlotSpec
 from core import labs
 from resources.language import tr
 
@@ -64,7 +64,7 @@ class PpoPage(LabPage):
         """With what is set."""
         return LabWish("ppo", beta=self.beta.value(), tuned=self.tuned.isChecked() and self.tuned.isEnabled())
 
-    def figures(self, events: Sequence[object]) -> Sequence[Figure]:
+    def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """Four curves."""
         return ppo_figures(events)
 

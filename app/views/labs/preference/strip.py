@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.labs import STAGES, Task
-from app.views.shared.terms import explain
+from app.views.shared.glossary_link import explain
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
@@ -18,7 +18,7 @@ PAGES: tuple[tuple[Task, str], ...] = (STAGES[0], (COLLECT, mark("Rankings")), *
 _TERMS: dict[Task, str] = {COLLECT: "preference_pair", "reward": "reward_model", "ppo": "ppo"}
 
 
-class Strip(QWidget):
+class TaskStrip(QWidget):
     """`chosen(task)`: that page is to be seen."""
 
     chosen = Signal(str)

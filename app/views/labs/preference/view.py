@@ -8,13 +8,13 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QFrame, QStackedWidget, QVBoxLayout, QWidget
 
 from app.state.labs import Task
-from app.state.requests import ErrorReport
+from app.state.worker_messages import ErrorReport
 from app.theme.theme import Theme
 from app.views.labs.preference.collect import CollectPage
 from app.views.labs.preference.page import LabPage
 from app.views.labs.preference.pages import RewardPage, SftPage
 from app.views.labs.preference.ppo_page import PpoPage
-from app.views.labs.preference.strip import PAGES, Strip
+from app.views.labs.preference.strip import PAGES, TaskStrip
 from resources.language import tr
 
 _ASKED: tuple[Task, ...] = ("tokens", "best_of")
@@ -31,7 +31,7 @@ class PreferenceView(QFrame):
         super().__init__(parent)
         self.setObjectName("preferenceView")
         self.setAccessibleName(tr("Preference lab"))
-        self.strip, self.pages = Strip(self), QStackedWidget(self)
+        self.strip, self.pages = TaskStrip(self), QStackedWidget(self)
         self.collect, self.sft, self.reward, self.ppo = CollectPage(), SftPage(), RewardPage(), PpoPage()
         self.page_of: dict[Task, LabPage] = {
             "sft": self.sft, "draw": self.collect, "reward": self.reward, "ppo": self.ppo

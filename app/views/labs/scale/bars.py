@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
 from app.views.labs.scale.legend import COLORS
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
-from app.widgets.spoken import Part, Role, Spoken
 from core.labs import scale
 from resources.language import tr
 
@@ -31,7 +31,7 @@ class DeviceBar(NamedTuple):
     """Bytes that were reckoned with; 0 where nothing was."""
 
 
-class DeviceBars(QWidget, Spoken):
+class DeviceBars(QWidget, AccessibleWidget):
     """The longest of bars and room fills the width."""
 
     spoken_role = Role.List
@@ -63,9 +63,9 @@ class DeviceBars(QWidget, Spoken):
         self.updateGeometry()
         self.update()
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """A device after the other."""
-        return [Part(_told(row), partial(self._place, number)) for number, row in enumerate(self._rows)]
+        return [AccessiblePart(_told(row), partial(self._place, number)) for number, row in enumerate(self._rows)]
 
     def sizeHint(self) -> QSize:
         """A line for each."""

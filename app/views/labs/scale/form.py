@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QSpinBox, QWidget
 
-from app.state.terms import found
+from app.state.glossary_terms import found
 from app.theme.theme import Theme
 from app.views.labs.settings import SettingsColumn
-from app.views.shared.terms import explain
+from app.views.shared.glossary_link import explain
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import caption
 
@@ -18,7 +18,7 @@ WIDTH = 264
 """Pixels at 100 %."""
 
 
-class Form(SettingsColumn):
+class ScaleForm(SettingsColumn):
     """Editors are named `scale.<name>`; `changed` whenever a person or `set` changes one."""
 
     changed = Signal()

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.spoken import Part, Role, Spoken
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from core.labs import scale
 from resources.language import tr
 
@@ -21,7 +21,7 @@ THIN = ("update", "send", "wait")
 """A moment, or a way: no computing."""
 
 
-class Lanes(QWidget, Spoken):
+class Lanes(QWidget, AccessibleWidget):
     """What comes after the cursor is faint. `picked(time)` where somebody clicks."""
 
     picked = Signal(float)
@@ -60,10 +60,10 @@ class Lanes(QWidget, Spoken):
         self.time = time
         self.update()
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """A box after the other, by time."""
         return [
-            Part(
+            AccessiblePart(
                 scale.words.explain_box(box),
                 partial(_place, self._rect, box),
                 press=partial(self.picked.emit, box.start),

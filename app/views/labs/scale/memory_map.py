@@ -9,8 +9,8 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import tooltip
-from app.widgets.spoken import Part, Role, Spoken
 from core.labs import scale
 from resources.language import tr
 
@@ -25,7 +25,7 @@ COLORS = {
 """With how much of it covers what lies below."""
 
 
-class MemoryMap(QWidget, Spoken):
+class MemoryMap(QWidget, AccessibleWidget):
     """`title` above; the highest byte of `top` at the upper edge."""
 
     spoken_role = Role.List
@@ -52,9 +52,9 @@ class MemoryMap(QWidget, Spoken):
         self.setToolTip(tooltip(self._told))
         self.update()
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """How much of each kind, most of all."""
-        return [Part(words, partial(self._ground)) for words in self._kinds]
+        return [AccessiblePart(words, partial(self._ground)) for words in self._kinds]
 
     def sizeHint(self) -> QSize:
         """As wide as there is room."""

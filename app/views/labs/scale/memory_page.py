@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
-from app.views.labs.scale.form import Form
+from app.views.labs.scale.form import ScaleForm
 from app.views.labs.scale.legend import COLORS, ROOM
-from app.views.labs.scale.page import Page
+from app.views.labs.scale.page import ScalePage
 from app.widgets.ask_file import ask_what_to_open
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import PlainLabel, caption
@@ -29,7 +29,7 @@ _SHORT = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3"}
 _BILLION = 1e9
 
 
-class MemoryPage(Page):
+class MemoryPage(ScalePage):
     """Settings to the left; the sentence, the bars and the remedies follow them at once."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -126,7 +126,7 @@ class MemoryPage(Page):
         self._model.addItem(_title(shape), shape.name)
         self._model.setCurrentIndex(self._model.count() - 1)
 
-    def _add_model(self, form: Form) -> QComboBox:
+    def _add_model(self, form: ScaleForm) -> QComboBox:
         form.add_heading(tr("Model"))
         combo = form.add_choice("model", tr("Shape"), [(shape.name, _title(shape)) for shape in self._shapes])
         combo.setCurrentIndex(next(n for n, shape in enumerate(self._shapes) if shape is scale.SHAPES[1]))
@@ -200,7 +200,7 @@ def _title(shape: scale.Shape) -> str:
     return tr("{name} · {layers} × {width:,}").format(name=shape.name, layers=shape.layers, width=shape.width)
 
 
-def _add_cluster(form: Form) -> None:
+def _add_cluster(form: ScaleForm) -> None:
     form.add_heading(tr("Devices"))
     form.add_number("devices", tr("How many"), 64, 1, 65_536)
     form.add_number("memory", tr("Memory of each"), 80, 1, 1_000, " GB")
@@ -209,7 +209,7 @@ def _add_cluster(form: Form) -> None:
     form.add_number("between", tr("Speed between machines"), 25, 1, 10_000, " GB/s")
 
 
-def _add_layout(form: Form) -> None:
+def _add_layout(form: ScaleForm) -> None:
     form.add_heading(tr("Divided how"))
     titles = scale.words.SCHEME_TITLES
     form.add_choice("scheme", tr("States among copies"), [(name, tr(title)) for name, title in titles.items()])
@@ -220,7 +220,7 @@ def _add_layout(form: Form) -> None:
     form.set("pipe", "1f1b")
 
 
-def _add_step(form: Form) -> None:
+def _add_step(form: ScaleForm) -> None:
     form.add_heading(tr("One step"))
     form.add_choice("purpose", tr("What for"), [(name, tr(title)) for name, title in _PURPOSES.items()])
     form.add_choice("precision", tr("Precision"), [(name, tr(title)) for name, title in _PRECISIONS.items()])

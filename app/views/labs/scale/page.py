@@ -6,18 +6,18 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
-from app.views.labs.scale.form import Form
+from app.views.labs.scale.form import ScaleForm
 from app.views.labs.scale.legend import PartLegend
 from app.views.labs.settings import shown_beside
 from app.widgets.wrapped_label import WrappedLabel
 
 
-class Page(QWidget):
+class ScalePage(QWidget):
     """`form` takes the settings, `body` what is shown."""
 
     def __init__(self, settings: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.form = Form(settings, self)
+        self.form = ScaleForm(settings, self)
         self.legend = PartLegend(self)
         self.legend.hide()
         self._card = QFrame(self)

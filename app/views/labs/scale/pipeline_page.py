@@ -8,9 +8,9 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
-from app.views.labs.scale.form import Form
+from app.views.labs.scale.form import ScaleForm
 from app.views.labs.scale.lanes import Lanes
-from app.views.labs.scale.page import Page, lying_wide
+from app.views.labs.scale.page import ScalePage, lying_wide
 from app.views.labs.scale.scrubber import Scrubber
 from app.widgets.wrapped_label import WrappedLabel
 from core import together
@@ -18,7 +18,7 @@ from core.labs import scale
 from resources.language import tr
 
 
-class PipelinePage(Page):
+class PipelinePage(ScalePage):
     """Settings, the lanes, a slider over every moment at which something begins or ends, and what happens then."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -110,7 +110,7 @@ class PipelinePage(Page):
         return together(*told)
 
 
-def _add_settings(form: Form) -> None:
+def _add_settings(form: ScaleForm) -> None:
     titles, weights = scale.words.KIND_TITLES, scale.words.WEIGHTS_TITLES
     form.add_choice("kind", tr("Order"), [(name, tr(title)) for name, title in titles.items()])
     form.add_number("stages", tr("Devices"), 4, 1, 16)

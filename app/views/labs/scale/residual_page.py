@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from app.state.scale import Asked
+from app.state.scale import ScaleRequest
 from app.theme.theme import Theme
 from app.views.labs.scale.memory_map import MemoryMap
 from app.views.labs.scale.running_page import RunningPage
@@ -63,6 +63,6 @@ class ResidualPage(RunningPage):
             for shown, arena in zip((self.without, self.kept), found.arenas, strict=True):
                 shown.show_arena(arena, top)
 
-    def ask(self) -> Asked:
+    def ask(self) -> ScaleRequest:
         """What is set."""
-        return Asked(self.form.text("model"), scale.ZERO_R, self.form.number("processes"))
+        return ScaleRequest(self.form.text("model"), scale.ZERO_R, self.form.number("processes"))

@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.spoken import Part, Role, Spoken
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from core.labs import scale
 from resources.language import tr
 
@@ -17,7 +17,7 @@ ROW, NAME, HEAD, CELL = 46, 78, 26, 84
 """Pixels at 100 %: a row, its name, the head, the least width of a cell."""
 
 
-class RingGrid(QWidget, Spoken):
+class RingGrid(QWidget, AccessibleWidget):
     """Outlined is what has just come."""
 
     spoken_role = Role.List
@@ -55,11 +55,11 @@ class RingGrid(QWidget, Spoken):
         """It is scrolled rather than narrower."""
         return self.sizeHint()
 
-    def spoken_parts(self) -> list[Part]:
+    def spoken_parts(self) -> list[AccessiblePart]:
         """A cell after the other."""
         step = self._step
         return [] if step is None else [
-            Part(self._told(device, part), partial(self._place, device, part))
+            AccessiblePart(self._told(device, part), partial(self._place, device, part))
             for device, row in enumerate(step.holds) for part in range(len(row))
         ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
-from app.views.labs.scale.page import Page, lying_wide
+from app.views.labs.scale.page import ScalePage, lying_wide
 from app.views.labs.scale.ring_grid import RingGrid
 from app.views.labs.scale.scrubber import Scrubber
 from app.widgets.wrapped_label import WrappedLabel
@@ -19,7 +19,7 @@ FLOAT = 4
 """Bytes of a number."""
 
 
-class RingPage(Page):
+class RingPage(ScalePage):
     """Which collective among how many; a slider over its steps."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
-from app.state.scale import Asked
+from app.state.scale import ScaleRequest
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.both_lanes import BothLanes
-from app.views.labs.scale.form import Form
+from app.views.labs.scale.form import ScaleForm
 from app.views.labs.scale.legend import EXPECTED
 from app.views.labs.scale.running_page import RunningPage
 from core import catalog
@@ -60,13 +60,13 @@ class RunPage(RunningPage):
         self.legend.show_parts([*self.bars.parts, EXPECTED] if rows else ())
         self.lanes.show_measured(self.measured)
 
-    def ask(self) -> Asked:
+    def ask(self) -> ScaleRequest:
         """What is set."""
         form = self.form
         options = scale.Options(form.number("micro"), form.is_ticked("recompute"), form.text("weights"))
-        return Asked(form.text("model"), form.text("scheme"), form.number("processes"), options)
+        return ScaleRequest(form.text("model"), form.text("scheme"), form.number("processes"), options)
 
-    def show_asked(self, asked: Asked) -> None:
+    def show_asked(self, asked: ScaleRequest) -> None:
         """Set what was run."""
         super().show_asked(asked)
         chosen = asked.options
@@ -87,7 +87,7 @@ class RunPage(RunningPage):
             self.form.enable_one(name, asked and not self.is_running)
 
 
-def _add_settings(form: Form) -> None:
+def _add_settings(form: ScaleForm) -> None:
     form.add_choice("model", tr("Model"), [(entry.name, entry.title) for entry in catalog.bundled()])
     titles = scale.words.RUN_TITLES
     form.add_choice("scheme", tr("How the work is divided"), [(name, tr(title)) for name, title in titles.items()])

@@ -7,9 +7,9 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QProgressBar, QPushButton, QWidget
 
-from app.state.requests import ErrorReport
-from app.state.scale import Asked
-from app.views.labs.scale.page import Page
+from app.state.scale import ScaleRequest
+from app.state.worker_messages import ErrorReport
+from app.views.labs.scale.page import ScalePage
 from app.widgets.wrapped_label import WrappedLabel
 from core.labs import scale
 from resources.language import sentences, tr
@@ -17,7 +17,7 @@ from resources.language import sentences, tr
 _STAGES = ("starts", "alone", "joins", "step")
 
 
-class RunningPage(Page):
+class RunningPage(ScalePage):
     """`runWanted(Asked)`, `stopWanted`; whoever runs it tells how it goes. A page adds its settings to `form` (a choice
     `model` and a number `processes` among them), then calls `lay_out` with what it shows."""
 
@@ -98,11 +98,11 @@ class RunningPage(Page):
     def show_result(self) -> None:
         """Draw what came of it; nothing where nothing has."""
 
-    def ask(self) -> Asked:
+    def ask(self) -> ScaleRequest:
         """What is to be run."""
         raise NotImplementedError
 
-    def show_asked(self, asked: Asked) -> None:
+    def show_asked(self, asked: ScaleRequest) -> None:
         """Set what was run."""
         self.form.set("model", asked.model)
         self.form.set("processes", asked.processes)

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidge
 
 from app.theme.theme import Theme, theme_for
 from app.views.labs.scale.memory_page import MemoryPage
-from app.views.labs.scale.page import Page
+from app.views.labs.scale.page import ScalePage
 from app.views.labs.scale.pipeline_page import PipelinePage
 from app.views.labs.scale.residual_page import ResidualPage
 from app.views.labs.scale.ring_page import RingPage
@@ -30,7 +30,7 @@ class ScaleView(ReadDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.memory, self.pipeline, self.run = MemoryPage(self), PipelinePage(self), RunPage(self)
         self.ring, self.residual = RingPage(self), ResidualPage(self)
-        self.pages: dict[str, Page] = {
+        self.pages: dict[str, ScalePage] = {
             "memory": self.memory,
             "pipeline": self.pipeline,
             "ring": self.ring,
@@ -44,7 +44,7 @@ class ScaleView(ReadDialog):
             ("residual", tr("ZeRO-R")),
             ("run", tr("Run it")),
         )
-        self.choice = Segmented(titles, tr("Page"), self)
+        self.choice = Segmented(titles, tr("ScalePage"), self)
         self.choice.chosen.connect(self.show_page)
         self._lay_out()
         self.show_page("memory")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.widgets.plots import Axis, Bars, Dots, Figure, Line, Titled
+from app.widgets.plots import PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, Titled
 from core import words
 from core.labs import speed
 from resources.language import sentences, tr
@@ -54,7 +54,7 @@ def _beside_limit(one: speed.Measured) -> str:
     )
 
 
-def _speeds(found: Sequence[speed.Measured]) -> Figure:
+def _speeds(found: Sequence[speed.Measured]) -> PlotSpec:
     """A bar for each row, the first uppermost."""
     best = max(max(one.speed for one in found), *(one.foretold or 0.0 for one in found))
     marks = {tr("limit"): lambda one: one.limit, tr("foretold"): lambda one: one.foretold or 0.0}
@@ -62,17 +62,23 @@ def _speeds(found: Sequence[speed.Measured]) -> Figure:
     top = max([best, *(x for some in dots for x, _ in some.points)])
     tips = tuple(map(told, found))
     figures = tuple(_brief(one, best * _SIGHT) for one in found)
-    bars = Bars("", "accent", tuple(one.speed for one in found), figures, tips)
-    return Figure(
-        Axis(words=speed.speed_words, shown=False), Axis(labels=tuple(speed.row_title(one.row) for one in found)),
-        dots=tuple(some for some in dots if some.points), bars=(bars,), top=top * 1.02, sideways=True,
-    )  # fmt: skip
+    bars = PlotBars("", "accent", tuple(one.speed for one in found), figures, tips)
+    return PlotSpec(
+        PlotAxis(words=speed.speed_words, shown=False),
+        PlotAxis(labels=tuple(speed.row_title(one.row) for one in found)),
+        dots=tuple(some for some in dots if some.points),
+        bars=(bars,),
+        top=top * 1.02,
+        sideways=True,
+    )
 
 
-def _marks(name: str, value: Callable[[speed.Measured], float], found: Sequence[speed.Measured], sight: float) -> Dots:
+def _marks(
+    name: str, value: Callable[[speed.Measured], float], found: Sequence[speed.Measured], sight: float
+) -> PlotDots:
     places = ((value(one), float(len(found) - 1 - place)) for place, one in enumerate(found))
     shape, colour = ("stroke", "refused") if name == tr("limit") else ("diamond", "finished")
-    return Dots(name, colour, tuple(place for place in places if 0 < place[0] <= sight), shape)
+    return PlotDots(name, colour, tuple(place for place in places if 0 < place[0] <= sight), shape)
 
 
 def _brief(one: speed.Measured, sight: float) -> str:
@@ -83,18 +89,18 @@ def _brief(one: speed.Measured, sight: float) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _batch(found: Sequence[speed.Measured]) -> Figure:
+def _batch(found: Sequence[speed.Measured]) -> PlotSpec:
     """Over the texts: all of them together, each of them, and the limit as far as it is in sight."""
     best = max(one.speed for one in found)
     limit = _up_to(best * _SIGHT, [(float(n), one.limit) for n, one in enumerate(found)])
     lines = [
-        Line(tr("all texts together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(found))),
-        Line(tr("each text"), "finished", tuple((float(n), one.each) for n, one in enumerate(found))),
+        PlotLine(tr("all texts together"), "accent", tuple((float(n), one.speed) for n, one in enumerate(found))),
+        PlotLine(tr("each text"), "finished", tuple((float(n), one.each) for n, one in enumerate(found))),
     ]
     if limit:
-        lines.append(Line(tr("limit"), "refused", limit, (4.0, 3.0)))
-    axis = Axis(tr("texts at once"), labels=tuple(one.row.name for one in found))
-    return Figure(axis, Axis(words=speed.speed_words), lines=tuple(lines))
+        lines.append(PlotLine(tr("limit"), "refused", limit, (4.0, 3.0)))
+    axis = PlotAxis(tr("texts at once"), labels=tuple(one.row.name for one in found))
+    return PlotSpec(axis, PlotAxis(words=speed.speed_words), lines=tuple(lines))
 
 
 def _up_to(sight: float, points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -106,10 +112,14 @@ def _up_to(sight: float, points: Sequence[tuple[float, float]]) -> tuple[tuple[f
     return tuple(seen)
 
 
-def _memory(found: Sequence[speed.Measured]) -> Figure:
+def _memory(found: Sequence[speed.Measured]) -> PlotSpec:
     """A bar for each row."""
     sizes = tuple(words.size(one.bytes) for one in found)
     names = tuple(speed.row_title(one.row) for one in found)
-    bars = Bars("", "kept", tuple(float(one.bytes) for one in found), sizes)
-    return Figure(Axis(words=lambda value: words.size(round(value)), shown=False), Axis(labels=names), bars=(bars,),
-                  sideways=True)  # fmt: skip
+    bars = PlotBars("", "kept", tuple(float(one.bytes) for one in found), sizes)
+    return PlotSpec(
+        PlotAxis(words=lambda value: words.size(round(value)), shown=False),
+        PlotAxis(labels=names),
+        bars=(bars,),
+        sideways=True,
+    )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QWidget
 
-from app.state.terms import found
+from app.state.glossary_terms import found
 from app.views.labs.settings import SettingsColumn
-from app.views.shared.terms import explain
+from app.views.shared.glossary_link import explain
 from core import ModelEntry
 from core.labs import speed
 from resources.language import tr

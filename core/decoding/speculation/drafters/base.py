@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch
 
 
@@ -22,7 +22,7 @@ class Drafter(Protocol):
     def room(self, length: int) -> int:
         """Longest draft it could make behind a text of `length` tokens."""
 
-    def propose(self, text: Text, plan: Plan) -> Branch | None:
+    def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """Tokens behind the last one of `text`; an empty branch for no idea, None when the run was cancelled."""
 
     def settle(self, accepted: Sequence[int]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from core.caches.tensors.continuation_probe import trial_text
 from core.caches.tensors.layouts import roomy
-from core.caches.tensors.reading import trial_text
-from core.decoding.forward.forward import Forward
+from core.decoding.forward.forward_pass import Forward
 from core.device_memory import is_out_of_memory
-from core.models.model import LoadedModel
-from core.models.stack import layer_path, layers_at, with_layers
+from core.models.decoder_layers import layer_path, layers_at, with_layers
+from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
 _KEY = "reads_half_way"

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.text import Text
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch
 from core.events import NgramPool
 from core.models.text import Pieces
@@ -27,7 +27,7 @@ Ngram = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Riders:
+class LookaheadBranches:
     """Rows that ride along in the target's pass and never become text: they see the text, its last token, and each
     other as `sees` [n, n] says. `depths` count from 0 for that last token."""
 
@@ -36,11 +36,11 @@ class Riders:
     sees: npt.NDArray[np.bool_]
 
 
-class Rider(ABC):
+class LookaheadBranch(ABC):
     """A drafter that asks the target's pass for more than the scores of its drafts."""
 
     @abstractmethod
-    def ride(self, text: Text) -> Riders:
+    def ride(self, text: SpeculationText) -> LookaheadBranches:
         """The rows for the pass behind this text."""
 
     @abstractmethod
@@ -52,7 +52,7 @@ class Rider(ABC):
         """What it holds, and what the latest pass has brought."""
 
 
-class Pool:
+class NgramStore:
     """N-grams by their first token, the latest `most` of each; the newest first."""
 
     def __init__(self, most: int) -> None:
@@ -77,7 +77,7 @@ class Pool:
         return is_new
 
 
-class Lookahead(Rider):
+class LookaheadDrafter(LookaheadBranch):
     """Drafts from the pool, and keeps the window that fills it."""
 
     name = "lookahead"
@@ -87,7 +87,7 @@ class Lookahead(Rider):
     def __init__(self, window: int, size: int, guesses: int, from_text: bool) -> None:
         """`size`: tokens of an n-gram; `guesses`: how many are drafted at once; `from_text`: n-grams of the text go
         into the pool too."""
-        self.pool = Pool(guesses)
+        self.pool = NgramStore(guesses)
         self.found: list[Ngram] = []
         """New n-grams of the latest pass."""
         self._window, self._size, self._from_text = window, size, from_text
@@ -99,7 +99,7 @@ class Lookahead(Rider):
         """An n-gram, less the token it begins with."""
         return self._size - 1
 
-    def propose(self, text: Text, plan: Plan) -> Branch | None:
+    def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """The n-grams behind the last token as a prefix tree, a point mass each."""
         self._read(text)
         branch, places = Branch(), dict[Ngram, int]()
@@ -115,13 +115,13 @@ class Lookahead(Rider):
                 parent = places[path]
         return branch
 
-    def ride(self, text: Text) -> Riders:
+    def ride(self, text: SpeculationText) -> LookaheadBranches:
         """The window behind the text, level by level: first all columns' oldest guesses."""
         if not self._levels:
             self._levels = [[text.ids[-1 - place % len(text)] for place in range(self._window)]]
         depths = [1 + column + level for level in range(len(self._levels)) for column in range(self._window)]
         ids = [token for level in self._levels for token in level]
-        return Riders(ids, depths, self._sees[len(self._levels)])
+        return LookaheadBranches(ids, depths, self._sees[len(self._levels)])
 
     def rode(self, choices: Sequence[int]) -> None:
         """The last level's successors go on; once the window is full, its columns are n-grams and move on a place."""
@@ -142,7 +142,7 @@ class Lookahead(Rider):
     def close(self, length: int) -> None:
         """Nothing to forget."""
 
-    def _read(self, text: Text) -> None:
+    def _read(self, text: SpeculationText) -> None:
         """N-grams that the text has completed since it was last read."""
         if self._from_text:
             for end in range(max(self._seen + 1, self._size), len(text) + 1):

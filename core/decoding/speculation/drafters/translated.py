@@ -15,19 +15,26 @@ from itertools import takewhile
 import numpy as np
 import torch
 
-from core.caches.prefixes.store import shared_length
-from core.decoding.speculation.drafters.model import Reader, read_text
-from core.decoding.speculation.drafters.spelling import Piece, Spelled, Spelling, go_on, respell, whole_length
-from core.decoding.speculation.plan import Plan
-from core.decoding.speculation.text import Text
+from core.caches.prefixes.prefix_store import shared_length
+from core.decoding.speculation.drafters.model_drafter import PassReader, read_text
+from core.decoding.speculation.drafters.retokenization import (
+    RetokenizedText,
+    SpellingTokenizer,
+    TokenSpan,
+    go_on,
+    respell,
+    whole_length,
+)
+from core.decoding.speculation.round_plan import RoundPlan
+from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class DraftVocabulary:
     """How one of the two writes."""
 
-    spelling: Spelling
+    spelling: SpellingTokenizer
     ids: int
     """How many ids the model reads and scores: a tokenizer may have more tokens."""
     ends: frozenset[int] = frozenset()
@@ -57,7 +64,7 @@ class TranslatedDrafter:
     """Drafts chains; `own` is how the draft model writes, `theirs` how the target does."""
 
     def __init__(
-        self, name: str, reader: Reader, own: Language, theirs: Language, number: int,
+        self, name: str, reader: PassReader, own: DraftVocabulary, theirs: DraftVocabulary, number: int,
         is_cancelled: Callable[[], bool], context: int | None, device: torch.device, weights: int = 0,
     ) -> None:  # fmt: skip
         self.name, self.reader, self.weights = name, reader, weights
@@ -65,8 +72,8 @@ class TranslatedDrafter:
         self._own, self._theirs, self._number, self._is_cancelled = own, theirs, number, is_cancelled
         self._context, self._device = context or 1_000_000, device
         self._start = own.spelling.start
-        self._text = Spelled(theirs.spelling)
-        self._pieces: list[Piece] = []
+        self._text = RetokenizedText(theirs.spelling)
+        self._pieces: list[TokenSpan] = []
         """The text as the draft model reads it."""
         self._read: list[int] = []
         """Tokens in its memory that are text."""
@@ -77,7 +84,7 @@ class TranslatedDrafter:
         """Its context counts other tokens: `propose` looks at it."""
         return 1_000_000
 
-    def propose(self, text: Text, plan: Plan) -> Branch | None:
+    def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """A chain in the target's tokens; empty where the text cannot be told in the drafter's."""
         begun = time.perf_counter()
         self._text.follow(text.ids)
@@ -117,7 +124,7 @@ class TranslatedDrafter:
         self._read, self._fed = ids, []
         return read_text(self.reader, torch.tensor([ids[kept + rows :]], device=self._device), self._is_cancelled)
 
-    def _guess(self, logits: torch.Tensor, plan: Plan, count: int, pace: float) -> _Guess | None:
+    def _guess(self, logits: torch.Tensor, plan: RoundPlan, count: int, pace: float) -> _Guess | None:
         """Its likeliest tokens, `count` at most; `pace` of them make one of the target's."""
         guess, chance = _Guess(), 1.0
         while True:
@@ -138,10 +145,10 @@ class TranslatedDrafter:
             logits = self.reader.nodes(token[None, None], (place,), np.ones((1, place + 1), dtype=np.bool_))
             self._fed.append(guess.ids[-1])
 
-    def _chance(self, plan: Plan, share: float) -> float:
+    def _chance(self, plan: RoundPlan, share: float) -> float:
         return plan.gate.accept(self._number, share) if plan.gate is not None else 1.0
 
-    def _told(self, guess: _Guess, begun: bytes, plan: Plan) -> Branch:
+    def _told(self, guess: _Guess, begun: bytes, plan: RoundPlan) -> Branch:
         """In the target's tokens. `begun`: bytes of a character that the text has not finished; the guess has to."""
         spelled = [self._own.spelling.bytes_of(token) or b"" for token in guess.ids]
         data = b"".join(spelled)
@@ -165,7 +172,7 @@ def _chain(ids: list[int], shares: list[float], is_thrown_for: bool) -> Branch:
     return branch
 
 
-def _joined(pieces: Sequence[Piece], spelled: Sequence[bytes], shares: Sequence[float], begun: int) -> list[float]:
+def _joined(pieces: Sequence[TokenSpan], spelled: Sequence[bytes], shares: Sequence[float], begun: int) -> list[float]:
     """How likely the drafter held what each of the target's tokens spells: of its own, those that begin within it."""
     found, own, start = [], 0, -begun
     for piece in pieces:

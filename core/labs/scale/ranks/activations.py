@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.labs.scale.shape import Shape
+from core.labs.scale.model_shape import Shape
 
 FLOAT, WHOLE = 4, 8
 """Bytes of a number, and of a token's id."""

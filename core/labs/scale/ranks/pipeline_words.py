@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.explain.sentence import Figure, Saying, Sentence, together
+from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.labs.figures import decimal, duration, percent
-from core.labs.scale.ranks.result import Measured
-from core.labs.scale.timetable import Box, idle_share
+from core.labs.scale.pipeline_schedule import Box, idle_share
+from core.labs.scale.ranks.scale_measurement import Measured
 from resources.language import mark
 
 CLOSE = 1e-5
@@ -78,15 +78,15 @@ def _sent(found: Measured) -> Sentence:
     return _SENT.say(
         sent=decimal(sent),
         predicted=decimal(found.predicted_traffic),
-        exactly=Figure(f"{sent:,}"),
-        reckoned=Figure(f"{found.predicted_traffic:,}"),
+        exactly=SentenceNumber(f"{sent:,}"),
+        reckoned=SentenceNumber(f"{found.predicted_traffic:,}"),
     )
 
 
 def _gradients(found: Measured) -> Sentence:
     right = _DEFINED if found.weights else _SAME
     saying = right if found.difference <= CLOSE else OTHER
-    told = saying.say(difference=Figure(f"{found.difference:.1e}"))
+    told = saying.say(difference=SentenceNumber(f"{found.difference:.1e}"))
     if not found.weights or len(found.ranks) == 1:
         return told
     return together(told, _KEPT[found.weights].say(stray=percent(found.stray)), _PARTED.say() if found.parted else "")
@@ -101,6 +101,6 @@ def _time(found: Measured) -> Sentence:
     )
 
 
-def _lasts(boxes: tuple[Box, ...]) -> Figure:
+def _lasts(boxes: tuple[Box, ...]) -> SentenceNumber:
     """Until the last box ends."""
     return duration(max(box.stop for box in boxes) / 1000)

@@ -5,26 +5,26 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
-from core.labs.processes.serving import serve
-from core.labs.scale.ranks.expected import PIPELINES
-from core.labs.scale.ranks.messages import LINES, Failed, Job, Message, Reached
+from core.labs.processes.process_loop import serve
+from core.labs.scale.ranks.expected_load import PIPELINES
+from core.labs.scale.ranks.rank_messages import LINES, Message, MilestoneReached, RankFailed, RankJob
 
 Tell = Callable[[Message], None]
 
 
-def main(job: Job, tell: Tell) -> int:
+def main(job: RankJob, tell: Tell) -> int:
     """Do as told. Gives back the exit code."""
-    tell(Reached("starts"))
+    tell(MilestoneReached("starts"))
     try:
         runner(job.scheme)(job, tell)
     except Exception as error:
         traceback.print_exc()
-        tell(Failed(f"{type(error).__name__}: {error}", _is_memory(error)))
+        tell(RankFailed(f"{type(error).__name__}: {error}", _is_memory(error)))
         return 1
     return 0
 
 
-def runner(scheme: str) -> Callable[[Job, Tell], None]:
+def runner(scheme: str) -> Callable[[RankJob, Tell], None]:
     """What a scheme is run by; torch is imported with it."""
     if scheme == "pipedream":
         from core.labs.scale.ranks.pipedream import run as dream
@@ -39,7 +39,7 @@ def runner(scheme: str) -> Callable[[Job, Tell], None]:
 
         return remember
     if scheme in PIPELINES:
-        from core.labs.scale.ranks.piping import run
+        from core.labs.scale.ranks.pipeline import run
 
         return run
     from core.labs.scale.ranks.training import train
@@ -54,4 +54,4 @@ def _is_memory(error: Exception) -> bool:
 
 
 if __name__ == "__main__":
-    serve(Job, LINES, main)
+    serve(RankJob, LINES, main)

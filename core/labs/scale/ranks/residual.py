@@ -14,16 +14,16 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from core.labs.processes.held import local
+from core.labs.processes.process_group import join
+from core.labs.processes.shard_bytes import local
 from core.labs.processes.tensor_parallel import shared
-from core.labs.processes.together import join
-from core.labs.scale.ranks.alone import difference, loss_of
-from core.labs.scale.ranks.beginning import loaded, texts
-from core.labs.scale.ranks.counting import TrafficHook
-from core.labs.scale.ranks.messages import Counted, Job, Message, Reached, Remembered
-from core.labs.scale.ranks.predicted import FLOAT
-from core.labs.scale.ranks.recording import note, recorded
-from core.labs.scale.ranks.remembering import BUFFER
+from core.labs.scale.ranks.memory_profile import note, recorded
+from core.labs.scale.ranks.predicted_bytes import FLOAT
+from core.labs.scale.ranks.rank_messages import BytesCounted, MemoryRecorded, Message, MilestoneReached, RankJob
+from core.labs.scale.ranks.rank_setup import loaded, texts
+from core.labs.scale.ranks.residual_memory import BUFFER
+from core.labs.scale.ranks.single_process import difference, loss_of
+from core.labs.scale.ranks.traffic_counter import TrafficHook
 
 
 class Checkpoints:
@@ -53,25 +53,25 @@ class Checkpoints:
         return whole[: shape.numel()].view(shape)
 
 
-def run(job: Job, tell: Callable[[Message], None]) -> None:
+def run(job: RankJob, tell: Callable[[Message], None]) -> None:
     """A step without, then the same with it; nothing is learned."""
     ids = texts(loaded(job).model, 1, job.length + 1)[0]
-    tell(Reached("joins"))
+    tell(MilestoneReached("joins"))
     join(job.rank, job.processes, job.port)
     network = shared(Path(job.folder), torch.float32).train()
     _step(network, ids, Checkpoints(False), 0)  # whatever is made once is made
-    found: list[Remembered] = []
+    found: list[MemoryRecorded] = []
     gradients: list[list[Tensor]] = []
     for number, is_on in enumerate((False, True)):
-        tell(Reached("step", number + 1))
+        tell(MilestoneReached("step", number + 1))
         found.append(_remembered(network, ids, is_on))
         gradients.append(_gradients(network))
         network.zero_grad(set_to_none=True)
-    tell(Counted({}, {}, [], [], 0.0, difference=difference(gradients[1], gradients[0]), remembered=found))
+    tell(BytesCounted({}, {}, [], [], 0.0, difference=difference(gradients[1], gradients[0]), remembered=found))
     dist.barrier()
 
 
-def _remembered(network: PreTrainedModel, ids: Tensor, is_on: bool) -> Remembered:
+def _remembered(network: PreTrainedModel, ids: Tensor, is_on: bool) -> MemoryRecorded:
     kept = Checkpoints(is_on)
     squares: list[float] = []
     hook = TrafficHook()
@@ -83,7 +83,7 @@ def _remembered(network: PreTrainedModel, ids: Tensor, is_on: bool) -> Remembere
     taken = recorded(work)
     buffer = sum(block.bytes for block in taken if block.kind == "buffer")
     sent = sum(hook.bytes.values()) if dist.get_world_size() > 1 else 0
-    return Remembered(kept.bytes, buffer, sent, squares[0], taken)
+    return MemoryRecorded(kept.bytes, buffer, sent, squares[0], taken)
 
 
 def _step(network: Any, ids: Tensor, kept: Checkpoints, buffer: int) -> float:

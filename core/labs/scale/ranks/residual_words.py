@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.explain.sentence import Figure, Saying, Sentence, together
+from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.labs.arguments import check_made
 from core.labs.figures import decimal
-from core.labs.scale.ranks.remembering import Residual
+from core.labs.scale.ranks.residual_memory import Residual
 from resources.language import mark
 
 _CHECKPOINTS = Saying(
@@ -48,14 +48,18 @@ def explain_residual(found: Residual) -> Sentence:
     without, kept = found.without[0], found.kept[0]
     return together(
         _CHECKPOINTS.say(
-            kept=decimal(kept.checkpoints), whole=decimal(without.checkpoints), count=str(len(found.kept)),
-            sent=decimal(found.sent), kept_exactly=Figure(f"{kept.checkpoints:,}"),
-            whole_exactly=Figure(f"{without.checkpoints:,}"), reckoned=Figure(f"{found.expected.checkpoints:,}"),
+            kept=decimal(kept.checkpoints),
+            whole=decimal(without.checkpoints),
+            count=str(len(found.kept)),
+            sent=decimal(found.sent),
+            kept_exactly=SentenceNumber(f"{kept.checkpoints:,}"),
+            whole_exactly=SentenceNumber(f"{without.checkpoints:,}"),
+            reckoned=SentenceNumber(f"{found.expected.checkpoints:,}"),
         ),
         _BUFFER.say(kept=decimal(kept.buffer), whole=decimal(without.buffer)),
         _gaps(found),
-        (_SAME if found.difference else _EXACT).say(difference=Figure(f"{found.difference:.1e}")),
-    )  # fmt: skip
+        (_SAME if found.difference else _EXACT).say(difference=SentenceNumber(f"{found.difference:.1e}")),
+    )
 
 
 def _gaps(found: Residual) -> Sentence:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.explain.sentence import Figure, Saying, Sentence, together
+from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.labs.figures import decimal
 from core.labs.scale.ranks.pipeline_words import CLOSE, OTHER
-from core.labs.scale.ranks.result import Measured
+from core.labs.scale.ranks.scale_measurement import Measured
 from resources.language import mark
 
 _SENT = Saying(
@@ -53,10 +53,10 @@ def _sent(found: Measured) -> Sentence:
         predicted=decimal(found.predicted_traffic),
         written=decimal(written.sent),
         tokens=str(len(written.ids)),
-        exactly=Figure(f"{sent:,}"),
-        reckoned=Figure(f"{found.predicted_traffic:,}"),
-        wrote=Figure(f"{written.sent:,}"),
-        expected=Figure(f"{found.expected_written:,}"),
+        exactly=SentenceNumber(f"{sent:,}"),
+        reckoned=SentenceNumber(f"{found.predicted_traffic:,}"),
+        wrote=SentenceNumber(f"{written.sent:,}"),
+        expected=SentenceNumber(f"{found.expected_written:,}"),
     )
     return together(told, _MORE.say(paper=decimal(found.paper_traffic)))
 
@@ -65,9 +65,9 @@ def _text(found: Measured) -> Sentence:
     assert found.written is not None
     written = found.written
     saying = _SAME_TEXT if written.ids == written.alone else _OTHER_TEXT
-    return saying.say(tokens=str(len(written.ids)), text=Figure(written.text))
+    return saying.say(tokens=str(len(written.ids)), text=SentenceNumber(written.text))
 
 
 def _gradients(found: Measured) -> Sentence:
     saying = _SAME if found.difference <= CLOSE else OTHER
-    return saying.say(difference=Figure(f"{found.difference:.1e}"))
+    return saying.say(difference=SentenceNumber(f"{found.difference:.1e}"))

@@ -14,11 +14,11 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from core.labs.processes.held import held
-from core.labs.processes.together import join
-from core.labs.scale.ranks.beginning import RATE, loaded, texts
-from core.labs.scale.ranks.counting import TrafficHook, state_bytes
-from core.labs.scale.ranks.messages import Counted, Job, Message, Reached
+from core.labs.processes.process_group import join
+from core.labs.processes.shard_bytes import held
+from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
+from core.labs.scale.ranks.rank_setup import RATE, loaded, texts
+from core.labs.scale.ranks.traffic_counter import TrafficHook, state_bytes
 
 
 class Trainee(NamedTuple):
@@ -35,22 +35,22 @@ class Trainee(NamedTuple):
         return state_bytes(mine.optim.state if isinstance(mine, ZeroRedundancyOptimizer) else mine.state)
 
 
-def train(job: Job, tell: Callable[[Message], None]) -> None:
+def train(job: RankJob, tell: Callable[[Message], None]) -> None:
     """Train `job.steps` steps with the others; the last one is counted."""
     model = loaded(job).model
     batch = texts(model, job.processes, job.length)
     alone: list[float] = []
     if job.rank == 0:
-        tell(Reached("alone"))
+        tell(MilestoneReached("alone"))
         alone = _alone(deepcopy(model), batch, job)
-    tell(Reached("joins"))
+    tell(MilestoneReached("joins"))
     join(job.rank, job.processes, job.port)
     trainee = _SCHEMES[job.scheme](model)
     hook, seconds = TrafficHook(), 0.0
     losses: list[float] = []
     parts: dict[str, int] = {}
     for step in range(job.steps):
-        tell(Reached("step", step + 1))
+        tell(MilestoneReached("step", step + 1))
         began = time.perf_counter()
         if step < job.steps - 1:
             loss, _ = _step(trainee, batch[job.rank : job.rank + 1])
@@ -59,7 +59,7 @@ def train(job: Job, tell: Callable[[Message], None]) -> None:
                 loss, parts = _step(trainee, batch[job.rank : job.rank + 1])
         seconds = time.perf_counter() - began
         losses.append(_mean(loss, job.processes))
-    tell(Counted(parts, dict(hook.bytes), losses, alone, seconds))
+    tell(BytesCounted(parts, dict(hook.bytes), losses, alone, seconds))
     dist.barrier()
 
 
@@ -78,7 +78,7 @@ def _step(trainee: Trainee, ids: torch.Tensor) -> tuple[torch.Tensor, dict[str, 
     return loss.detach(), parts
 
 
-def _alone(model: torch.nn.Module, batch: torch.Tensor, job: Job) -> list[float]:
+def _alone(model: torch.nn.Module, batch: torch.Tensor, job: RankJob) -> list[float]:
     """The losses of one process that reads all texts at once."""
     trainee = Trainee(model, model, torch.optim.AdamW(model.parameters(), lr=RATE))
     return [float(_step(trainee, batch)[0]) for _ in range(job.steps)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from core.arguments import LARGEST, check_one_of, check_whole
-from core.explain.sentence import Figure, Saying, Sentence, together
+from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.labs.arguments import check_made
 from core.labs.figures import decimal
 from core.labs.scale.ranks.pipeline_words import explain_pipeline
-from core.labs.scale.ranks.result import Measured
+from core.labs.scale.ranks.rank_watcher import Progress
+from core.labs.scale.ranks.scale_measurement import Measured
 from core.labs.scale.ranks.tensor_words import explain_tensor
-from core.labs.scale.ranks.watch import Progress
 from resources.language import mark, tr
 
 _EQUAL = Saying(
@@ -86,8 +86,8 @@ def _bytes(found: Measured) -> Sentence:
         bytes=decimal(fullest.total),
         predicted=decimal(reckoned.total),
         count=str(len(found.ranks)),
-        whole=Figure(f"{fullest.total:,}"),
-        reckoned=Figure(f"{reckoned.total:,}"),
+        whole=SentenceNumber(f"{fullest.total:,}"),
+        reckoned=SentenceNumber(f"{reckoned.total:,}"),
         **{name: f"{count:,}" for name, count in fullest.items()},
     )
 
@@ -99,8 +99,8 @@ def _traffic(found: Measured) -> Sentence:
     told = _SENT.say(
         sent=decimal(sent),
         predicted=decimal(found.predicted_traffic),
-        exactly=Figure(f"{sent:,}"),
-        reckoned=Figure(f"{found.predicted_traffic:,}"),
+        exactly=SentenceNumber(f"{sent:,}"),
+        reckoned=SentenceNumber(f"{found.predicted_traffic:,}"),
     )
     more = _MORE.say(paper=decimal(found.paper_traffic)) if found.predicted_traffic > found.paper_traffic else ""
     return together(told, more)
@@ -110,10 +110,10 @@ def _loss(found: Measured) -> Sentence:
     alone = found.alone[-1]
     is_same = abs(found.loss - alone) <= ROUNDING * abs(alone)
     return (_SAME if is_same else _OTHER).say(
-        loss=Figure(f"{found.loss:.6f}"),
-        alone=Figure(f"{alone:.6f}"),
+        loss=SentenceNumber(f"{found.loss:.6f}"),
+        alone=SentenceNumber(f"{alone:.6f}"),
         steps=str(len(found.losses)),
-        difference=Figure(f"{abs(found.loss - alone):.1e}"),
+        difference=SentenceNumber(f"{abs(found.loss - alone):.1e}"),
     )
 
 

@@ -1,0 +1,82 @@
+"""A kept run in words: when it was, and its figures in one line."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from app.storage.history.history_record import HistoryRecord
+from core import strategies, words
+from resources.language import mark, tr
+
+_MONTHS = (
+    mark("Jan"), mark("Feb"), mark("Mar"), mark("Apr"), mark("May"), mark("Jun"),
+    mark("Jul"), mark("Aug"), mark("Sep"), mark("Oct"), mark("Nov"), mark("Dec"),
+)  # fmt: skip
+_OUTCOMES = {"stopped": mark("stopped"), "failed": mark("failed")}
+
+
+def moment(made: float, now: float) -> str:
+    """When that was, as briefly as it is clear now: `14:32`, `yesterday`, `12 Mar`, `12 Mar 2025`."""
+    then, today = _local(made), _local(now)
+    days = (today.date() - then.date()).days
+    if days == 0:
+        return f"{then:%H:%M}"
+    if days == 1:
+        return tr("yesterday")
+    return _day(then) if then.year == today.year else tr("{day} {year}").format(day=_day(then), year=then.year)
+
+
+def exact_moment(made: float) -> str:
+    """The same to the minute: `12 Mar 2025, 14:32`."""
+    then = _local(made)
+    day = tr("{day} {year}").format(day=_day(then), year=then.year)
+    return tr("{day}, {time}").format(day=day, time=f"{then:%H:%M}")
+
+
+def figures(record: HistoryRecord) -> str:
+    """`Sampling · 50 tokens · 118 tok/s · storyteller`, and how it ended where that was not by itself."""
+    parts = [
+        tr(_OUTCOMES.get(record.outcome, "")),
+        strategy_title(record.strategy),
+        words.count(record.tokens, "token"),
+        words.rate(record.speed) if record.speed else "",
+        record.model.replace("\\", "/").rstrip("/").rpartition("/")[2],
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def strategy_title(name: str) -> str:
+    """As the picker calls it; what is none of these by its name: `Scored`, or a later version's."""
+    return tr(strategies.registry[name].title) if name in strategies.registry else name.replace("_", " ").capitalize()
+
+
+def in_full(record: HistoryRecord) -> str:
+    """Everything a row shows and more, a line each, for a tip."""
+    lines = [record.title, record.opening, record.words, figures(record)]
+    more = [
+        words.duration(record.seconds),
+        tr("{size} of cache").format(size=words.size(record.cache_bytes)),
+        tr("seed {seed}").format(seed=record.seed),
+    ]
+    lines += [
+        " · ".join(more),
+        tr("{moment} · {size} on the disk").format(moment=exact_moment(record.made), size=words.size(record.bytes)),
+    ]
+    return "\n".join(line for line in dict.fromkeys(lines) if line)
+
+
+def spoken(record: HistoryRecord, now: float) -> str:
+    """One row for a screen reader."""
+    told = [*([tr("pinned")] if record.pinned else []), figures(record), moment(record.made, now)]
+    return f"{record.name}; {record.words}; {', '.join(told)}"
+
+
+def _day(then: datetime) -> str:
+    return tr("{day} {month}").format(day=then.day, month=tr(_MONTHS[then.month - 1]))
+
+
+def _local(seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds)
+    except (OverflowError, OSError, ValueError):  # a damaged file may hold any number
+        return datetime.fromtimestamp(0)

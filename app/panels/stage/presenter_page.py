@@ -1,0 +1,166 @@
+"""The presenter's own page: what is on the stage, what to say, what comes next, the time, and the controls."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from PySide6.QtCore import Qt, Signal, SignalInstance
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from app.theme.panel_rules import rules
+from app.theme.theme import Theme
+from app.widgets.icons import IconButton
+from app.widgets.plain_text import PlainLabel
+from app.widgets.wrapped_label import WrappedLabel
+from resources.language import tr
+
+SIZE = (900, 600)
+"""Pixels at 100 % that it opens with."""
+
+
+class PresenterContent(NamedTuple):
+    """What the page says."""
+
+    now: str
+    """What has just been chosen."""
+    why: str
+    notes: str
+    after: str
+    """What comes next; empty at the end."""
+    place: str
+    pace: str
+    view: str
+
+
+class PresenterPage(QWidget):
+    """A window of its own. It says what was pressed; `closed` when the presenter puts it away."""
+
+    stepped = Signal(int)
+    played = Signal()
+    paceChanged = Signal(int)
+    viewChanged = Signal(int)
+    left = Signal()
+    closed = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, Qt.WindowType.Window)
+        self.setObjectName("presenterWindow")
+        self.setWindowTitle(tr("Presenter's page"))
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.clock, self.elapsed, self.place = PlainLabel(), PlainLabel(), PlainLabel()
+        self.now, self.why, self.notes, self.after = (WrappedLabel() for _ in range(4))
+        self._buttons: list[IconButton] = []
+        self._headings: list[QLabel] = []
+        self._lay_out()
+
+    def say(self, told: PresenterContent) -> None:
+        """Show these words."""
+        for label, words in (
+            (self.now, told.now), (self.why, told.why), (self.notes, told.notes), (self.after, told.after),
+        ):  # fmt: skip
+            label.setText(words)
+            label.setVisible(bool(words))
+        self._notes_heading.setVisible(bool(told.notes))
+        self._after_heading.setVisible(bool(told.after))
+        self.place.setText(told.place)
+        self.pace.setText(told.pace)
+        self.view.setText(told.view)
+
+    def show_time(self, clock: str, elapsed: str) -> None:
+        """What the clock says, and how long it has gone on."""
+        self.clock.setText(clock)
+        self.elapsed.setText(elapsed)
+
+    def show_playing(self, on: bool) -> None:
+        """Whether it plays by itself: what the button in the middle does."""
+        self.play.setText(tr("Pause") if on else tr("Play"))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes: those of a desk, not of a stage."""
+        self.setStyleSheet(theme.stylesheet() + rules(theme) + f"#presenterWindow {{ background: {theme.panel}; }}")
+        side = theme.px(22)
+        self._column.setContentsMargins(side, theme.px(14), side, theme.px(14))
+        self._column.setSpacing(theme.px(10))
+        for button in self._buttons:
+            button.set_theme(theme)
+        for heading in self._headings:
+            heading.setContentsMargins(0, theme.px(12), 0, 0)
+        for label, size, weight in ((self.clock, 26, 600), (self.elapsed, 16, 400), (self.place, 16, 400),
+                                    (self.now, 20, 600), (self.why, 16, 400), (self.notes, 22, 400),
+                                    (self.after, 14, 400)):  # fmt: skip
+            label.setStyleSheet(f"font-size: {theme.letters(size)}px; font-weight: {weight};")
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.addWidget(self.place, 1)
+        head.addWidget(self.elapsed)
+        head.addSpacing(16)
+        head.addWidget(self.clock)
+        self._notes_heading, self._after_heading = _heading(tr("Notes")), _heading(tr("Next"))
+        words = QWidget()
+        text = QVBoxLayout(words)
+        text.setContentsMargins(0, 0, 0, 0)
+        self._headings = [_heading(tr("On the stage now")), self._notes_heading, self._after_heading]
+        for part in (self._headings[0], self.now, self.why, self._notes_heading, self.notes, self._after_heading,
+                     self.after):  # fmt: skip
+            text.addWidget(part)
+        text.addStretch(1)
+        area = QScrollArea(self, widgetResizable=True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setAccessibleName(tr("Notes"))
+        area.setWidget(words)
+        column = self._column = QVBoxLayout(self)
+        column.addLayout(head)
+        column.addWidget(area, 1)
+        column.addLayout(self._controls())
+
+    def _controls(self) -> QGridLayout:
+        self.play = QPushButton()
+        self.play.setProperty("role", "primary")
+        self.play.clicked.connect(self.played)
+        self.pace, self.view = PlainLabel(), PlainLabel()
+        leave = QPushButton(tr("End"))
+        leave.setToolTip(tr("Leave the stage (Esc)"))
+        leave.clicked.connect(self.left)
+        grid = QGridLayout()
+        row: list[QWidget] = [
+            self._button("step-back", tr("One step back"), self.stepped, -1),
+            self.play,
+            self._button("step-forward", tr("One step on"), self.stepped, 1),
+            *self._around(self.pace, tr("Slower"), tr("Faster"), self.paceChanged),
+            *self._around(self.view, tr("The view before"), tr("The next view"), self.viewChanged),
+        ]
+        grid.setHorizontalSpacing(10)
+        for place, part in enumerate(row):
+            grid.addWidget(part, 0, place)
+        grid.setColumnStretch(len(row), 1)
+        grid.addWidget(leave, 0, len(row) + 1)
+        self.show_playing(False)
+        return grid
+
+    def _around(self, label: QLabel, less: str, more: str, signal: SignalInstance) -> tuple[QWidget, ...]:
+        """A word between two buttons that change it."""
+        label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        return (
+            self._button("chevron-left", less, signal, -1),
+            label,
+            self._button("chevron-right", more, signal, 1),
+        )
+
+    def _button(self, icon: str, label: str, signal: SignalInstance, by: int) -> IconButton:
+        button = IconButton(icon, label, self)
+        button.clicked.connect(lambda: signal.emit(by))
+        self._buttons.append(button)
+        return button
+
+
+def _heading(title: str) -> QLabel:
+    label = PlainLabel(title.upper())
+    label.setProperty("role", "heading")
+    return label

@@ -1,0 +1,59 @@
+"""What is known of the sounds and pictures that the window shows, read beside it, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from app.state.media import Medium
+
+if TYPE_CHECKING:
+    from app.session.background_task import BackgroundTask
+    from app.session.task_manager import TaskManager
+
+
+class MediaCache(QObject):
+    """`known(Medium)`: that file has been read, well or not."""
+
+    known = Signal(object)
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._media: dict[str, Medium] = {}
+        self._errands: TaskManager | None = None
+
+    def of(self, path: str) -> Medium:
+        """What is known of it now; of a file that was never asked for nothing, and its reading begins."""
+        if path not in self._media:
+            self.read_again(path)
+        return self._media[path]
+
+    def read_again(self, path: str) -> Medium:
+        """Look at the file anew: it may be another, or gone. What is known until then."""
+        name = Path(path).name or path
+        self._media[path] = Medium(path, name)
+        self._send(path)
+        return self._media[path]
+
+    def end(self) -> None:
+        """Wait a little for what is being read."""
+        if self._errands is not None:
+            self._errands.end()
+
+    def _send(self, path: str) -> None:
+        from app.session.task_manager import TaskManager
+
+        def work(errand: BackgroundTask) -> None:
+            from app.session.media_reading import read
+
+            errand.tell(self._on_read, read(path))
+
+        if self._errands is None:
+            self._errands = TaskManager(self)
+        self._errands.send(path, work)
+
+    def _on_read(self, medium: Medium) -> None:
+        self._media[medium.path] = medium
+        self.known.emit(medium)

@@ -1,0 +1,107 @@
+"""What the worker does besides runs: trimming a chat, prefixes in files, supposing a step. Imports torch with
+the core."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from app.session.phrase_tokens import spelled
+from app.state import conversation
+from app.state.worker_messages import PrefixNews, PrefixRequest, RunRequest, StepReplayRequest, divided
+from resources.language import tr
+
+if TYPE_CHECKING:
+    import core
+    from core.events import Event
+
+
+def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
+    """The request with those turns of its chat that have a place in the context, counted by the model's tokenizer."""
+    import core
+
+    backend = core.caches.registry[request.cache]
+    if isinstance(request.prompt, str) or not request.when_full or backend.unbounded or model.context is None:
+        return request
+
+    def count(messages: Sequence[Any]) -> int:
+        return len(core.encode(model, messages, unbounded=True))
+
+    room = min(int(request.config.get("max_new_tokens") or 0), model.context // conversation.ROOM_SHARE)
+    kept = conversation.trim(request.prompt, model.context, room, request.when_full, count)
+    return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+
+
+def scored(
+    model: core.LoadedModel, request: RunRequest, second: core.LoadedModel | None, cancel: threading.Event
+) -> Iterator[Event]:
+    """The events of a text that is scored: a prompt with its answer; of an encoder–decoder the answer to its source,
+    or where there is none, the text alone."""
+    import core
+
+    text: object = request.prompt
+    given: object = None
+    if request.beginning and model.is_encoder_decoder:
+        text, given = request.beginning, request.prompt
+    elif request.beginning:
+        text = (*core.encode(model, request.prompt, unbounded=True), *request.beginning)
+    return core.score_stream(
+        model, text, request.top_n, given=given, second=second, cancel=cancel, watermark=request.options
+    )
+
+
+def supposed(
+    model: core.LoadedModel,
+    asked: StepReplayRequest,
+    drafters: Sequence[core.LoadedModel],
+    scores: core.KeptScores | None,
+) -> core.WhatIf:
+    """A step of a run under other settings. Raises DecodescopeError."""
+    import core
+
+    config, options = divided(core.strategies.registry[asked.request.strategy], asked.changes)
+    config = dict(spelled(model, replace(asked.request, config=config)).config)
+    request = replace(spelled(model, asked.request), drafters=tuple(drafters))
+    return core.what_if(
+        model, request, asked.ids, asked.step, {**config, **options}, sequence=asked.sequence, scores=scores
+    )
+
+
+def not_here(model: str) -> Exception:
+    """Why a step of that model's run cannot be supposed."""
+    from core.errors import ModelError
+
+    return ModelError(
+        tr("The model of this run, {model}, is not loaded: its scores cannot be asked for.").format(model=model),
+        tr("Choose it, or run it again."),
+    )
+
+
+def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixNews:
+    """Save or load a prefix. Raises CacheError."""
+    from core.errors import CacheError
+
+    if store is None:
+        raise CacheError(
+            tr("Nothing that was read is kept between runs."),
+            tr("Switch on “Reuse what earlier runs have read” in the settings."),
+        )
+    if request.ids is not None:
+        prefix = store.beginning_of(model, request.ids)
+        store.save(request.path, model, prefix)
+        return PrefixNews(request.path, len(prefix.ids), prefix.bytes)
+    prefix = store.load(request.path, model)
+    return PrefixNews(request.path, len(prefix.ids), prefix.bytes, _text_for(model, prefix.ids))
+
+
+def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:
+    """Text that is read as (most of) `ids`; empty where there is none: a chat's own marks cannot be typed."""
+    import core
+
+    if model.tokenizer is None:
+        return ""
+    text: str = model.tokenizer.decode(list(ids), skip_special_tokens=True)
+    shared = core.shared_length(core.encode(model, text, unbounded=True), ids) if text else 0
+    return text if shared > len(ids) // 2 else ""

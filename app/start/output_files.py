@@ -1,0 +1,107 @@
+"""What the window leaves behind, for documents: a picture of it, or what its shown view can be exported as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.control.exports import RUN, Exports
+from app.panels.export_dialog import HTML, ExportOffer
+from app.storage.table_files import CSV
+from app.views import VIEWS
+from app.views.shared.view_picture import Pose
+from app.widgets import widget_pictures
+from app.window.main_window import MainWindow
+from core.file_writing import whole_file
+from resources.language import tr
+
+
+class PictureError(Exception):
+    """The picture could not be saved; the message says why."""
+
+
+def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
+    """Save the window as it is drawn now, of the kind that `path` ends with: the whole of it, or nothing. Raises
+    PictureError.
+
+    A PNG has the window's size times its device pixel ratio and `scale`, in pixels; an SVG its size, in pixels of a
+    browser.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as part:
+            widget_pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
+    except OSError as error:
+        raise _not_saved(path, error) from None
+
+
+def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
+    """Save what is shown as the kind that `path` ends with: the run as a web page, or the view as a picture (all of it,
+    as wide as it is shown) or as figures. `guard_formulas`: `app.storage.table_files.as_csv`. Raises PictureError.
+    """
+    exports, kind = window.parts.export.exports, path.suffix.lower().removeprefix(".")
+    view = exports.offers()[0]
+    name = RUN if kind == HTML else view.name
+    offer = next((offer for offer in exports.offers() if offer.name == name), None)
+    if offer is None:
+        raise PictureError(tr("There is no run to export. Add --run, or name a recorded run, FILE.decodescope."))
+    if kind not in offer.kinds:
+        raise PictureError(_no_figures(exports, offer))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scale = window.devicePixelRatioF()
+        exports.save(name, path, Pose(view.size, whole=True, scale=scale, guard_formulas=guard_formulas))
+    except OSError as error:
+        raise _not_saved(path, error) from None
+
+
+def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, int] | None) -> None:
+    """Film the shown run in the shown view, `pace` tokens a second, as the kind that `path` ends with. Raises
+    PictureError."""
+    from app.control.stage.filming import Order, film, why_not
+    from app.storage.film.frame import FilmError
+    from app.theme.stage import MEASURE
+
+    parts, run = window.parts, window.session.run
+    if run is None:
+        raise PictureError(tr("There is no run to film. Add --run, or name a recorded run, FILE.decodescope."))
+    look, view = parts.appearance, parts.centre.columns[0].current
+    order = Order(path, view, QSize(*size) if size else MEASURE, look.usual, pace, look.animates())
+    try:
+        for _done in film(run, order):
+            pass
+    except (OSError, FilmError) as error:
+        raise PictureError(why_not(error, path)) from None
+
+
+def _not_saved(path: Path, error: OSError) -> PictureError:
+    cause = error.strerror or str(error) or tr("it cannot be written")
+    return PictureError(
+        tr("{path} was not saved: {cause}. Choose a folder you may write to.").format(path=path, cause=cause)
+    )
+
+
+def _no_figures(exports: Exports, offer: ExportOffer) -> str:
+    """Why a view has none, and which have."""
+    others = [other.name for other in exports.offers() if CSV in other.kinds and other.name in {v.name for v in VIEWS}]
+    instead = (
+        tr(" With --view, these have: {names}.").format(names=", ".join(others))
+        if others
+        else tr(" Add --run, so that there are some.")
+    )
+    return tr("The view “{title}” has no figures to export now.{instead}").format(title=offer.title, instead=instead)
+
+
+def hold_still(window: QWidget) -> None:
+    """No caret, which blinks, no focus, which a window manager gives when it likes, and nothing below the mouse, which
+    may be anywhere."""
+    QApplication.setCursorFlashTime(0)
+    for widget in window.findChildren(QWidget):
+        if widget.underMouse():
+            widget.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
+            widget.update()
+    focused = window.focusWidget()
+    if focused is not None:
+        focused.clearFocus()

@@ -1,0 +1,34 @@
+"""What fills an empty view: which run, by which strategy, or why a model can do none of that. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.state.worker_messages import ModelInfo
+from core import strategies
+from core.strategies import Strategy
+from resources.language import tr
+
+AS_SET, TREE, DRAFT, CHAT, BRANCH = "as it is set", "tree", "draft", "chat", "branch"
+"""What can be asked for."""
+
+
+def strategies_for(wanted: str) -> Iterator[Strategy]:
+    """Those whose runs fill such a view, the plainest first; of those that draft, with a model of their own first."""
+    ways = strategies.registry.values()
+    if wanted == TREE:
+        yield from (way for way in ways if "num_beams" in way.parameter_names)
+    elif wanted == DRAFT:
+        yield from sorted((way for way in ways if way.speculates), key=lambda way: not way.takes_drafters)
+
+
+def why_not(wanted: str, info: ModelInfo | None) -> str:
+    """Why the loaded model can fill no such view; empty where it can, or where that is not known yet."""
+    if info is None:
+        return ""
+    if wanted == CHAT and not info.has_chat:
+        return tr("{model} has no chat template.").format(model=info.title or info.name)
+    ways = list(strategies_for(wanted))
+    if ways and all(way.name in info.refused_strategies for way in ways):
+        return info.refused_strategies[ways[0].name]
+    return ""

@@ -1,0 +1,78 @@
+"""From a recorded run to one that the window shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import core
+from app.state import run_status
+from app.state.request_json import RequestProblem, from_plain
+from app.state.run import Run
+from app.state.worker_messages import ErrorReport, Outcome, RunRequest
+from core import words
+from core.errors import TraceError
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import Event, RunStarted
+    from core.trace import Trace
+
+WINDOWS = "request"
+"""Under this name the window keeps its own request in a recording's header."""
+_BYTES_PER_EVENT = 100
+"""That an event takes in a file at least."""
+
+
+def run_of(trace: Trace) -> Run:
+    """The run as it was when it ended, or as far as it came. Raises TraceError for events that cannot be."""
+    run = Run(_request(trace))
+    try:
+        _check(trace.events)
+        run.apply(trace.events)
+    except (ValueError, LookupError, TypeError, OverflowError):
+        raise TraceError(tr("What this recorded run says contradicts itself."), tr("Record it anew.")) from None
+    run.outcome = _outcome(run, trace)
+    return run
+
+
+def _check(events: list[Event]) -> None:
+    """Raise ValueError where one event contradicts another: what was read from a file is checked already, but a trace
+    may be made of any events."""
+    from core.trace import EventChecker
+
+    checker = EventChecker()
+    checker.allow(len(events) * _BYTES_PER_EVENT)
+    for event in events:
+        checker.check(event)
+
+
+def _request(trace: Trace) -> RunRequest:
+    """The window's own request where the window has recorded it, else what the core's says, else what the run does."""
+    started = next((event for event in trace.events if isinstance(event, core.events.RunStarted)), None)
+    for plain in (trace.header.extra.get(WINDOWS), _completed(trace.header.request, started)):
+        with suppress(RequestProblem):
+            return from_plain(plain)
+    return RunRequest("".join(token.text for token in started.prompt) if started is not None else "")
+
+
+def _completed(asked: Mapping[str, object], started: RunStarted | None) -> dict[str, Any]:
+    """The core's request with what it left open, as the run found it."""
+    plain = {name: value for name, value in asked.items() if value is not None}
+    plain["draft_names"] = plain.pop("drafters", [])
+    if started is not None:
+        plain |= {"strategy": started.strategy, "cache": started.cache, "load": {"model": started.model}}
+    return plain
+
+
+def _outcome(run: Run, trace: Trace) -> Outcome:
+    if trace.failure is not None:
+        failure = trace.failure
+        error = ErrorReport(failure.title, failure.cause, failure.remedy, kind=failure.kind)
+        return Outcome("failed", failure.title, error)
+    if run.finished is not None:
+        return run_status.completed(run)
+    if trace.is_whole:
+        return run_status.stopped(run)
+    return Outcome("stopped", tr("cut short after {tokens}").format(tokens=words.count(len(run.tokens), "token")))

@@ -1,0 +1,56 @@
+"""What a step says of the runs that were made for it: its sentence, or that the effect does not appear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.state.run import Run
+from app.state.tours.measures import MEASURES
+from app.state.tours.tour import MeasureRef, TourCondition, TourStep
+from app.state.tours.tour_numbers import RELATIONS, TourNumber
+from resources.language import tr
+
+
+@dataclass(frozen=True, slots=True)
+class StepNarration:
+    """A step's sentence, whether its effect is there, and the figures that it was built from."""
+
+    text: str
+    appears: bool
+    figures: Mapping[str, TourNumber]
+
+    def place(self, name: str) -> int | None:
+        """The figure of that name as a number of a token, a node or a round; None where there is none."""
+        value = self.figures[name].value if name in self.figures else None
+        return int(value) if isinstance(value, int | float) else None
+
+
+def tell(step: TourStep, runs: Mapping[str, Run]) -> StepNarration:
+    """The step in words, in the language of now. `runs` are those made so far, by their names in the tour."""
+    figures: dict[str, TourNumber] = {}
+    for name, wanted in step.figures.items():
+        figures[name] = _figure(wanted, runs, figures)
+    appears = all(figure.value is not None for figure in figures.values()) and all(
+        _holds(condition, figures) for condition in step.when
+    )
+    words = {name: figure.words for name, figure in figures.items()}
+    return StepNarration(tr(step.text if appears else step.otherwise).format(**words), appears, figures)
+
+
+def _figure(wanted: MeasureRef, runs: Mapping[str, Run], before: Mapping[str, TourNumber]) -> TourNumber:
+    measure = MEASURES[wanted.measure]
+    names, others = wanted.of[: measure.runs], wanted.of[measure.runs :]
+    if any(name not in runs for name in names):
+        return TourNumber(None, measure.kind)
+    values = [before[one].value if isinstance(one, str) and one in before else one for one in others]
+    if any(value is None for value in values):
+        return TourNumber(None, measure.kind)
+    return TourNumber(measure.take(*(runs[str(name)] for name in names), *values), measure.kind)
+
+
+def _holds(condition: TourCondition, figures: Mapping[str, TourNumber]) -> bool:
+    left, right = (figures[side].value if isinstance(side, str) else side for side in (condition.left, condition.right))
+    if not isinstance(left, int | float) or not isinstance(right, int | float):
+        return False
+    return RELATIONS[condition.relation](left, right)

@@ -1,0 +1,47 @@
+"""A figure of a run: what it is, how it is written, and how two of them are compared."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from core import words
+
+Number = int | float
+Value = Number | str | None
+"""None: this run has no such figure."""
+SHOWN: Mapping[str, Callable[[float], str]] = {
+    "count": lambda value: f"{value:,.0f}",
+    "place": lambda value: f"{value + 1:,.0f}",
+    "share": words.percent,
+    "decimal": lambda value: f"{value:.6g}",
+    "degree": lambda value: words.decimal(value, 2),
+    "bits": lambda value: words.decimal(value, 1),
+    "bytes": words.size,
+}
+"""How each kind of number is written; a place is counted from 1."""
+RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+class TourNumber(NamedTuple):
+    """A value and what kind of figure it is: one of `SHOWN`, or `token` for a token's own text."""
+
+    value: Value
+    kind: str
+
+    @property
+    def words(self) -> str:
+        """As it stands in a sentence; empty where there is none."""
+        if self.value is None:
+            return ""
+        if isinstance(self.value, str):
+            return words.quote(self.value) if self.kind == "token" else self.value
+        return SHOWN[self.kind](self.value)

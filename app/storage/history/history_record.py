@@ -1,0 +1,85 @@
+"""What is kept of a run beside its recording: enough to list it, to find it, and to set everything as it was."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any, NamedTuple
+
+from core import beginning
+
+LONGEST_OPENING = 240
+"""Characters of prompt and text that a list holds."""
+LONGEST_TITLE = 200
+LONGEST_ID = 64
+_ID = re.compile(rf"[0-9a-f]{{1,{LONGEST_ID}}}")
+
+
+class HistoryRecord(NamedTuple):
+    """One kept run, as lists show it."""
+
+    id: str
+    made: float
+    """Seconds since 1970 (UTC) when it ended."""
+    opening: str
+    """How the prompt begins, in one line; of a chat, the last message."""
+    words: str
+    """How the text begins, in one line."""
+    model: str
+    strategy: str
+    """Its registry name."""
+    cache: str = ""
+    seed: int = 0
+    outcome: str = "completed"
+    message: str = ""
+    """Why it ended."""
+    tokens: int = 0
+    """All that were written."""
+    seconds: float = 0.0
+    speed: float | None = None
+    """Tokens a second after the first one."""
+    cache_bytes: int = 0
+    bytes: int = 0
+    """Of its recording, on the disk."""
+    title: str = ""
+    """Given by the reader; empty for none."""
+    pinned: bool = False
+    parent: str | None = None
+    """The id of the run that it branched from."""
+    place: int | None = None
+    """How many of that one's tokens it took over."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its title, else how its prompt begins."""
+        return self.title or self.opening or self.words
+
+
+class Keeping(NamedTuple):
+    """A record, and what is kept with it that no list shows."""
+
+    record: HistoryRecord
+    searched: str
+    """Prompt and texts in full, to be found by."""
+    request: dict[str, Any]
+    """What the panels had set, as `app.state.request_json` writes it."""
+
+
+def is_id(text: str) -> bool:
+    """Whether that can be a run's id: nothing else becomes the name of a file."""
+    return _ID.fullmatch(text) is not None
+
+
+def opening(text: str) -> str:
+    """The beginning of a text, in one line."""
+    return beginning(" ".join(whole(text[: 4 * LONGEST_OPENING]).split()), LONGEST_OPENING)
+
+
+def whole(text: str) -> str:
+    """The text without what SQLite cannot hold: halves of characters, and NUL."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+
+
+def folded(text: str) -> str:
+    """The text as it is compared: case and the width of letters make no difference."""
+    return unicodedata.normalize("NFKC", whole(text)).casefold()

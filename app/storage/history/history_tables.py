@@ -1,0 +1,196 @@
+"""The history's tables in use: what is asked of them, each a few statements on one connection.
+
+SQLite keeps anything in any column, so what is read is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, get_type_hints
+
+from app.storage.history.database import transaction
+from app.storage.history.history_record import LONGEST_ID, LONGEST_TITLE, HistoryRecord, Keeping, folded, is_id, whole
+from app.storage.history.search import Index, terms
+from app.storage.json_files import as_object, parse_json
+from core import beginning
+from resources.language import tr
+
+_COLUMNS = HistoryRecord._fields
+_ROW = ", ".join(_COLUMNS)
+_MARKS = ", ".join(f":{name}" for name in _COLUMNS)
+_KINDS = get_type_hints(HistoryRecord) | {"pinned": int}
+"""What SQLite gives for each column: it has no kind of its own for yes and no."""
+_SHOWN = "deleted IS NULL"
+_SIZE = "coalesce(sum(bytes), 0)"
+"""A whole number, unless one of them is something else."""
+_ORDER = "pinned DESC, made DESC, runs.number DESC"
+
+
+class HistoryTables:
+    """Raises sqlite3.Error, and ValueError where something stands that no program has put there; whoever has opened
+    the file knows what that means."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._index = Index(connection)
+        self._seen = self._all("PRAGMA data_version")[0][0]
+
+    def ids(self, query: str, most: int = -1) -> list[str]:
+        """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
+        wanted = terms(query)
+        source, condition, values = "runs", "1", list[str]()
+        if wanted:
+            source = "runs JOIN texts USING (number)"
+            condition, values = self._index.condition(wanted)
+        return self._ids(
+            f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER} LIMIT ?", [*values, most]
+        )
+
+    def records(self, runs: Sequence[str]) -> list[HistoryRecord]:
+        """Those of these runs that are there, in their order."""
+        marks = ", ".join("?" * len(runs))
+        rows = self._all(f"SELECT {_ROW} FROM runs WHERE {_SHOWN} AND id IN ({marks})", runs)
+        found = {row[0]: _record(row) for row in rows}
+        return [found[run] for run in runs if run in found]
+
+    def request(self, run: str) -> dict[str, Any]:
+        """What the panels had set for a run; empty when that is not known."""
+        rows = self._all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
+        return _object("request", rows[0][0]) if rows else {}
+
+    def latest(self, before: float) -> str | None:
+        """The run that was kept last before that moment."""
+        sql = f"SELECT id FROM runs WHERE {_SHOWN} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
+        return next(iter(self._ids(sql, (before,))), None)
+
+    def totals(self) -> tuple[int, int]:
+        """How many runs are kept, and their bytes."""
+        count, size = self._all(f"SELECT count(*), {_SIZE} FROM runs WHERE {_SHOWN}")[0]
+        return int(count), _checked("bytes", size, int)
+
+    def has_changed(self) -> bool:
+        """Whether another program has changed something since this was last asked."""
+        before, self._seen = self._seen, self._all("PRAGMA data_version")[0][0]
+        return bool(before != self._seen)
+
+    def insert(self, keeping: Keeping, size: int) -> None:
+        """A new run, whose recording takes `size` bytes; one that is there already stays as it is."""
+        words, request = folded(keeping.searched), json.dumps(keeping.request)
+        row = {name: _storable(value) for name, value in keeping.record._asdict().items()}
+        row["bytes"] = size + len(words) + len(request)
+        with transaction(self._connection):
+            inserted = self._connection.execute(
+                f"INSERT INTO runs ({_ROW}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING", row
+            )
+            if inserted.rowcount == 1 and (number := inserted.lastrowid) is not None:
+                texts = (number, folded(keeping.record.title), words, request)
+                self._connection.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", texts)
+                self._index.add(number)
+
+    def rename(self, run: str, title: str) -> None:
+        """Another title; an empty one for none."""
+        title = beginning(" ".join(whole(title).split()), LONGEST_TITLE)
+        with transaction(self._connection):
+            for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
+                self._index.remove(number)
+                self._connection.execute("UPDATE runs SET title = ? WHERE number = ?", (title, number))
+                self._connection.execute("UPDATE texts SET title = ? WHERE number = ?", (folded(title), number))
+                self._index.add(number)
+
+    def pin(self, run: str, is_pinned: bool) -> None:
+        """Whether it stands first, and stays."""
+        self._connection.execute("UPDATE runs SET pinned = ? WHERE id = ?", (is_pinned, run))
+
+    def mark_deleted(self, run: str, moment: float | None) -> None:
+        """Out of every list, or (None) back in them."""
+        self._connection.execute("UPDATE runs SET deleted = ? WHERE id = ?", (moment, run))
+
+    def deleted(self, before: float) -> list[str]:
+        """The runs that were marked as deleted before that moment."""
+        return self._ids("SELECT id FROM runs WHERE deleted < ?", (before,))
+
+    def remove(self, runs: Sequence[str]) -> None:
+        """For good."""
+        if not runs:
+            return
+        with transaction(self._connection):
+            for run in runs:
+                for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
+                    self._index.remove(number)
+                    self._connection.execute("DELETE FROM runs WHERE number = ?", (number,))
+
+    def beyond(self, budget: int) -> list[str]:
+        """What has to go for all to take at most `budget` bytes: deleted ones, then the oldest that are not pinned;
+        never the run that was kept last."""
+        over = _checked("bytes", self._all(f"SELECT {_SIZE} FROM runs")[0][0], int) - budget
+        going: list[str] = []
+        if over > 0:
+            sql = (
+                "SELECT id, bytes FROM runs WHERE NOT pinned AND number < (SELECT max(number) FROM runs)"
+                " ORDER BY deleted IS NULL, made, number"
+            )
+            for run, size in self._all(sql):
+                if over <= 0:
+                    break
+                going.append(_id(run))
+                over -= size
+        return going
+
+    def rankings(self) -> list[dict[str, Any]]:
+        """Those that a person has made, in order."""
+        return [_object("ranking", row[0]) for row in self._all("SELECT ranking FROM rankings ORDER BY number")]
+
+    def add_rankings(self, rankings: Sequence[str]) -> None:
+        """Behind those that are there."""
+        with transaction(self._connection):
+            self._connection.executemany("INSERT INTO rankings (ranking) VALUES (?)", [(line,) for line in rankings])
+
+    def clear(self) -> None:
+        """Nothing is left, in the file's free room neither."""
+        with transaction(self._connection):
+            self._connection.execute("DELETE FROM runs")
+            self._index.rebuild()
+        with suppress(sqlite3.OperationalError):  # another window reads: what is deleted is overwritten all the same
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def rebuild_index(self) -> None:
+        """Make anew what is searched by."""
+        self._index.rebuild()
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self._connection.execute(sql, values).fetchall()
+
+    def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
+        return [_id(row[0]) for row in self._all(sql, values)]
+
+
+def _storable(value: Any) -> Any:
+    return whole(value) if isinstance(value, str) else value
+
+
+def _record(row: Sequence[Any]) -> HistoryRecord:
+    for name, value in zip(_COLUMNS, row, strict=True):
+        _checked(name, value, _KINDS[name])
+    record = HistoryRecord(*row)
+    return record._replace(id=_id(record.id), pinned=bool(record.pinned))
+
+
+def _id(value: Any) -> str:
+    """It becomes the name of a file."""
+    if not is_id(_checked("id", value, str)):
+        raise ValueError(tr("{id} is no run's id").format(id=beginning(repr(value), LONGEST_ID)))
+    return str(value)
+
+
+def _object(name: str, value: Any) -> dict[str, Any]:
+    return as_object(parse_json(_checked(name, value, str).encode()))
+
+
+def _checked(name: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
+    return value

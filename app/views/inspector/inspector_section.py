@@ -1,0 +1,98 @@
+"""A heading with one part below it, and what stands in those of the inspector whose part are bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.state.run import Run
+from app.theme.theme import Theme
+from app.views.inspector import inspector_rows
+from app.views.shared.glossary_link import explain
+from app.views.text.token_wording import is_elsewhere
+from app.widgets.bars import Bars
+from app.widgets.plain_text import PlainLabel
+from core import words
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.events import TokenChosen
+
+
+class Section(QWidget):
+    """A small heading, an optional remark, and one part below."""
+
+    def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
+        """`term`: what of the glossary explains it."""
+        super().__init__(parent)
+        self._title, self._remark = PlainLabel(_capitals(title), self), PlainLabel("", self)
+        self._title.setProperty("role", "heading")
+        self._remark.setProperty("role", "muted")
+        self._remark.setWordWrap(True)
+        self._remark.hide()
+        self.term = term
+        explain(self._title, lambda: self.term)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        for widget in (self._title, self._remark, part):
+            self._column.addWidget(widget)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take the theme's spacing; the part is its owner's."""
+        self._column.setSpacing(theme.px(7))
+
+    def settle(self) -> None:
+        """Give its parts their places at once."""
+        self._column.activate()
+
+    def set_title(self, title: str, remark: str = "") -> None:
+        """Change the heading, and say something below it."""
+        self._title.setText(_capitals(title))
+        self._remark.setText(remark)
+        self._remark.setVisible(bool(remark))
+
+
+def _capitals(title: str) -> str:
+    """In capital letters, but for Greek ones: σ and τ are symbols."""
+    return "".join(letter.upper() if letter.isascii() else letter for letter in title)
+
+
+def tell_alternatives(section: Section, bars: Bars, token: TokenChosen) -> None:
+    """What else could have been chosen, and what else was looked at."""
+    section.show()
+    bars.setVisible(bool(token.alternatives))
+    section.term = "row.alternatives"
+    if not token.alternatives and is_elsewhere(token):
+        section.set_title(tr("Alternatives"), tr("The engine tells none."))
+    elif not token.alternatives:
+        section.set_title(tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0)."))
+    elif inspector_rows.is_contrastive(token):
+        remark = tr("Score: how sure the model is, less the likeness to the text so far.")
+        section.set_title(tr("Candidates"), remark)
+        section.term = "row.candidates contrastive"
+        bars.set_rows(inspector_rows.contrastive_rows(token), tuple(map(tr, inspector_rows.CONTRASTIVE_HEAD)), "−0.00")
+    else:
+        section.set_title(tr("Alternatives"))
+        bars.set_rows(
+            inspector_rows.alternative_rows(token), inspector_rows.alternative_head(token), words.WIDEST_PERCENT
+        )
+
+
+def tell_second(section: Section, bars: Bars, run: Run | None, token: TokenChosen) -> None:
+    """What another model holds of a token that both have scored."""
+    there = run is not None and token.step < len(run.compared)
+    section.setVisible(there)
+    if run is not None and run.started is not None and there:
+        second = run.compared[token.step]
+        section.set_title(run.started.second, inspector_rows.second_facts(second))
+        bars.set_rows(inspector_rows.second_rows(second), widest=words.WIDEST_PERCENT)
+
+
+def tell_layers(section: Section, bars: Bars, token: TokenChosen) -> None:
+    """Which layer's guess the last one's was held against."""
+    choice = token.layer_choice
+    section.setVisible(choice is not None)
+    if choice is not None:
+        section.set_title(tr("Layers"), tr("How far each layer's guess is from the last one's."))
+        bars.set_rows(inspector_rows.layer_rows(choice), widest="0.0e-00")

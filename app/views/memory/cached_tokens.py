@@ -1,0 +1,151 @@
+"""Which tokens a cache holds at a place in the text, one state for each, and what each of them costs. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.state.cache_history import CacheHistory, Point
+from app.state.run import Run
+from app.views.text.token_wording import token_text
+from core import medium_part
+from core.events import MediumRead
+from resources.language import mark, tr
+
+HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
+PACKED, EXACT = "packed", "exact"
+WORDS = {
+    HELD: mark("held"),
+    SINK: mark("sinks"),
+    RECENT: mark("recent"),
+    EVICTED: mark("evicted"),
+    PACKED: mark("in few bits"),
+    ROOM: mark("reserved"),
+    SOURCE: mark("read by the encoder"),
+    EXACT: mark("exact"),
+}
+"""What a state is called in keys and counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """Tokens of one half of the cache, in the order of the text."""
+
+    title: str
+    states: tuple[str, ...]
+    prompt: bool
+    """The prompt's tokens come first (else they are all there is, or there are none)."""
+
+
+def rows(model: CacheHistory, run: Run, x: int) -> list[TokenRow]:
+    """Every token the cache has read at `x`, and what became of it; nothing for a state without tokens."""
+    point = model.at(x)
+    if point is None or (not point.tokens and not model.forecast.per_token):
+        return []
+    length = model.length_at(x)
+    own = TokenRow(tr("Which tokens are held"), states(model, point, length), True)
+    if not any(part in ("self", "cross") for _, part in model.parts):
+        return [own]
+    heard = encoded(run)
+    source = (SOURCE,) * (heard.last + 1 if heard is not None else len(run.prompt))
+    return [
+        TokenRow(tr("Cross-attention: what the encoder read, kept once"), source, True),
+        TokenRow(tr("Self-attention: what was written, one more each step"), own.states, False),
+    ]
+
+
+def states(model: CacheHistory, point: Point, length: int) -> tuple[str, ...]:
+    """A state for each of `length` tokens, and for the room behind them."""
+    plan = model.plan
+    if plan is None:
+        return (HELD,) * length
+    if plan.block is not None:
+        packed = length // plan.block * plan.block
+        return (PACKED,) * packed + (EXACT,) * (length - packed)
+    if plan.window is not None:
+        return _windowed(held(model, point, length), plan.sinks, length)
+    return (HELD,) * length + (ROOM,) * max(0, (plan.capacity or 0) - length)
+
+
+def held(model: CacheHistory, point: Point, length: int) -> tuple[tuple[int, int], ...]:
+    """Places [start, stop) that are held: as measured, else by the window's rule."""
+    if point.measured and point.held:
+        return point.held
+    plan = model.plan
+    if plan is None or plan.window is None or length < plan.window:
+        return ((0, length),)
+    return tuple(
+        span for span in ((0, plan.sinks), (length - plan.window + 1 + plan.sinks, length)) if span[0] < span[1]
+    )
+
+
+def _windowed(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tuple[str, ...]:
+    marks = [EVICTED] * length
+    for start, stop in spans:
+        for place in range(start, min(stop, length)):
+            marks[place] = SINK if place < sinks else RECENT
+    return tuple(marks)
+
+
+def cost(model: CacheHistory, state: str) -> int:
+    """Bytes a token in that state takes, all rows and layers together."""
+    if state in (EVICTED, ROOM):
+        return model.forecast.per_token if state == ROOM else 0
+    plan = model.plan
+    if state == PACKED and plan is not None and plan.block:
+        edges = [n for n, length in enumerate(plan.lengths) if length and length % plan.block == 0]
+        if edges:
+            return round(plan.predicted[edges[0]] / plan.lengths[edges[0]])
+    return model.forecast.per_token
+
+
+def describe(model: CacheHistory, run: Run, row: TokenRow, place: int) -> str:
+    """What hovering over a token says: its text, its fate, its cost."""
+    state = row.states[place]
+    if state == ROOM:
+        return tr("room for token {number:,}: {bytes:,} bytes, reserved from the start").format(
+            number=place + 1, bytes=model.forecast.per_token
+        )
+    text = _text(run, row, place)
+    name = (tr("token {number:,} “{text}”") if text else tr("token {number:,}")).format(number=place + 1, text=text)
+    if state == EVICTED:
+        fate = tr("forgotten: costs 0 bytes now, took {bytes:,}").format(bytes=model.forecast.per_token)
+    else:
+        fate = tr("{fate}: costs {bytes:,} bytes").format(fate=_fate(model, state), bytes=cost(model, state))
+    return f"{name}\n{fate}"
+
+
+def _fate(model: CacheHistory, state: str) -> str:
+    """What became of a token that is held."""
+    if state == PACKED and model.plan is not None:
+        return tr("held in {bits} bits a number").format(bits=model.plan.bits)
+    if state == EXACT:
+        return tr("waits as it is until its block is full")
+    return {SINK: tr("a sink, never forgotten"), RECENT: tr("held as it is")}.get(state, tr("held"))
+
+
+def encoded(run: Run) -> MediumRead | None:
+    """The sound or picture that an encoder reads; None where it reads text, or there is none."""
+    media = run.started.media if run.started is not None else ()
+    return next((medium for medium in media if medium.place == "encoder"), None)
+
+
+def _text(run: Run, row: TokenRow, place: int) -> str:
+    heard, seen = encoded(run), _before(run)
+    if heard is not None and row.prompt:
+        return medium_part(heard, place)
+    if seen is not None:
+        if place <= seen.last:
+            return medium_part(seen, place)
+        place -= seen.last + 1
+    prompt = run.before if row.prompt or heard is not None else run.beginning
+    place -= 0 if row.prompt or heard is not None else 1  # the decoder's own first token
+    if 0 <= place < len(prompt):
+        return token_text(prompt[place].piece or prompt[place].text, prompt[place].special)
+    new = place - len(prompt)
+    return token_text(run.tokens[new].piece, run.tokens[new].is_special) if 0 <= new < len(run.tokens) else ""
+
+
+def _before(run: Run) -> MediumRead | None:
+    """The picture that stands before the text's first token."""
+    media = run.started.media if run.started is not None else ()
+    return next((medium for medium in media if medium.place == "before"), None)

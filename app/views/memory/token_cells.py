@@ -1,0 +1,176 @@
+"""Tokens as little cells: which of them the cache holds, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.views.memory.cached_tokens import EVICTED, EXACT, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.plain_text import show_tooltip
+from resources.language import tr
+
+COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
+           ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
+HOLLOW = (EVICTED, ROOM)
+_PITCHES = (14, 11, 9, 7, 5, 4)
+"""Pixels from cell to cell, the largest that leaves room for all of them."""
+MOST_HEIGHT = 108
+"""Pixels that the cells of all halves may take together."""
+
+
+class TokenCells(QWidget, AccessibleWidget):
+    """A grid of cells under a title for each half of the cache; `describe(row, place)` says the tip of one."""
+
+    spoken_role = Role.List
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme_for("light")
+        self._rows: tuple[TokenRow, ...] = ()
+        self.describe: Callable[[int, int], str] | None = None
+        self._merged, self._told = 1, -1
+        self._columns, self._pitch = 1, float(_PITCHES[0])
+        self.setAccessibleName(tr("Tokens held"))
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        self._theme = theme
+        self._measure()
+
+    def set_rows(self, rows: Sequence[TokenRow]) -> None:
+        """Show these tokens."""
+        if tuple(rows) != self._rows:
+            self._rows = tuple(rows)
+            self.setAccessibleDescription("; ".join(_spoken(row) for row in rows))
+            self._measure()
+
+    def spoken_parts(self) -> list[AccessiblePart]:
+        """A half after the other, how many of its tokens are in which state."""
+        return [AccessiblePart(_spoken(row), partial(self._half, number)) for number, row in enumerate(self._rows)]
+
+    def _half(self, number: int) -> QRect:
+        top = self._tops()[number] - self._title_height
+        lines = -(-self._cells(self._rows[number]) // self._columns)
+        return QRectF(0, top, self.width(), self._title_height + lines * self._pitch).toAlignedRect()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width holds another number of cells."""
+        super().resizeEvent(event)
+        self._measure()
+
+    def _measure(self) -> None:
+        """The largest cells that fit, or several tokens to a cell."""
+        most, self._merged = self._theme.px(MOST_HEIGHT), 1
+        for pitch in _PITCHES:
+            self._pitch = float(self._theme.px(pitch))
+            self._columns = max(1, int(self.width() / self._pitch))
+            if self._lines() * self._pitch <= most:
+                break
+        while self._lines() * self._pitch > most and self._merged < 1 << 20:
+            self._merged += 1
+        if self._height() != self._told:
+            self._told = self._height()
+            self.updateGeometry()
+        self.update()
+
+    def _cells(self, row: TokenRow) -> int:
+        return -(-len(row.states) // self._merged)
+
+    def _lines(self) -> int:
+        return sum(-(-self._cells(row) // self._columns) for row in self._rows)
+
+    @property
+    def _title_height(self) -> float:
+        return QFontMetricsF(self._theme.font(11)).height() + self._theme.px(5)
+
+    def _height(self) -> int:
+        gaps = self._theme.px(8) * max(0, len(self._rows) - 1)
+        return round(self._lines() * self._pitch + len(self._rows) * self._title_height + gaps)
+
+    def sizeHint(self) -> QSize:
+        """As high as its lines."""
+        return QSize(self._theme.px(120), self._height())
+
+    minimumSizeHint = sizeHint
+
+    def _tops(self) -> list[float]:
+        """Where the cells of each half begin."""
+        tops, y = [], 0.0
+        for row in self._rows:
+            y += self._title_height
+            tops.append(y)
+            y += -(-self._cells(row) // self._columns) * self._pitch + self._theme.px(8)
+        return tops
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Titles and cells."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font(11))
+        for row, top in zip(self._rows, self._tops(), strict=True):
+            painter.setPen(self._theme.color("muted"))
+            merged = tr("{title} · a cell is {count} tokens").format(title=row.title, count=self._merged)
+            base = top - self._theme.px(5) - QFontMetricsF(painter.font()).descent()
+            painter.drawText(0, round(base), merged if self._merged > 1 else row.title)
+            self._paint_row(painter, row, top)
+        painter.end()
+
+    def _paint_row(self, painter: QPainter, row: TokenRow, top: float) -> None:
+        theme, gap = self._theme, max(1.0, self._pitch * 0.16)
+        radius = min(2.5 * theme.scale, self._pitch * 0.2)
+        for cell in range(self._cells(row)):
+            state = row.states[cell * self._merged]
+            box = QRectF(cell % self._columns * self._pitch, top + cell // self._columns * self._pitch,
+                         self._pitch - gap, self._pitch - gap)  # fmt: skip
+            if state in HOLLOW:
+                painter.setPen(QPen(theme.color(COLOURS[state]), 1, _pen(state)))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                box.adjust(0.5, 0.5, -0.5, -0.5)
+            else:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(theme.color(COLOURS[state]))
+            painter.drawRoundedRect(box, radius, radius)
+            if state == EVICTED and self._pitch >= 7:
+                painter.drawLine(box.bottomLeft(), box.topRight())
+
+    def cell_rect(self, row: int, place: int) -> QRectF:
+        """Where token `place` of a half is drawn."""
+        cell = place // self._merged
+        return QRectF(cell % self._columns * self._pitch, self._tops()[row] + cell // self._columns * self._pitch,
+                      self._pitch, self._pitch)  # fmt: skip
+
+    def token_at(self, x: float, y: float) -> tuple[int, int] | None:
+        """(half, place) of the token at a pixel."""
+        for number, (row, top) in enumerate(zip(self._rows, self._tops(), strict=True)):
+            column, line = int(x // self._pitch), int((y - top) // self._pitch)
+            place = (line * self._columns + column) * self._merged
+            if y >= top and 0 <= column < self._columns and 0 <= place < len(row.states):
+                return number, place
+        return None
+
+    def event(self, event: QEvent) -> bool:
+        """The tip of the token under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            found = self.token_at(event.pos().x(), event.pos().y())
+            tip = self.describe(*found) if found is not None and self.describe is not None else ""
+            show_tooltip(event.globalPos(), tip, self)
+            return True
+        return super().event(event)
+
+
+def _pen(state: str) -> Qt.PenStyle:
+    return Qt.PenStyle.DotLine if state == ROOM else Qt.PenStyle.SolidLine
+
+
+def _spoken(row: TokenRow) -> str:
+    counts = {state: row.states.count(state) for state in dict.fromkeys(row.states)}
+    told = (tr("{count:,} {state}").format(count=count, state=tr(WORDS[state])) for state, count in counts.items())
+    return tr("{what}: {figures}").format(what=row.title, figures=", ".join(told))

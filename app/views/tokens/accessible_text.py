@@ -1,0 +1,89 @@
+"""The token view for screen readers: a text to read word by word, and its tokens one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol, overload
+
+from PySide6.QtCore import QPointF, QRect, QRectF, SignalInstance
+
+from app.state.run import Run
+from app.views.text.column import Column
+from app.views.text.token_wording import spoken
+from app.views.tokens.token_columns import TokenColumns
+from app.widgets.accessibility import AccessiblePart, AccessibleText
+
+
+class Area(Protocol):
+    """Where the tokens are drawn."""
+
+    page: TokenColumns
+    tokenPicked: SignalInstance
+
+    @property
+    def run(self) -> Run | None:
+        """The run that is drawn."""
+
+    def token_rect(self, token: int) -> QRect:
+        """Where a token is drawn first."""
+
+    def from_page(self, rect: QRectF) -> QRect:
+        """A stretch of the page in the viewport."""
+
+
+class TokenParts(Sequence[AccessiblePart]):
+    """The drawn tokens of the shown sequence, each made when it is asked for: there may be thousands."""
+
+    def __init__(self, area: Area) -> None:
+        self._area = area
+
+    def __len__(self) -> int:
+        run = self._area.run
+        return min(run.cursor, len(run.tokens)) if run is not None else 0
+
+    @overload
+    def __getitem__(self, index: int) -> AccessiblePart: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[AccessiblePart]: ...
+
+    def __getitem__(self, index: int | slice) -> AccessiblePart | list[AccessiblePart]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        area = self._area
+        run = area.run
+        assert run is not None
+        name = spoken(run.tokens[index], index + 1, len(run.tokens))
+        pick = partial(area.tokenPicked.emit, index)
+        return AccessiblePart(name, partial(area.token_rect, index), selected=run.selected == index, press=pick)
+
+
+def passage(area: Area) -> AccessibleText:
+    """What is drawn of the shown sequence, its prompt first; the cursor stands at the selected token.
+
+    An empty page is an empty text: readers ask but once whether something is a text.
+    """
+    column, run = area.page.shown(), area.run
+    if column is None or run is None:
+        return AccessibleText("", 0, lambda _offset: QRect(), lambda _offset: None)
+    here = run.selected if run.selected is not None else run.cursor - 1
+    place = column.text.span(here)[0] if 0 <= here < len(column.text.tokens) else column.limit
+    return AccessibleText(column.text.text[: column.limit], min(place, column.limit), partial(_box, area, column),
+                   partial(_go, area, column))  # fmt: skip
+
+
+def _box(area: Area, column: Column, offset: int) -> QRect:
+    row = column.flow.row_at(offset)
+    line = column.art(row).line
+    left, right = line.x(offset), line.x(min(offset + 1, line.end))
+    corner = QPointF(column.left + min(left, right), column.row_top(row))
+    return area.from_page(QRectF(corner.x(), corner.y(), max(1.0, abs(right - left)), column.metrics.row))
+
+
+def _go(area: Area, column: Column, offset: int) -> None:
+    token = column.text.token_at(offset)
+    if token is not None:
+        area.tokenPicked.emit(token)

@@ -1,0 +1,26 @@
+"""What a screen reader is told of widgets that paint themselves: their role, value, text and parts."""
+
+from typing import cast
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAccessible, QAccessibleInterface
+from PySide6.QtWidgets import QWidget
+
+from app.widgets.accessibility.accessible_part import AccessiblePart, AccessibleText, AccessibleValue, Role
+from app.widgets.accessibility.accessible_widget import AccessibleWidget
+from app.widgets.accessibility.announcements import announce
+
+__all__ = ["AccessiblePart", "AccessibleText", "AccessibleValue", "AccessibleWidget", "Role", "announce"]
+
+
+def _make(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
+    """What Qt asks of, in the name of a screen reader."""
+    spoken: object = owner
+    if not isinstance(spoken, AccessibleWidget):
+        return None
+    from app.widgets.accessibility.widget_interface import WidgetInterface  # most never have one
+
+    return spoken.accessible_interface() or WidgetInterface(cast(QWidget, owner))
+
+
+QAccessible.installFactory(_make)

@@ -1,0 +1,92 @@
+"""An axis in the theme's colours and in our own words. Imports pyqtgraph: only a plot that is drawn may."""
+
+from __future__ import annotations
+
+import pyqtgraph
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QPen
+
+from app.theme.theme import Theme
+from app.widgets.plots.axis_ticks import tick_text, tick_values
+from app.widgets.plots.plot_spec import PlotAxis
+
+_LINES_A_TICK = 2.0
+"""Heights of a line of text from tick to tick, at least."""
+_FONT = 11
+_MOST = 8
+"""Ticks on a scale of numbers."""
+_SLACK = 3
+"""Pixels: pyqtgraph leaves out what comes too near to the edge."""
+
+
+class TickAxis(pyqtgraph.AxisItem):
+    """One level of ticks at round values, a grid where it stands upright, no line of its own there."""
+
+    def __init__(self, side: str) -> None:
+        super().__init__(side)
+        self._axis, self._top = PlotAxis(), 1.0
+        self.pitch = 40.0
+        """Pixels from tick to tick, at least."""
+        self._is_upright = side == "left"
+        self._font_metrics = QFontMetricsF(QFont())
+        self.setStyle(tickLength=0, tickTextOffset=4, hideOverlappingLabels=16)
+        self.setZValue(-1000)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes."""
+        font = theme.font(_FONT, tabular=True)
+        metrics = QFontMetricsF(font)
+        self.setTickFont(font)
+        self.setTextPen(QPen(theme.color("muted")))
+        self.setPen(QPen(Qt.PenStyle.NoPen) if self._is_upright else QPen(theme.color("line"), 1))
+        self.setTickPen(QPen(theme.color("line"), 1))
+        self.setStyle(tickTextHeight=round(metrics.height()), tickTextOffset=theme.px(4))
+        self._font_metrics = metrics
+        self._measure()
+
+    def set_axis(self, axis: PlotAxis, top: float, grid: bool) -> None:
+        """Mark this axis, which ends at `top`."""
+        if (axis, top) == (self._axis, self._top) and bool(self.grid) == grid:
+            return
+        self._axis, self._top = axis, top
+        self.setGrid(255 if grid else False)
+        self._measure()
+
+    def _measure(self) -> None:
+        """How far from each other ticks have to stand; everything is drawn anew."""
+        metrics = self._font_metrics
+        longest = max((metrics.horizontalAdvance(text) for text in self._samples()), default=0.0)
+        self.pitch = metrics.height() * _LINES_A_TICK if self._is_upright else longest + metrics.averageCharWidth()
+        if self._axis.labels and self._is_upright:
+            self.pitch = metrics.height()
+        self.setVisible(self._axis.shown)
+        if self._is_upright:
+            self.setWidth(longest + self.style["tickTextOffset"][0] + _SLACK if self._axis.shown else 0)
+        else:
+            self.setHeight(metrics.height() + self.style["tickTextOffset"][1] + 1 if self._axis.shown else 0)
+        self.picture = None
+        self.update()
+
+    def _samples(self) -> list[str]:
+        """The widest of what will stand there."""
+        if self._axis.labels:
+            return list(self._axis.labels)
+        steps = (tick_values(self._axis, 0, self._top, self._top, most) for most in (3, 5, _MOST))
+        return [tick_text(self._axis, value, self._top) for values in steps for value in values]
+
+    def boundingRect(self) -> QRectF:
+        """A label at either end reaches half of itself beyond."""
+        over = self._font_metrics.height()
+        return super().boundingRect().adjusted(-over, -over, over, over)
+
+    def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
+        """One level of them."""
+        most = max(1, int(size / self.pitch))
+        if not self._axis.labels:
+            most = min(_MOST, most)
+        values = tick_values(self._axis, minVal, maxVal, self._top, most)
+        return [(1.0, values)]
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        """In our own words."""
+        return [tick_text(self._axis, value, self._top) for value in values]

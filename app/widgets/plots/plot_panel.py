@@ -1,0 +1,184 @@
+"""The widget that holds a plot. pyqtgraph is imported when the first one is drawn, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QContextMenuEvent, QCursor, QKeyEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
+from app.widgets.plots import plot_words
+from app.widgets.plots.plot_menu import PlotMenu
+from app.widgets.plots.plot_overlay import FocusFrame, ResetButton, Tag
+from app.widgets.plots.plot_spec import PlotSpec
+
+if TYPE_CHECKING:
+    from app.widgets.plots.plot_canvas import PlotCanvas
+    from app.widgets.plots.plot_input import PlotInput
+
+_ZOOM_KEYS = {Qt.Key.Key_Plus: 0.8, Qt.Key.Key_Equal: 0.8, Qt.Key.Key_Minus: 1.25}
+
+
+class PlotPanel(QWidget, AccessibleWidget):
+    """`hovered(x)`: the place under the mouse, -1 for none; `picked(x)`: the place that was gone to."""
+
+    hovered = Signal(int)
+    picked = Signal(int)
+    spoken_role = Role.Chart
+
+    def __init__(self, name: str, parent: QWidget | None = None, size: tuple[int, int] = (520, 260),
+                 least: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
+        """`size` and `least`: pixels at 100 % that it would like, and that it needs."""
+        super().__init__(parent)
+        self._theme, self._figure = theme_for("light"), PlotSpec()
+        self._size, self._least, self._is_modest = size, least, False
+        self._canvas: PlotCanvas | None = None
+        self._input: PlotInput | None = None
+        self._cursor: int | None = None
+        self.describe: Callable[[int], str] = lambda place: plot_words.at(self._figure, place)
+        """What is told of a place."""
+        self._frame, self._tag, self._reset = FocusFrame(self), Tag(self), ResetButton(self)
+        self._reset.clicked.connect(self.show_whole)
+        self.menu = PlotMenu(self, self.canvas, self.show_whole)
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def set_modest(self, on: bool) -> None:
+        """Whether it would like no more room than it needs."""
+        self._is_modest = on
+        self.updateGeometry()
+
+    # What is shown
+
+    @property
+    def figure(self) -> PlotSpec:
+        """What is shown."""
+        return self._figure
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take other colours and sizes at once."""
+        self._theme = theme
+        for part in (self._frame, self._tag, self._reset):
+            part.set_theme(theme)
+        if self._canvas is not None:
+            self._canvas.set_theme(theme)
+        self.updateGeometry()
+        self._put_reset()
+
+    def show_figure(self, figure: PlotSpec) -> None:
+        """Draw this from now on; what is not seen is drawn once it is."""
+        if figure == self._figure:
+            return
+        self._figure = figure
+        self.setAccessibleDescription(plot_words.shape(figure))
+        self._tag.hide()
+        self._draw()
+
+    def set_cursor(self, x: int | None, told: str = "") -> None:
+        """Stand at a place; `told` says it to a screen reader, before the shape of the whole."""
+        self._cursor = x
+        shape = plot_words.shape(self._figure)
+        self.setAccessibleDescription(f"{told}\n{shape}" if told else shape)
+        if self._canvas is not None and self._input is not None:
+            self._canvas.marks.set_cursor(x)
+            self._input.cursor = x
+
+    @Slot()
+    def show_whole(self) -> None:
+        """See everything again."""
+        if self._canvas is not None:
+            self._canvas.show_whole()
+            self._put_reset()
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether only a part is seen."""
+        return self._canvas is not None and self._canvas.is_zoomed
+
+    def canvas(self) -> PlotCanvas:
+        """The drawing, made when it is first asked for."""
+        if self._canvas is None:
+            from app.widgets.plots.plot_input import drawing
+
+            self._canvas, self._input = drawing(self, self._theme)
+            self._input.hovered.connect(self._on_hover)
+            self._input.picked.connect(self.picked)
+            self._input.zoomChanged.connect(self._put_reset)
+        return self._canvas
+
+    def _draw(self) -> None:
+        if not self.isVisible() or (self._canvas is None and self._figure.is_empty):
+            return
+        self.canvas().show_figure(self._figure)
+        assert self._input is not None
+        self._input.zooms = not self._figure.sideways and max(self._figure.count, self._figure.end) > 12
+        self.set_cursor(self._cursor)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw what has come meanwhile."""
+        super().showEvent(event)
+        self._draw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The drawing fills it."""
+        super().resizeEvent(event)
+        if self._canvas is not None:
+            self._canvas.setGeometry(self.rect())
+        self._put_reset()
+
+    def sizeHint(self) -> QSize:
+        """Room for a curve."""
+        return QSize(*map(self._theme.px, self._least if self._is_modest else self._size))
+
+    def minimumSizeHint(self) -> QSize:
+        """As small as it still says something."""
+        return QSize(*map(self._theme.px, self._least))
+
+    def spoken_parts(self) -> list[AccessiblePart]:
+        """Bars or curves; where each is drawn, pyqtgraph keeps to itself."""
+        return [
+            AccessiblePart(f"{number}: {said}", self.rect)
+            for number, said in enumerate(plot_words.parts(self._figure), 1)
+        ]
+
+    def spoken_controls(self) -> list[QWidget]:
+        """The way back from a zoom."""
+        return [self._reset]
+
+    # The mouse and the keys
+
+    @Slot(float)
+    def _on_hover(self, place: float) -> None:
+        canvas, x = self.canvas(), round(place)
+        canvas.marks.set_hover(canvas.figure, float(x) if x >= 0 else None)
+        self._tag.tell(self.describe(x) if x >= 0 else "", self.mapFromGlobal(QCursor.pos()))
+        self.hovered.emit(x)
+
+    @Slot()
+    def _put_reset(self) -> None:
+        """The way back from a zoom, where there is one."""
+        self._reset.put(self.is_zoomed)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows walk, with Shift ten places at a time; Home and End go to the ends; + and − zoom, 0 shows all."""
+        step = 10 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+        last = int(self._figure.end)
+        at = self._cursor or 0
+        moves = {Qt.Key.Key_Left: at - step, Qt.Key.Key_Right: at + step, Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}
+        if self._cursor is not None and event.key() in moves:
+            self.picked.emit(max(0, min(last, moves[Qt.Key(event.key())])))
+        elif self._input is not None and self._input.zooms and event.key() in _ZOOM_KEYS:
+            self._input.zoom(_ZOOM_KEYS[Qt.Key(event.key())], float(at))
+        elif self.is_zoomed and event.key() == Qt.Key.Key_0:
+            self.show_whole()
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """One menu: all of it again, and the plot as a file."""
+        self.menu.make(self.is_zoomed).popup(event.globalPos())

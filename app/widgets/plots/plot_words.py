@@ -1,0 +1,174 @@
+"""A plot in words: its shape in a sentence, the place under the mouse, all of it as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from app.widgets.plots.plot_spec import PlotAxis, PlotBars, PlotSpec
+from resources.language import sentences, tr, trn
+
+_FLAT = 1e-9
+
+
+def shape(figure: PlotSpec) -> str:
+    """The shape in a sentence with its figures, for those who cannot see it."""
+    if figure.is_empty:
+        return tr("Nothing to show yet.")
+    return sentences(*(tr("{sentence}.").format(sentence=_capital(text)) for text in _told(figure)))
+
+
+def parts(figure: PlotSpec) -> list[str]:
+    """Every bar, with what stands beside it at its place, or the course of every curve."""
+    if figure.bars:
+        return [", ".join(at(figure, place).split("\n")) for place in range(figure.count)]
+    return [] if figure.is_empty else _told(figure)
+
+
+def _told(figure: PlotSpec) -> list[str]:
+    told = [_bars(figure, bars) for bars in figure.bars]
+    if figure.areas:
+        name = figure.areas[0].name if len(figure.areas) == 1 else tr("all together")
+        told.append(_course(name, figure.xs, figure.totals, figure))
+    for line in figure.lines:
+        if line.points and line.name:
+            xs, ys = zip(*line.points, strict=True)
+            told.append(_course(line.name, xs, ys, figure))
+    if figure.dots:
+        told.append(tr("dots for {names}").format(names=", ".join(dots.name for dots in figure.dots)))
+    return told
+
+
+def at(figure: PlotSpec, place: int) -> str:
+    """What stands at that place: the bar's words, or everything that has a value there."""
+    if figure.bars:
+        told = (_bar(figure, bars, place) for bars in figure.bars if 0 <= place < len(bars.values))
+        return "\n".join(text for text in told if text)
+    totals = figure.marks(place)
+    lines = [f"{name} {figure.y.words(height)}" for name, _, height in totals]
+    lines += [f"{dots.name} {figure.y.words(y)}" for dots in figure.dots for x, y in dots.points if x == place]
+    axis = figure.x
+    head = f"{axis.title} {_label(axis, place)}" if axis.labels else f"{axis.words(place)} {axis.title}"
+    return "\n".join([head.strip(), *lines]) if lines else ""
+
+
+def table(figure: PlotSpec) -> list[list[object]]:
+    """Every value, a head first: a row for each bar, or for each x."""
+    if figure.bars:
+        names, axis = [bars.name or figure.y.title or tr("value") for bars in figure.bars], _labelled(figure)
+        rows = [[_label(axis, n), *(_value(bars, n) for bars in figure.bars)] for n in range(figure.count)]
+        return [[axis.title or tr("name"), *names], *rows]
+    named, dotted = [line for line in figure.lines if line.points], [dict(dots.points) for dots in figure.dots]
+    xs = sorted({*figure.xs, *(x for x, _ in figure.points)})
+    own = {x: n for n, x in enumerate(figure.xs)}
+    return [[figure.x.title or "x", *(area.name for area in figure.areas), *(line.name for line in named),
+             *(dots.name for dots in figure.dots)],
+            *([_label(figure.x, round(x)) if figure.x.labels else x,
+               *(area.values[own[x]] if x in own else "" for area in figure.areas),
+               *(_or_nothing(line.at(x)) for line in named),
+               *(_or_nothing(dots.get(x)) for dots in dotted)] for x in xs)]  # fmt: skip
+
+
+def _labelled(figure: PlotSpec) -> PlotAxis:
+    return figure.y if figure.sideways else figure.x
+
+
+def _measured(figure: PlotSpec) -> PlotAxis:
+    return figure.x if figure.sideways else figure.y
+
+
+def _label(axis: PlotAxis, place: int) -> str:
+    return axis.labels[place] if place < len(axis.labels) else str(place + 1)
+
+
+def _named(axis: PlotAxis, place: int) -> str:
+    """A place's name; where that is a number only, with what it counts."""
+    label = _label(axis, place)
+    return f"{axis.title} {label}" if axis.title and label.isdecimal() else label
+
+
+def _value(bars: PlotBars, place: int) -> object:
+    return bars.values[place] if place < len(bars.values) else ""
+
+
+def _or_nothing(value: float | None) -> object:
+    return "" if value is None else value
+
+
+def _bar(figure: PlotSpec, bars: PlotBars, place: int) -> str:
+    if place < len(bars.tips):
+        return bars.tips[place]
+    name = f"{bars.name}: " if bars.name else ""
+    return f"{name}{_named(_labelled(figure), place)}: {_measured(figure).words(bars.values[place])}"
+
+
+def _bars(figure: PlotSpec, bars: PlotBars) -> str:
+    heights = _heights(figure, bars)
+    return tr("{name}: {figures}").format(name=bars.name, figures=heights) if bars.name else heights
+
+
+def _heights(figure: PlotSpec, bars: PlotBars) -> str:
+    words, values = _measured(figure).words, bars.values
+    if not values:
+        return tr("nothing yet")
+    if len(values) > 1 and max(values) - min(values) <= _FLAT * max(values):
+        return trn("{count} bar of {value}", "{count} bars of {value} each", len(values)).format(
+            count=len(values), value=words(values[0])
+        )
+    axis = _labelled(figure)
+    if len(values) <= 4:
+        return ", ".join(f"{_named(axis, n)}: {words(value)}" for n, value in enumerate(values))
+    low, high = (values.index(pick(values)) for pick in (min, max))
+    return tr("{count} bars; the lowest, {low}, has {least}, the highest, {high}, {most}").format(
+        count=len(values),
+        low=_named(axis, low),
+        least=words(values[low]),
+        high=_named(axis, high),
+        most=words(values[high]),
+    )
+
+
+def _course(name: str, xs: Sequence[float], ys: Sequence[float], figure: PlotSpec) -> str:
+    """How a curve runs, as one would say it over the telephone."""
+    y = figure.y.words
+
+    def x(value: float) -> str:
+        return _label(figure.x, round(value)) if figure.x.labels else figure.x.words(value)
+
+    if max(ys) - min(ys) <= _FLAT * max(abs(value) for value in ys):
+        return tr("{name} stays at {value}").format(name=name, value=y(ys[0]))
+    for sign in (1, -1):
+        if all(sign * (b - a) >= 0 for a, b in pairwise(ys)):
+            reached = next(n for n, value in enumerate(ys) if value == ys[-1])
+            return _slope(sign > 0, reached < len(ys) - 1).format(
+                name=name, first=y(ys[0]), start=x(xs[0]), last=y(ys[-1]), place=x(xs[reached]), end=x(xs[-1])
+            )
+    low, high = (list(ys).index(pick(ys)) for pick in (min, max))
+    return tr(
+        "{name} goes from {first} at {start} to {last} at {end}; lowest {least} at {low}, highest {most} at {high}"
+    ).format(
+        name=name,
+        first=y(ys[0]),
+        start=x(xs[0]),
+        last=y(ys[-1]),
+        end=x(xs[-1]),
+        least=y(ys[low]),
+        low=x(xs[low]),
+        most=y(ys[high]),
+        high=x(xs[high]),
+    )
+
+
+def _slope(rises: bool, stays: bool) -> str:
+    """The sentence for a curve that goes one way only, and may come to its end early."""
+    if rises and stays:
+        return tr("{name} rises from {first} at {start} to {last} at {place} and stays there to {end}")
+    if rises:
+        return tr("{name} rises from {first} at {start} to {last} at {place}")
+    if stays:
+        return tr("{name} falls from {first} at {start} to {last} at {place} and stays there to {end}")
+    return tr("{name} falls from {first} at {start} to {last} at {place}")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,178 @@
+"""What mouse and keyboard do to a canvas."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, QPointF, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QInputDevice, QKeyEvent, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from app.widgets.tree_canvas import keyboard_navigation
+from app.widgets.tree_canvas.canvas_state import CanvasState
+from app.widgets.tree_canvas.navigation import CanvasNavigation
+from app.widgets.tree_canvas.node_selection import NodeSelection
+
+ZOOM_STEP = 1.25
+NOTCH = 120.0
+"""Units of a wheel's notch."""
+PAN_STEP = 80.0
+_ARROWS = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0), Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
+}  # fmt: skip
+_ZOOMS = {Qt.Key.Key_Plus: ZOOM_STEP, Qt.Key.Key_Equal: ZOOM_STEP, Qt.Key.Key_Minus: 1 / ZOOM_STEP}
+_MODIFIERS = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
+
+
+class CanvasInput(QObject):
+    """Turns the events of one widget into moves over its stage and picks on it."""
+
+    typed = Signal(str)
+    """The reader began to type, to find a node."""
+
+    def __init__(self, stage: CanvasState, travel: CanvasNavigation, selection: NodeSelection, widget: QWidget) -> None:
+        super().__init__(widget)
+        self._stage, self._travel, self._selection, self._widget = stage, travel, selection, widget
+        self._last: QPointF | None = None
+        self._pressed: QPointF | None = None
+        self._dragged = False
+
+    # Mouse
+
+    def press(self, event: QMouseEvent) -> None:
+        """Left or middle button: a click to come, or a drag."""
+        if event.button() not in (Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton):
+            return
+        self._last = self._pressed = event.position()
+        self._dragged = False
+
+    def move(self, event: QMouseEvent) -> None:
+        """Drag once the pointer has gone far enough."""
+        if self._last is None or self._pressed is None or event.buttons() == Qt.MouseButton.NoButton:
+            self._hover(event.position())
+            return
+        gone = (event.position() - self._pressed).manhattanLength()
+        if not self._dragged and gone < QGuiApplication.styleHints().startDragDistance():
+            return
+        if not self._dragged:
+            self._dragged = True
+            self._travel.set_follow(False)
+            self._widget.setCursor(Qt.CursorShape.ClosedHandCursor)
+        step = event.position() - self._last
+        self._last = event.position()
+        self._travel.pan(-step.x(), -step.y())
+
+    def release(self, event: QMouseEvent) -> None:
+        """A press that dragged nothing was a click."""
+        clicked = self._pressed is not None and not self._dragged
+        self._last = self._pressed = None
+        self._widget.unsetCursor()
+        if clicked and event.button() == Qt.MouseButton.LeftButton:
+            self._click(event.position())
+
+    def _click(self, at: QPointF) -> None:
+        marked = self._stage.places.fold_mark_at(at)
+        if marked is not None:
+            self._selection.toggle_fold(marked)
+        else:
+            self._selection.pick(self._stage.places.node_at(at))
+
+    def double_click(self, event: QMouseEvent) -> None:
+        """Fold, or fit."""
+        if event.button() != Qt.MouseButton.LeftButton or self._stage.places.fold_mark_at(event.position()) is not None:
+            return
+        node = self._stage.places.node_at(event.position())
+        if node is not None:
+            self._selection.toggle_fold(node)
+        else:
+            self._travel.fit()
+
+    def _hover(self, at: QPointF) -> None:
+        marked = self._stage.places.fold_mark_at(at)
+        node = marked if marked is not None else self._stage.places.node_at(at)
+        self._selection.set_hovered(node)
+        shape = Qt.CursorShape.ArrowCursor if node is None else Qt.CursorShape.PointingHandCursor
+        self._widget.setCursor(shape)
+
+    def wheel(self, event: QWheelEvent) -> None:
+        """A wheel zooms; Shift makes it move, and so do two fingers on a pad unless Ctrl is held."""
+        turn, modifiers = event.angleDelta(), event.modifiers()
+        on_pad = event.device() is not None and event.device().type() == QInputDevice.DeviceType.TouchPad
+        if modifiers & Qt.KeyboardModifier.ShiftModifier:
+            self._travel.set_follow(False)
+            along = turn.y() or turn.x()
+            self._travel.pan(0 if self._stage.down else -along, -along if self._stage.down else 0)
+        elif on_pad and not modifiers & Qt.KeyboardModifier.ControlModifier:
+            self._travel.set_follow(False)
+            moved = event.pixelDelta() if not event.pixelDelta().isNull() else turn
+            self._travel.pan(-moved.x(), -moved.y())
+        elif turn.y():
+            self._travel.zoom_by(ZOOM_STEP ** (turn.y() / NOTCH), event.position())
+        event.accept()
+
+    # Keyboard
+
+    def key(self, event: QKeyEvent) -> bool:
+        """True when the key meant something here."""
+        key, modifiers = Qt.Key(event.key()), event.modifiers()
+        if key in _ARROWS and not modifiers & _MODIFIERS:
+            return self._arrow(key, bool(modifiers & Qt.KeyboardModifier.ShiftModifier))
+        if modifiers & _MODIFIERS:
+            return False
+        if key in _ZOOMS:
+            self._travel.zoom_by(_ZOOMS[key])
+            return True
+        return self._jump(key) or self._type(event)
+
+    def _arrow(self, key: Qt.Key, move: bool) -> bool:
+        right, down = _ARROWS[key]
+        if move:
+            self._travel.set_follow(False)
+            self._travel.pan(right * PAN_STEP, down * PAN_STEP)
+            return True
+        along, across = (down, right) if self._stage.down else (right, down)
+        self._walk(along, across)
+        return True
+
+    def _walk(self, along: int, across: int) -> None:
+        scene, selected = self._stage.scene, self._selection.selected
+        if scene.last < 0:
+            return
+        here = keyboard_navigation.nearest_shown(scene, selected) if selected is not None else None
+        if here is None:
+            self._go(self._start())
+        elif across:
+            self._go(keyboard_navigation.neighbour(scene, here, across))
+        elif along < 0:
+            self._go(keyboard_navigation.parent(scene, here))
+        else:
+            self._go(keyboard_navigation.child(scene, here, self._stage.look.best))
+
+    def _start(self) -> int:
+        """Where walking begins: at the end of the leading path, else at the root."""
+        scene = self._stage.scene
+        shown = [node for node in self._stage.look.best if scene.shown(node)]
+        return shown[-1] if shown else scene.layout.nodes_in(0)[0]
+
+    def _go(self, node: int) -> None:
+        self._travel.set_follow(False)
+        self._selection.pick(node)
+
+    def _jump(self, key: Qt.Key) -> bool:
+        scene, selected = self._stage.scene, self._selection.selected
+        if key == Qt.Key.Key_Home and scene.last >= 0:
+            self._go(scene.layout.nodes_in(0)[0])
+        elif key == Qt.Key.Key_End and scene.last >= 0:
+            self._go(self._start())
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and selected is not None:
+            self._selection.toggle_fold(selected)
+        elif key == Qt.Key.Key_Escape and selected is not None:
+            self._selection.pick(None)
+        else:
+            return False
+        return True
+
+    def _type(self, event: QKeyEvent) -> bool:
+        text = event.text()
+        if not text or not text.isprintable() or text.isspace():
+            return False
+        self.typed.emit(text)
+        return True

@@ -1,0 +1,174 @@
+"""A tree with its look and its camera: what the canvas draws, and what moving, picking and screen readers work on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.theme.theme import Theme, theme_for
+from app.widgets.tree_canvas.geometry import Camera, TreeMetrics
+from app.widgets.tree_canvas.screen_positions import ScreenPositions
+from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
+from app.widgets.tree_canvas.tree_painter import TreePainter
+from app.widgets.tree_canvas.tree_scene import TreeScene
+from app.widgets.tree_canvas.tree_style import DIMMED, TreeStyle
+
+PRUNED = ("shown", "dimmed", "hidden")
+
+
+class CanvasState(QObject):
+    """Every change of the tree or its look is made here and said by a signal."""
+
+    changed = Signal(bool)
+    """Something stands elsewhere or looks different; True where overviews are to follow at once."""
+    touched = Signal(bool)
+    """Something only looks different where it stands; True where it does so in overviews too."""
+    cleared = Signal()
+    """The tree is empty."""
+    replaced = Signal()
+    """All of it stands elsewhere: no place on the canvas means what it meant."""
+    rearranged = Signal()
+    """Some nodes have gone out of sight, or come back: folded, unfolded, hidden."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.scene, self.camera = TreeScene(), Camera()
+        self.look = TreeStyle(theme_for("light"))
+        self.painter = TreePainter(self.scene, self.look)
+        self.places = ScreenPositions(self.scene, self.camera, self.painter)
+        self._narrow = False
+
+    # The tree
+
+    def clear(self) -> None:
+        """An empty tree, followed from its beginning."""
+        self.scene.clear()
+        look = self.look
+        look.best, look.trail, look.found, look.hovered = [], [], frozenset(), None
+        self._apply_metrics()
+        self.cleared.emit()
+        self.changed.emit(True)
+
+    def set_tree(self, nodes: Iterable[TreeNode]) -> None:
+        """Show a complete tree, laid out evenly."""
+        self.scene.layout.settled = True
+        self.clear()
+        self.scene.add(nodes)
+        self._apply_metrics()
+        self.replaced.emit()
+        self.changed.emit(True)
+
+    def add_nodes(self, nodes: Iterable[TreeNode]) -> None:
+        """Let the tree grow at its ends; nothing that stands moves."""
+        self.scene.layout.settled = False
+        self.scene.add(nodes)
+        self._apply_metrics()
+        self.changed.emit(False)
+
+    def settle(self) -> None:
+        """It has grown to its end: lay all of it out evenly."""
+        self.scene.layout.settled = True
+        self.scene.rebuild()
+        self.rearranged.emit()
+        self.changed.emit(True)
+
+    def set_states(self, states: Mapping[int, NodeState]) -> None:
+        """Other states for nodes by number; what is hidden by its state comes or goes."""
+        nodes = self.scene.model.nodes
+        for node, state in states.items():
+            nodes[node].state = state
+        self.rebuild()
+        self.changed.emit(True)
+
+    def fold(self, nodes: Iterable[int]) -> None:
+        """Let what will grow below these nodes be folded away from the start."""
+        self.scene.model.folded.update(nodes)
+
+    def set_progress(self, progress: Mapping[int, tuple[int, int]]) -> None:
+        """Other marks for nodes by number; strangers are left alone."""
+        for node in progress.keys() & self.scene.model.nodes.keys():
+            self.scene.model.nodes[node].progress = progress[node]
+        self.touched.emit(False)
+
+    def reveal_depth(self, depth: int | None) -> None:
+        """Show the tree up to that depth only; None for all of it."""
+        if depth != self.scene.deepest:
+            self.scene.deepest = depth
+            self.changed.emit(False)
+
+    def set_best(self, path: Sequence[int]) -> None:
+        """Mark the path of the leading node, given from the root."""
+        if list(path) != self.look.best:
+            self.look.best = list(path)
+            self.changed.emit(False)
+
+    def set_lane_titles(self, titles: Mapping[int, str]) -> None:
+        """Names of the bands."""
+        self.look.lanes = dict(titles)
+        self.touched.emit(False)
+
+    def unfold(self, nodes: Iterable[int] | None = None) -> None:
+        """What was folded below these nodes is in sight again; None: nothing is folded any more."""
+        folded = self.scene.model.folded
+        opened = folded & set(folded if nodes is None else nodes)
+        if opened:
+            folded -= opened
+            self.rebuild()
+            self.changed.emit(True)
+
+    @Slot()
+    def rebuild(self) -> None:
+        """Give every node its place anew."""
+        self.scene.rebuild()
+        self.rearranged.emit()
+
+    # Look
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours and sizes."""
+        self.look.set_theme(theme)
+        self._apply_metrics(anew=True)
+        self.changed.emit(True)
+
+    def set_pruned(self, how: str) -> None:
+        """Show, dim or hide branches that died. Raises ValueError for other words."""
+        if how not in PRUNED:
+            raise ValueError(f"Pruned nodes are {', '.join(PRUNED)}, not {how!r}.")
+        self.look.pruned = how
+        self.painter.restyle(self.look.theme, self.scene.metrics)
+        hidden = DIMMED if how == "hidden" else frozenset()
+        if hidden != self.scene.layout.hidden:
+            self.scene.layout.hidden = hidden
+            self.rebuild()
+        self.changed.emit(True)
+
+    @property
+    def down(self) -> bool:
+        """Whether the tree grows downwards instead of to the right."""
+        return self.scene.metrics.down
+
+    def set_down(self, down: bool) -> None:
+        """Turn the tree."""
+        if down != self.down:
+            self._apply_metrics(down=down)
+            self.replaced.emit()
+            self.changed.emit(True)
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Boxes narrower and closer together, or as usual."""
+        self._narrow = narrow
+        self._apply_metrics()
+
+    def _apply_metrics(self, anew: bool = False, down: bool | None = None) -> None:
+        tall = self.scene.metrics.tall if self.scene.model.nodes else False
+        tall = tall or any(node.note for node in self._some_nodes())
+        metrics = TreeMetrics(self.look.theme.scale, self.down if down is None else down, tall, self._narrow)
+        if anew or metrics != self.scene.metrics:
+            self.scene.restyle(metrics)
+            self.painter.restyle(self.look.theme, metrics)
+
+    def _some_nodes(self) -> Iterable[TreeNode]:
+        """Enough nodes to see whether they have second lines."""
+        first = (column[:1] for column in self.scene.model.columns[:3])
+        return (self.scene.model.nodes[node] for column in first for node in column)

@@ -1,0 +1,205 @@
+"""The tree with its places: boxes of nodes, what lies in a rectangle, and ready-made shapes for far zooms."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainterPath, QPolygonF
+
+from app.widgets.tree_canvas.geometry import TreeMetrics
+from app.widgets.tree_canvas.tree_layout import NodeColumn, TreeLayout
+from app.widgets.tree_canvas.tree_model import TreeModel, TreeNode
+
+BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
+THICK_STEPS = 3
+"""Classes of weight where edges are drawn in bulk, all one pixel wide: the heavier, the stronger the colour."""
+TITLE_ROWS = 0.7
+"""Room for a lane's title above its first row."""
+BUNDLE = 12
+"""Of edges that lead out of sight side by side, no more than about so many are drawn a column."""
+
+
+@dataclass(slots=True)
+class NodeBatch:
+    """Shapes of neighbouring nodes by state, drawn by a handful of calls."""
+
+    bounds: QRectF = field(default_factory=QRectF)
+    boxes: dict[str, list[QRectF]] = field(default_factory=dict)
+    middles: dict[str, QPolygonF] = field(default_factory=dict)
+    lines: dict[str, QPainterPath] = field(default_factory=dict)
+    curves: dict[tuple[str, int], QPainterPath] = field(default_factory=dict)
+
+    def put(self, spec: TreeNode, box: QRectF, parent: QRectF | None, metrics: TreeMetrics) -> None:
+        """Add a node's box, and the edge from its parent's."""
+        state = spec.state
+        self.boxes.setdefault(state, []).append(box)
+        self.middles.setdefault(state, QPolygonF()).append(box.center())
+        self.bounds = self.bounds.united(box)
+        if parent is None:
+            return
+        start, end = metrics.tail(parent), metrics.head(box)
+        line = self.lines.setdefault(state, QPainterPath())
+        line.moveTo(start)
+        line.lineTo(end)
+        thick = min(THICK_STEPS - 1, int(spec.weight * THICK_STEPS))
+        curve = self.curves.setdefault((state, thick), QPainterPath())
+        curve.moveTo(start)
+        curve.cubicTo(*metrics.bend(start, end), end)
+        self.bounds = self.bounds.united(parent)
+
+
+class TreeScene:
+    """Model, layout and sizes together; `deepest` is the last depth that is shown (None: all)."""
+
+    def __init__(self) -> None:
+        self.model = TreeModel()
+        self.layout = TreeLayout(self.model)
+        self.metrics = TreeMetrics()
+        self.deepest: int | None = None
+        self._blocks: dict[tuple[int, int], list[NodeBatch]] = {}
+
+    def clear(self) -> None:
+        """An empty tree."""
+        hidden, settled = self.layout.hidden, self.layout.settled
+        self.model = TreeModel()
+        self.layout = TreeLayout(self.model)
+        self.layout.hidden, self.layout.settled = hidden, settled
+        self.deepest = None
+        self._blocks.clear()
+
+    def add(self, nodes: Iterable[TreeNode]) -> None:
+        """Let the tree grow, moving nothing that stands."""
+        depths = self.model.add(nodes)
+        if self.layout.settled:
+            self.rebuild()
+        elif self.layout.grow(depths):
+            self._blocks.clear()
+        else:
+            self.forget(depths)
+
+    def rebuild(self) -> None:
+        """Place everything anew: something was folded, hidden or turned."""
+        self.layout.rebuild()
+        self._blocks.clear()
+
+    def restyle(self, metrics: TreeMetrics) -> None:
+        """Other sizes."""
+        if metrics != self.metrics:
+            self.metrics = metrics
+            self._blocks.clear()
+
+    def forget(self, depths: Iterable[int]) -> None:
+        """Shapes of these depths are to be made anew."""
+        stale = {(depth + after) // BLOCK_DEPTHS for depth in depths for after in (0, 1)}
+        for key in [key for key in self._blocks if key[0] in stale]:
+            del self._blocks[key]
+
+    # Places
+
+    @property
+    def last(self) -> int:
+        """The last depth shown; -1 in an empty tree."""
+        end = self.layout.deepest
+        return end if self.deepest is None else min(end, self.deepest)
+
+    def shown(self, node: int | None) -> bool:
+        """Whether it is drawn at all."""
+        return node is not None and self.layout.placed(node) and self.model.depth[node] <= self.last
+
+    def box(self, node: int) -> QRectF:
+        """Where a shown node is drawn. Raises KeyError for a hidden one."""
+        return self.metrics.box(self.model.depth[node], self.layout.row(node))
+
+    def bounds(self) -> QRectF:
+        """Around everything that is shown."""
+        if self.last < 0:
+            return QRectF()
+        first, last = self.layout.extent()
+        titled = len(self.layout.lanes()) > 1
+        return self.metrics.area((0, self.last), (first - TITLE_ROWS if titled else first, last))
+
+    def depths_in(self, rect: QRectF) -> range:
+        """Depths to look at for what lies in `rect`."""
+        first, last = self.metrics.depths_in(rect)
+        return range(max(0, first), min(self.last, last) + 1)
+
+    def nodes_in(self, rect: QRectF) -> Iterator[int]:
+        """Shown nodes whose boxes reach into `rect`."""
+        top, bottom = self.metrics.rows_in(rect)
+        for depth in self.depths_in(rect):
+            for base, strip in self.layout.column(depth):
+                for place in strip.between(top - base, bottom - base):
+                    yield strip.nodes[place]
+
+    def node_at(self, point: QPointF) -> int | None:
+        """The node drawn at a point of the canvas."""
+        spot = QRectF(point, point)
+        return next((node for node in self.nodes_in(spot) if self.box(node).contains(point)), None)
+
+    def edges_in(self, rect: QRectF) -> Iterator[tuple[int, int]]:
+        """(parent, child) of edges that may pass through `rect`; bundles of edges are thinned out."""
+        top, bottom = self.metrics.rows_in(rect)
+        for depth in self.depths_in(rect):
+            for base, strip in self.layout.column(depth):
+                for place in self._passing(strip, top - base, bottom - base):
+                    parent = self.model.nodes[strip.nodes[place]].parent
+                    if parent is not None:
+                        yield parent, strip.nodes[place]
+
+    def _passing(self, strip: NodeColumn, top: float, bottom: float) -> Iterator[int]:
+        """Places of children in sight, and some of those out of sight whose edges can be seen."""
+        hull, here = self._hull(strip, top, bottom), strip.between(top, bottom)
+        yield from here
+        for bundle in (range(hull.start, here.start), range(here.stop, hull.stop)):
+            yield from bundle[:: max(1, len(bundle) // BUNDLE)]
+
+    def _hull(self, strip: NodeColumn, top: float, bottom: float) -> range:
+        """Children in sight, and those whose edges come from parents in sight: the order makes it one range."""
+        here = strip.between(top, bottom)
+        before, after = range(here.start), range(here.stop, len(strip.nodes))
+        first = bisect_left(before, top, key=lambda place: self._parent_row(strip.nodes[place]))
+        last = here.stop + bisect_right(after, bottom, key=lambda place: self._parent_row(strip.nodes[place]))
+        return range(first, last)
+
+    def _parent_row(self, child: int) -> float:
+        """Row of the parent, counted in the child's lane."""
+        spec = self.model.nodes[child]
+        if spec.parent is None:
+            return self.layout.rows[child]
+        lane = self.model.nodes[spec.parent].lane
+        return self.layout.rows[spec.parent] + self.layout.base[lane] - self.layout.base[spec.lane]
+
+    # Shapes for far zooms
+
+    def blocks(self, rect: QRectF) -> Iterator[NodeBatch]:
+        """Ready-made shapes of everything that may reach into `rect`."""
+        depths = self.depths_in(rect)
+        if not depths:
+            return
+        for number in range(depths[0] // BLOCK_DEPTHS, depths[-1] // BLOCK_DEPTHS + 1):
+            for block in self._blocks_of(number):
+                if block.bounds.intersects(rect):
+                    yield block
+
+    def _blocks_of(self, number: int) -> list[NodeBatch]:
+        first = number * BLOCK_DEPTHS
+        end = min(self.last + 1, first + BLOCK_DEPTHS)
+        if (number, end) not in self._blocks:
+            for key in [key for key in self._blocks if key[0] == number]:
+                del self._blocks[key]
+            self._blocks[number, end] = self._make_blocks(range(first, end))
+        return self._blocks[number, end]
+
+    def _make_blocks(self, depths: range) -> list[NodeBatch]:
+        chunks: dict[int, NodeBatch] = {}
+        for depth in depths:
+            for base, strip in self.layout.column(depth):
+                for node, row in zip(strip.nodes, strip.rows, strict=True):
+                    block = chunks.setdefault(int((base + row) // BLOCK_ROWS), NodeBatch())
+                    spec = self.model.nodes[node]
+                    parent = self.box(spec.parent) if spec.parent is not None else None
+                    block.put(spec, self.metrics.box(depth, base + row), parent, self.metrics)
+        return list(chunks.values())

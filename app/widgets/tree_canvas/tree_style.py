@@ -1,0 +1,108 @@
+"""How states look: the same colour, line and shape wherever a node is drawn, in trees, tables and legends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QPen
+
+from app.theme.contrast import mixed
+from app.theme.theme import Theme
+
+STAR = "★"
+_COLOURS = {
+    "root": "muted", "kept": "kept", "accepted": "kept", "pruned": "pruned", "unreached": "pruned", "best": "best",
+    "finished": "finished", "lone": "pruned", "bonus": "finished", "refused": "refused", "correction": "refused",
+}  # fmt: skip
+DASHED = frozenset({"pruned", "unreached", "refused"})
+PILLS = frozenset({"finished", "bonus"})
+STRUCK = frozenset({"refused"})
+DIMMED = frozenset({"pruned", "unreached", "lone"})
+"""States that the setting for pruned branches speaks of."""
+DIMMING = 0.85
+"""How much of its colour a dimmed branch keeps: as little as still stands out from the ground."""
+ORDER = (
+    "unreached",
+    "pruned",
+    "lone",
+    "refused",
+    "root",
+    "kept",
+    "accepted",
+    "correction",
+    "finished",
+    "bonus",
+    "best",
+)
+"""What is drawn first lies undermost."""
+
+
+@dataclass(slots=True)
+class TreeStyle:
+    """What is drawn apart from the tree itself."""
+
+    theme: Theme
+    pruned: str = "dimmed"
+    best: list[int] = field(default_factory=list)
+    """Path of the leading node, from the root."""
+    trail: list[int] = field(default_factory=list)
+    """Path of the selected node, from the root."""
+    found: frozenset[int] = frozenset()
+    hovered: int | None = None
+    focused: bool = False
+    lanes: dict[int, str] = field(default_factory=dict)
+    """Titles of lanes."""
+    _colours: dict[tuple[str, float], QColor] = field(default_factory=dict)
+    _plain: dict[str, QColor] = field(default_factory=dict)
+
+    @property
+    def selected(self) -> int | None:
+        """The node all other views speak of."""
+        return self.trail[-1] if self.trail else None
+
+    def set_theme(self, theme: Theme) -> None:
+        """Other colours."""
+        self.theme = theme
+        self._colours.clear()
+        self._plain.clear()
+
+    def plain(self, name: str) -> QColor:
+        """A colour of the theme, remembered."""
+        if name not in self._plain:
+            self._plain[name] = self.theme.color(name)
+        return self._plain[name]
+
+    def colour(self, state: str, share: float = 1.0) -> QColor:
+        """Line colour of a state, or that share of it on the window's ground."""
+        if state in DIMMED and self.pruned == "dimmed":
+            share *= DIMMING
+        key = (state, share)
+        if key not in self._colours:
+            over = self.plain(_COLOURS[state])
+            self._colours[key] = over if share >= 1 else mixed(over, self.plain("window"), share)
+        return self._colours[key]
+
+    def words(self, state: str) -> QColor:
+        """Colour of the label inside a box."""
+        if state in DIMMED:
+            return self.plain("muted" if self.pruned == "dimmed" else "text")
+        return self.plain("muted" if state in STRUCK else "text")
+
+    def outline(self, state: str, scale: float = 1.0) -> QPen:
+        """Pen around a box."""
+        pen = QPen(self.colour(state), (2.6 if state == "best" else 1.5) * scale)
+        return dashed(pen) if state in DASHED else pen
+
+
+def edge_width(weight: float) -> float:
+    """Pixels at zoom 1 for a weight in 0 to 1."""
+    return 1.0 + 4.0 * min(1.0, max(0.0, weight))
+
+
+def dashed(pen: QPen) -> QPen:
+    """The same pen in short dashes, of one length whatever its width."""
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    unit = max(pen.widthF(), 0.1)
+    pen.setDashPattern([3.2 / unit, 2.6 / unit])
+    return pen

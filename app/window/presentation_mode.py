@@ -1,0 +1,170 @@
+"""The window on a stage: one view, large, and the words below it. Everything is as it was once it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QBoxLayout
+
+from app.control.stage.steering import Steering
+from app.panels.centre import Centre
+from app.session.session import Session
+from app.window.appearance import Appearance
+from app.window.view_only_mode import ViewOnlyMode
+
+if TYPE_CHECKING:
+    from app.control.stage.presenter import Presenter
+    from app.control.stage.presenter_page import PresenterPageController
+
+
+class PresentationMode(QObject):
+    """F5 and Esc. What it needs is made when it is first wanted; `changed(is on)`."""
+
+    changed = Signal(bool)
+    runWanted = Signal()
+    happened = Signal(str)
+    """As the presenter's."""
+
+    def __init__(self, centre: Centre, session: Session, appearance: Appearance, cleared: ViewOnlyMode) -> None:
+        super().__init__(centre)
+        self._centre, self._session, self._appearance, self._cleared = centre, session, appearance, cleared
+        self._presenter: Presenter | None = None
+        self._presenter_page: PresenterPageController | None = None
+        self.steering = Steering(self)
+        self._keys: list[QShortcut] = []
+        self._view = ""
+        self.is_on = False
+        cleared.resized.connect(self._restage)
+
+    @property
+    def presenter(self) -> Presenter:
+        """What plays; made now if nobody has wanted it yet."""
+        if self._presenter is None:
+            self._presenter = self._make()
+        return self._presenter
+
+    @Slot()
+    def toggle(self) -> None:
+        """F5."""
+        if self.is_on:
+            self.leave()
+        else:
+            self.enter()
+
+    def enter(self) -> None:
+        """Clear the window for one view."""
+        if self.is_on:
+            return
+        self.is_on = True
+        self._view = self._centre.columns[0].current
+        self._cleared.clear()
+        self.presenter.begin()
+        self._restage()
+        if self._cleared.fill_screen():
+            self.open_page()
+        for key in self._keys:
+            key.setEnabled(True)
+        self.changed.emit(True)
+
+    @Slot()
+    def leave(self) -> bool:
+        """Everything as it was; False where nothing was presented."""
+        if not self.is_on:
+            return False
+        self.is_on = False
+        for key in self._keys:
+            key.setEnabled(False)
+        self._cleared.stop_telling()
+        self._appearance.stage(None)  # first: what was in sight is put back in its own measure
+        self.presenter.end()
+        if self._presenter_page is not None:
+            self._presenter_page.close()
+        self._cleared.bring_back()
+        self._centre.show_view(self._view)
+        self._cleared.restore()
+        self.changed.emit(False)
+        return True
+
+    @property
+    def presenter_page(self) -> PresenterPageController:
+        """The presenter's page; made now if nobody has wanted it yet."""
+        if self._presenter_page is None:
+            from app.control.stage.presenter_page import PresenterPageController
+
+            over, theme = self._centre.window(), self._appearance.usual
+            self._presenter_page = PresenterPageController(self.presenter, self.steering, over, theme)
+            self._presenter_page.leaveWanted.connect(self.leave)
+            self._presenter_page.viewWanted.connect(self._centre.show_beside)
+            for key, slot in (self._table(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
+                if key != "Space":  # presses what has the focus there
+                    QShortcut(QKeySequence(key), self._presenter_page.page).activated.connect(slot)
+            self._appearance.changed.connect(self._dress_desk)
+        return self._presenter_page
+
+    @Slot()
+    def open_page(self) -> None:
+        """The presenter's page, on the first screen."""
+        self.presenter_page.open()
+
+    @Slot()
+    def _dress_desk(self) -> None:
+        self.presenter_page.set_theme(self._appearance.usual)
+
+    @Slot()
+    def _restage(self) -> None:
+        """Type by the size of the window: larger in a larger one."""
+        from app.theme.stage import on_stage
+
+        self._appearance.stage(lambda theme: on_stage(theme, self._centre.window().size()))
+
+    def _make(self) -> Presenter:
+        from app.control.stage.presenter import Presenter
+
+        presenter = Presenter(self._session, self._centre, self._appearance, lambda: self.steering.is_toured)
+        self.steering.presenter = presenter
+        self.steering.told.connect(presenter.tell)
+        presenter.runWanted.connect(self.runWanted)
+        presenter.happened.connect(self.happened)
+        self._appearance.changed.connect(presenter.set_theme)
+        self._appearance.wordsChanged.connect(presenter.tell)
+        panels = self._centre.parentWidget()
+        body = panels.parentWidget() if panels is not None else None
+        column = body.layout() if body is not None else None
+        assert isinstance(column, QBoxLayout)
+        assert panels is not None
+        column.insertWidget(column.indexOf(panels) + 1, presenter.caption)
+        self._bind(presenter)
+        return presenter
+
+    def _bind(self, presenter: Presenter) -> None:
+        """Let the stage's own keys work; while it is left, they mean what they always do."""
+        for key, slot in self._table(presenter).items():
+            bound = QShortcut(QKeySequence(key), self._centre)
+            bound.activated.connect(slot)
+            self._keys.append(bound)
+
+    def _table(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
+        """What each key does, a clicker's among them."""
+        return {
+            "Space": self.steering.toggle,
+            "Right": lambda: self.steering.step(1),
+            "Left": lambda: self.steering.step(-1),
+            "PgDown": lambda: self.steering.step(1),
+            "PgUp": lambda: self.steering.step(-1),
+            "Home": lambda: presenter.playback.go_to(0),
+            "End": self._to_the_end,
+            "+": lambda: presenter.change_pace(1),
+            "=": lambda: presenter.change_pace(1),
+            "-": lambda: presenter.change_pace(-1),
+            "P": self.open_page,
+            "Ctrl+PgDown": lambda: self._centre.show_beside(1),
+            "Ctrl+PgUp": lambda: self._centre.show_beside(-1),
+        }
+
+    def _to_the_end(self) -> None:
+        run = self._session.run
+        if run is not None:
+            self.presenter.playback.go_to(run.length)

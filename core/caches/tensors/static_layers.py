@@ -1,0 +1,208 @@
+"""Caches of a fixed size, allocated once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+from transformers.cache_utils import (
+    Cache,
+    EncoderDecoderCache,
+    StaticCache,
+    StaticLayer,
+    StaticSlidingWindowLayer,
+    get_layer_types_and_kwargs,
+)
+
+from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, StoredTensor, cloned, piece
+from core.caches.tensors.windowed import with_cross
+from core.errors import CacheError
+from core.models.loaded_model import LoadedModel
+from resources.language import tr
+
+_ROUND = 128
+"""Compiled code is made for one size: sizes are rounded up to this, so that runs of like length share it."""
+
+
+class _InPlace:
+    """Rows change places inside the storage, whose address compiled code relies on."""
+
+    is_initialized: bool
+    keys: torch.Tensor | None
+    values: torch.Tensor | None
+
+    def reorder_cache(self, beam_idx: torch.Tensor) -> None:
+        """Row i becomes what row `beam_idx[i]` was; another number of rows needs new storages."""
+        if not self.is_initialized:
+            return
+        for name in ("keys", "values"):
+            old = getattr(self, name)
+            rows = old.index_select(0, beam_idx.to(old.device))
+            if rows.shape == old.shape:
+                old.copy_(rows)
+            else:
+                setattr(self, name, rows)
+
+
+class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
+    """Keeps everything, up to its size.
+
+    While it is `trimmed` it shows only the tokens it holds, as a growing layer does: drafts are read through a mask of
+    the text's own length. Drafts that find no room make it larger.
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    is_lean = True
+    trimmed = False
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Write new tokens [B, H, n, D] behind the others; all places come back, or the filled ones."""
+        if not self.trimmed:
+            seen: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, *args, **kwargs)
+            return seen
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = self.length
+        stop = start + key_states.shape[-2]
+        self._make_room(stop)
+        self.keys[:, :, start:stop] = key_states
+        self.values[:, :, start:stop] = value_states
+        self.cumulative_length.fill_(stop)
+        return self.keys[:, :, :stop], self.values[:, :, :stop]
+
+    @property
+    def length(self) -> int:
+        """Tokens held."""
+        return int(self.cumulative_length) if self.is_initialized else 0
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """(places a pass looks at, place of the first)."""
+        return (self.length + query_length if self.trimmed else self.max_cache_len), 0
+
+    def tokens_read(self) -> int:
+        """Tokens held."""
+        return self.length
+
+    def least(self) -> int:
+        """Everything is held."""
+        return 0
+
+    def cut(self, length: int, total: int) -> None:
+        """Forget all but the first `length` tokens: their places are empty again, the storage stays where it is."""
+        held = self.length
+        if length < held:
+            self.keys[:, :, length:held].zero_()
+            self.values[:, :, length:held].zero_()
+            self.cumulative_length.fill_(length)
+
+    def keep(self, base: int, rows: Sequence[int]) -> None:
+        """Keep these rows behind the first `base` tokens."""
+        if not self.is_initialized:
+            return
+        stop = base + len(rows)
+        index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.keys.device)
+        for tensor in (self.keys, self.values):
+            tensor[:, :, base:stop] = tensor.index_select(2, index)
+        self.cut(stop, self.length)
+
+    def reorder(self, move: RowMove) -> None:
+        """Inside the storage where the number of rows stays."""
+        self.reorder_cache(move.index)
+
+    def states(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values as they stand."""
+        return self.keys, self.values
+
+    def copied(self) -> FixedSizeLayer:
+        """An independent layer with the same content."""
+        return cloned(self)
+
+    def stored(self) -> Iterator[StoredTensor]:
+        """Keys, values and the counter."""
+        if self.is_initialized:
+            parts = (("keys", self.keys), ("values", self.values), ("state", self.cumulative_length))
+            yield from (piece(part, tensor) for part, tensor in parts)
+
+    def show_text_only(self, on: bool) -> None:
+        """As a growing layer does."""
+        self.trimmed = on
+
+    def _make_room(self, tokens: int) -> None:
+        if tokens <= self.max_cache_len:
+            return
+        for name in ("keys", "values"):
+            old = getattr(self, name)
+            larger = old.new_zeros(*old.shape[:2], tokens, old.shape[-1])
+            larger[:, :, : old.shape[2]] = old
+            setattr(self, name, larger)
+        self.max_cache_len = tokens
+
+
+class FixedSizeWindowLayer(_InPlace, StaticSlidingWindowLayer):
+    """Keeps its window."""
+
+
+class PreallocatedStaticCache(StaticCache):
+    """A cache of fixed size, for compiled steps or for plain ones."""
+
+    def __init__(self, model: LoadedModel, length: int, compiled: bool) -> None:
+        super().__init__(config=model.config, max_cache_len=length)
+        self.layers = own_fixed(model, self.layers)
+        self.compiled = compiled
+
+
+def build_fixed(model: LoadedModel, length: int, compiled: bool = False) -> Cache:
+    """An empty fixed cache for `length` tokens. Raises CacheError when compiling is asked for and impossible."""
+    if compiled:
+        check_compiler(model)
+    return with_cross(model, PreallocatedStaticCache(model, rounded(length, compiled), compiled))
+
+
+def is_compiled(cache: Cache | None) -> bool:
+    """Whether it was made for compiled steps."""
+    own = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
+    return isinstance(own, PreallocatedStaticCache) and own.compiled
+
+
+def own_fixed(model: LoadedModel, layers: Sequence[CacheLayer]) -> list[CacheLayer]:
+    """transformers' fixed layers as ours."""
+    _, details = get_layer_types_and_kwargs(model.config)
+    return [_convert(layer, detail) for layer, detail in zip(layers, details, strict=False)]
+
+
+def _convert(layer: CacheLayer, detail: Mapping[str, int]) -> CacheLayer:
+    if type(layer) is StaticLayer:
+        return FixedSizeLayer(layer.max_cache_len)
+    if type(layer) is StaticSlidingWindowLayer:
+        return FixedSizeWindowLayer(layer.max_cache_len, sliding_window=detail["sliding_window"])
+    return layer
+
+
+def rounded(length: int, compiled: bool) -> int:
+    """Tokens really allocated for."""
+    return -(-length // _ROUND) * _ROUND if compiled else length
+
+
+def check_compiler(model: LoadedModel) -> None:
+    """Raises CacheError naming what torch.compile lacks on this machine, or what it cannot do with this model."""
+    if any("sliding_window" in detail for detail in get_layer_types_and_kwargs(model.config)[1]):
+        raise CacheError(
+            tr("The windowed layers of {model} count in a way that would be compiled anew at every token.").format(
+                model=model.name
+            ),
+            tr("Switch compiling off."),
+        )
+    if model.device.type not in ("cpu", "cuda"):
+        raise CacheError(
+            tr("torch does not compile for {device} reliably.").format(device=model.device.type),
+            tr("Switch compiling off."),
+        )
+    if model.device.type == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++", "cl"))):
+        raise CacheError(
+            tr("Compiling for the CPU needs a C++ compiler, and this machine has none."),
+            tr("Install one (g++, clang or the Visual Studio build tools), or switch compiling off."),
+        )

@@ -1,0 +1,149 @@
+"""Constrained beam search: extra candidates that meet the constraints, and banks that keep them alive.
+
+Two ways to fill the pool and the banks:
+
+- `paper` (Post and Vilar 2018, Fast Lexically Constrained Decoding with Dynamic Beam Allocation): the best
+  continuations of all beams, every continuation that meets one constraint token more, and the best continuation of
+  each beam; banks by the number of constraint tokens met. The end token is forbidden until everything is met, and
+  beams that could no longer meet everything within the limit are made to.
+- `transformers` (version 4): without the third kind; a phrase that was met counts as much as the longest one;
+  hypotheses that end unmet are dropped. Where that search would end with nothing that meets everything, the best
+  beam that still can is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+
+from core.decoding.beams.beam_node import BeamNode
+from core.decoding.beams.constraints import ConstraintProgress, Constraints
+
+Place = tuple[int, int]
+"""(row, token)."""
+
+
+def round_robin(nodes: Iterable[BeamNode], banks: Sequence[int]) -> list[BeamNode]:
+    """The best of every bank, highest bank first, then the second best of each, and so on."""
+    shelves: dict[int, list[BeamNode]] = {}
+    for node, bank in zip(nodes, banks, strict=True):
+        shelves.setdefault(bank, []).append(node)
+    ranked = [
+        (place, -bank, node)
+        for bank, shelf in shelves.items()
+        for place, node in enumerate(sorted(shelf, key=lambda node: -node.score))
+    ]
+    return [node for _place, _bank, node in sorted(ranked, key=lambda item: item[:2])]
+
+
+class ConstraintBanks:
+    """What constrained search adds to a step of beam search."""
+
+    def __init__(self, constraints: Constraints, pool: str, eos: Iterable[int], limit: int) -> None:
+        self.constraints = constraints
+        self.limit = limit
+        """Tokens within which everything must be met."""
+        self._paper = pool == "paper"
+        self._eos = sorted(eos)
+        self._weight = max((phrase.longest for phrase in constraints.phrases), default=0)
+
+    def mask(self, scores: torch.Tensor, beams: Sequence[BeamNode]) -> torch.Tensor:
+        """Scores [n, V] without end tokens for unmet beams, and without detours for those that are short of time."""
+        if not self._paper:
+            return scores
+        scores = scores.clone()
+        for row, beam in enumerate(beams):
+            progress = self._of(beam)
+            if progress.complete:
+                continue
+            if self._eos:
+                scores[row, self._eos] = -math.inf
+            left = self.limit - beam.length - 1
+            if self.constraints.remaining_if_broken(progress) > left:
+                self._leave_only(scores[row], self._in_time(progress, left))
+        return scores
+
+    def _in_time(self, progress: ConstraintProgress, left: int) -> list[int]:
+        """Tokens after which `left` more are enough."""
+        step, remaining = self.constraints.step, self.constraints.remaining
+        return [token for token in self.constraints.tokens if remaining(step(progress, token)) <= left]
+
+    @staticmethod
+    def _leave_only(row: torch.Tensor, tokens: list[int]) -> None:
+        kept = row[tokens]
+        row.fill_(-math.inf)
+        row[tokens] = kept
+
+    def extra(self, scores: torch.Tensor, beams: Sequence[BeamNode], known: set[Place]) -> list[Place]:
+        """Continuations besides the `known` ones that belong into the pool, each once."""
+        places = [
+            (row, token) for row, beam in enumerate(beams) for token in self.constraints.advancing(self._of(beam))
+        ]
+        if self._paper or not any(self._can(beam) and not self.is_met(beam) for beam in beams):
+            places += list(enumerate(scores.argmax(-1).tolist()))
+        return [place for place in dict.fromkeys(places) if place not in known]
+
+    def follow(self, node: BeamNode) -> None:
+        """Note how far `node` has come."""
+        assert node.parent is not None
+        node.progress = self.constraints.step(self._of(node.parent), node.token)
+
+    def choose(
+        self, usual: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
+    ) -> tuple[list[BeamNode], list[BeamNode]]:  # fmt: skip
+        """(what goes on, what ends) of a pool; with `last` nothing can go on, with `rescue` nothing has ended yet."""
+        if self._paper:
+            return self._by_paper(usual + extra, width, last)
+        return self._by_four(usual, extra, width, last, rescue)
+
+    def _by_paper(self, pool: list[BeamNode], width: int, last: bool) -> tuple[list[BeamNode], list[BeamNode]]:
+        order = self._rotate(pool)
+        ended = [node for node in order[:width] if (last or node.stop) and self.is_met(node)]
+        kept = [node for node in order if not node.stop][:width]
+        return kept, ended
+
+    def _by_four(
+        self, usual: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
+    ) -> tuple[list[BeamNode], list[BeamNode]]:  # fmt: skip
+        ended = [node for node in usual[:width] + extra if node.stop and self.is_met(node)]
+        going = [node for node in usual if not node.stop]
+        added = [node for node in extra + going[width:] if not node.stop and self._advances(node)]
+        kept = self._rotate(going[:width] + added)[:width]
+        if rescue and not ended and not any(map(self._can, kept)):
+            able = [node for node in usual + extra if not node.stop and self._can(node)]
+            kept = kept[: width - 1] + sorted(able, key=lambda node: -node.score)[:1]
+        if last:
+            ended += [node for node in kept if self.is_met(node)]
+        return kept, ended
+
+    def _can(self, node: BeamNode) -> bool:
+        """Whether it can still meet everything in time."""
+        return self.constraints.remaining(self._of(node)) <= self.limit - node.length
+
+    def _advances(self, node: BeamNode) -> bool:
+        assert node.parent is not None
+        return node.token in self.constraints.advancing(self._of(node.parent))
+
+    def _rotate(self, nodes: list[BeamNode]) -> list[BeamNode]:
+        return round_robin(nodes, [self._bank(self._of(node)) for node in nodes])
+
+    def _bank(self, progress: ConstraintProgress) -> int:
+        if self._paper:
+            return self.constraints.tokens_met(progress)
+        if progress.current is None:
+            return len(progress.met) * self._weight
+        left = self.constraints.phrases[progress.current].longest - len(progress.matched)
+        return len(progress.met) * self._weight + self._weight - left
+
+    def is_met(self, node: BeamNode) -> bool:
+        """Whether everything stands in the text."""
+        return self._of(node).complete
+
+    def met(self, node: BeamNode) -> int:
+        """Constraint tokens met."""
+        return self.constraints.tokens_met(self._of(node))
+
+    def _of(self, node: BeamNode) -> ConstraintProgress:
+        return node.progress or self.constraints.start

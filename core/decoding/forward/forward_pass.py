@@ -1,0 +1,328 @@
+"""Forward passes of one model over a growing text, its memory (cache or state) kept between them."""
+
+from __future__ import annotations
+
+import copy as copying
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict, Unpack
+
+import torch
+from transformers.cache_utils import Cache
+from transformers.utils.generic import ModelOutput
+
+from core.caches.tensors.cache_editing import copy, reorder, tokens_read
+from core.caches.tensors.continuation_probe import counts_otherwise, memory_of
+from core.caches.tensors.sink import SinkCache
+from core.caches.tensors.static_layers import is_compiled
+from core.decoding.forward.fused_compiled import compiled_step
+from core.decoding.forward.fused_llama import FusedLlama
+from core.decoding.forward.fused_selection import FusedForward, lean_pass
+from core.decoding.forward.native_step import NativeDecodeStep, quick_step
+from core.decoding.media_inputs.image_tokens import first_inputs
+from core.decoding.media_inputs.media_inputs import MediaInputs
+from core.errors import StrategyError
+from core.models.loaded_model import LoadedModel, keeps_a_state_alone
+from core.models.text_decoder import positions_of
+from resources.language import tr
+
+Mask = torch.Tensor | dict[str, torch.Tensor]
+"""Additive [.., n, P + n], or one for each kind of layer."""
+
+
+class TokenPositions(TypedDict, total=False):
+    """Where the tokens of a pass stand, [1, n], and what they see. Without it they follow the text."""
+
+    position_ids: torch.Tensor
+    attention_mask: Mask
+
+
+class _Outputs(Protocol):
+    """What a module gives back; hidden states of decoders under `hidden_states`, where they were asked for."""
+
+    logits: torch.Tensor
+    decoder_hidden_states: tuple[torch.Tensor, ...] | None
+
+    def get(self, name: str) -> tuple[torch.Tensor, ...] | None: ...
+
+
+class _Module(Protocol):
+    """What is used of a transformers module that writes."""
+
+    def __call__(self, **inputs: object) -> _Outputs: ...
+
+    def prepare_inputs_for_generation(self, ids: torch.Tensor, /, **more: object) -> dict[str, object]: ...
+
+    def _update_model_kwargs_for_generation(
+        self, outputs: object, kwargs: dict[str, object], is_encoder_decoder: bool
+    ) -> dict[str, object]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardOutput:
+    """What one pass gives back: float32 logits [B, n, V] of the last n positions, and hidden states if wanted."""
+
+    logits: torch.Tensor
+    hidden: tuple[torch.Tensor, ...] | None
+    """Embedding output and every layer's, each [B, T, D]; the last one is what the head reads."""
+
+    @property
+    def last(self) -> torch.Tensor:
+        """Logits of the last position, [B, V]."""
+        return self.logits[:, -1]
+
+
+class Forward:
+    """Feeds tokens to a model; every call continues where the last one ended.
+
+    Decoder-only models with a key–value cache, encoder–decoders, Mamba-like models and, through transformers' own
+    input preparation, those with a memory of another kind.
+    """
+
+    def __init__(self, model: LoadedModel, cache: Cache | None) -> None:
+        self.model = model
+        self.cache: Any = cache
+        self._module: _Module = model.model
+        self.passes = 0
+        self._began = False
+        self._encoder: ModelOutput | None = None
+        self._perceived: MediaInputs | None = None
+        """What the first pass takes beside tokens."""
+        self.offset = 0
+        """Positions of the cache before the text's first token."""
+        self._shift = 0
+        """How far tokens stand from where they come in the text."""
+        self.spare = 0
+        """Tokens for which quick passes keep room behind the text, until the cache is made compact."""
+        self._extra: dict[str, object] = {}
+        self._keeps = "logits_to_keep" in model.forward_parameters
+        self._is_state_alone = keeps_a_state_alone(model)
+        self._ids: torch.Tensor | None = None
+        self._counts_otherwise = positions_of(model.model) is not None or counts_otherwise(model)
+        self._reads_anew = cache is None and memory_of(model) == "none"
+        self._lean = lean_pass(model, cache)
+        self._step = single_step(model, cache, self._lean)
+
+    @property
+    def follows_rows(self) -> bool:
+        """Whether rows can change places and repeat."""
+        return self.cache is not None or self._reads_anew
+
+    def encode(self, source: torch.Tensor) -> None:
+        """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
+        self.attend(self.model.model.get_encoder()(input_ids=source, return_dict=True))
+
+    def attend(self, states: ModelOutput) -> None:
+        """An encoder's states: the decoder attends to them from now on."""
+        self._encoder = states
+
+    def perceive(self, perceived: MediaInputs) -> None:
+        """Sounds and pictures: an encoder's states, or what the first pass is given beside the text."""
+        if perceived.is_encoded:
+            self.attend(perceived.states)
+            return
+        self._perceived, self.offset, self._shift = perceived, perceived.before, perceived.shift
+        self._lean = self._step = None
+
+    def branch(self) -> Forward:
+        """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
+        twin = copying.copy(self)  # what was found out about the model holds for it too
+        twin.cache, twin.passes, twin._began = copy(self.cache), 0, True
+        return twin
+
+    def expand(self, copies: int) -> None:
+        """Repeat every row of the memory `copies` times; a no-op for 1."""
+        if copies == 1:
+            return
+        rows = torch.zeros(copies, dtype=torch.long, device=self.model.device)
+        if self._encoder is not None:
+            self._encoder = _with_rows(self._encoder, rows)
+        self.reorder(rows)
+
+    def reorder(self, rows: torch.Tensor) -> None:
+        """Make row i of the memory what row `rows[i]` was; rows may repeat or be left out."""
+        if self.cache is not None:
+            self.cache.reorder_cache(rows)
+        if self._ids is not None:
+            self._ids = self._ids.index_select(0, rows)
+
+    def follow(self, rows: Sequence[int], before: int) -> None:
+        """Go on with what row `rows[i]` of `before` was in row i; moves only what changes (beams of one prompt)."""
+        if self.cache is not None:
+            reorder(self.cache, rows, before)
+        else:
+            self.reorder(torch.tensor(rows, device=self.model.device))
+        if self._encoder is not None and len(rows) != before:
+            self._encoder = _with_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
+
+    def __call__(
+        self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Unpack[TokenPositions]
+    ) -> ForwardOutput:
+        """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
+        limit = self._longest_pass(ids)
+        if limit and ids.shape[1] > limit:
+            return self._in_pieces(ids, keep, hidden, extra)
+        if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
+            self.cache.make_room(ids.shape[1])
+        mask = extra.get("attention_mask")
+        if not hidden and not isinstance(mask, dict):
+            positions = extra.get("position_ids")
+            if self._step is not None and self._step.serves(ids, self.cache, bool(extra)):
+                self.passes += 1
+                return ForwardOutput(self._step(ids, self.cache, keep, mask, positions, self.spare), None)
+            if self._lean is not None:
+                self.passes += 1
+                return ForwardOutput(self._lean(ids, self.cache, keep, mask, positions), None)
+        outputs = self._run(ids, keep, hidden, extra)
+        self.passes += 1
+        self._began = True
+        logits = outputs.logits[:, -(keep or ids.shape[1]) :]
+        states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
+        if hidden:
+            _check_states(self.model, states)
+        return ForwardOutput(logits.float(), states if hidden else None)
+
+    def ending(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
+        """The same, with the states that the head reads [B, n, D] last among `hidden`, if not alone there."""
+        step, mask = self._step, extra.get("attention_mask")
+        if (
+            isinstance(step, NativeDecodeStep) and isinstance(self._lean, FusedLlama) and not isinstance(mask, dict)
+            and step.serves(ids, self.cache, bool(extra))
+        ):  # fmt: skip
+            self.passes += 1
+            logits, states = step.with_states(ids, self.cache, keep, mask, extra.get("position_ids"), self.spare)
+            return ForwardOutput(logits, (states,))
+        return self(ids, keep=keep, hidden=True, **extra)
+
+    def continue_from(self, cache: Cache) -> None:
+        """Take over a filled cache: the next call continues the text it holds, sounds and pictures included."""
+        self.cache = cache
+        if self._perceived is None:
+            self._lean = lean_pass(self.model, cache)
+            self._step = single_step(self.model, cache, self._lean)
+        self._began = True
+
+    def _longest_pass(self, ids: torch.Tensor) -> int | None:
+        """Most tokens of `ids` one pass may read; None without a limit. A recurrent state goes on token by token, and
+        the pass that is given pictures ends before a mark of theirs that was written and stands for none."""
+        if self._perceived is not None and not self._began:
+            return self._perceived.place_of_other_mark(ids)
+        if self.model.is_recurrent and self._began and self._encoder is None:
+            return 1
+        return self.cache.longest_pass() if isinstance(self.cache, SinkCache) else None
+
+    def _in_pieces(self, ids: torch.Tensor, keep: int, hidden: bool, extra: TokenPositions) -> ForwardOutput:
+        """One pass after another, for caches that can look at so many tokens at once only."""
+        read: list[ForwardOutput] = []
+        while ids.shape[1]:
+            count = self._longest_pass(ids) or ids.shape[1]
+            read.append(self(ids[:, :count], keep=keep, hidden=hidden, **extra))
+            ids = ids[:, count:]
+        logits = torch.cat([output.logits for output in read], dim=1)
+        states = [output.hidden for output in read if output.hidden is not None]
+        joined = tuple(torch.cat(layer, dim=1) for layer in zip(*states, strict=True)) if states else None
+        return ForwardOutput(logits[:, -keep:] if keep else logits, joined)
+
+    def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: TokenPositions) -> _Outputs:
+        kwargs: dict[str, object] = {"use_cache": not self._reads_anew, "return_dict": True, **extra}
+        if hidden:
+            kwargs["output_hidden_states"] = True
+        if keep and self._keeps:
+            kwargs["logits_to_keep"] = keep
+        if self._reads_anew:
+            return self._run_anew(ids, kwargs)
+        held: dict[str, object] = {self.model.cache_name: self.cache}
+        if self._encoder is not None:
+            return self._network(ids.shape[1])(decoder_input_ids=ids, encoder_outputs=self._encoder, **held, **kwargs)
+        if self._is_state_alone:
+            return self._run_state(ids, kwargs | held)
+        if self.cache is not None:
+            kwargs.update(self._told(ids, kwargs.get("position_ids")))
+            return self._network(ids.shape[1])(input_ids=ids, **held, **kwargs)
+        return self._run_prepared(ids, kwargs)
+
+    def _told(self, ids: torch.Tensor, placed: object) -> dict[str, object]:
+        """Where the tokens stand, where a module would count otherwise, and what the first pass takes beside them."""
+        if self._perceived is None and not self._counts_otherwise:
+            return {}
+        read = tokens_read(self.cache)
+        if self._perceived is not None and not read:
+            if self._perceived.is_inserted:
+                return {**first_inputs(self._perceived, ids)}
+            return {"position_ids": torch.arange(ids.shape[1], device=ids.device)[None], **self._perceived.inputs}
+        if isinstance(placed, torch.Tensor):
+            return {"position_ids": placed + self._shift}
+        begun = read - self.offset + self._shift
+        return {"position_ids": torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]}
+
+    def _network(self, tokens: int) -> _Module:
+        """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
+        if tokens > 1 or not is_compiled(self.cache):
+            return self._module
+        if "compiled" not in self.model.remembered:
+            mode = "reduce-overhead" if self.model.device.type == "cuda" else "default"
+            self.model.remembered["compiled"] = torch.compile(self.model.model, mode=mode, dynamic=False)
+        compiled: _Module = self.model.remembered["compiled"]
+        return compiled
+
+    def _run_anew(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
+        """Models that keep nothing: the whole text, prepared as `generate` does (XLM wants a mask behind it)."""
+        network = self._module
+        self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
+        more = {} if self._encoder is None else {"encoder_outputs": self._encoder}
+        inputs = network.prepare_inputs_for_generation(
+            self._ids, attention_mask=torch.ones_like(self._ids), use_cache=False, **more
+        )
+        return network(**{**inputs, **kwargs})
+
+    def _run_state(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
+        """The state is made by the model on the first pass."""
+        outputs = self._module(input_ids=ids, **kwargs)
+        self.cache = getattr(outputs, self.model.cache_name)
+        return outputs
+
+    def _run_prepared(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
+        """Models with a memory of their own kind: let transformers keep it as `generate` does."""
+        network, first = self._module, self._ids is None
+        self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
+        if first:
+            self._extra = {"use_cache": True, "attention_mask": torch.ones_like(ids)}
+        inputs = network.prepare_inputs_for_generation(
+            self._ids, next_sequence_length=None if first else ids.shape[1], is_first_iteration=first, **self._extra
+        )
+        outputs = network(**{**inputs, **kwargs})
+        self._extra = network._update_model_kwargs_for_generation(outputs, self._extra, is_encoder_decoder=False)
+        return outputs
+
+
+class _FastPass(Protocol):
+    """A pass that takes few tokens, and is the quickest there is for them."""
+
+    def serves(self, ids: torch.Tensor, cache: Any, is_placed: bool = False) -> bool: ...
+
+    def __call__(
+        self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None, spare: int = 0,
+    ) -> torch.Tensor: ...  # fmt: skip
+
+
+def single_step(model: LoadedModel, cache: object, lean: FusedForward | None = None) -> _FastPass | None:
+    """The compiled step for a cache that wants one, else the quick one where it is built; `lean`: see there."""
+    return compiled_step(model, cache) or quick_step(model, cache, lean)
+
+
+def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:
+    """Raises StrategyError where hidden states are not one row [D] for each token."""
+    if not states or any(state.dim() != 3 for state in states):
+        raise StrategyError(
+            tr("{model} does not give one hidden state a token, which this strategy compares.").format(
+                model=model.name
+            ),
+            tr("Choose another strategy or another model."),
+        )
+
+
+def _with_rows(encoded: ModelOutput, rows: torch.Tensor) -> ModelOutput:
+    """What an encoder gave, with row `rows[i]` in row i; whatever else it told stays."""
+    hidden = encoded["last_hidden_state"].index_select(0, rows.to(encoded["last_hidden_state"].device))
+    return type(encoded)(**{**encoded, "last_hidden_state": hidden})

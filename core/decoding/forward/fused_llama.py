@@ -1,0 +1,373 @@
+"""A lean forward pass for Llama-like models: the same numbers with a third of the Python.
+
+At a few million weights most of a token's time is the interpreter walking modules, not arithmetic. This pass reads the
+module's own weights (in small models query, key and value as one matrix, gate and up as another) and does the same
+operations in the same order. It is used for float32 modules of exactly the listed classes, unhooked and unpatched,
+after it has been seen to agree with the module itself; everything else goes through the module.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard
+
+import torch
+from torch.nn import functional as F
+from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
+from transformers.cache_utils import Cache, StaticCache
+
+from core.caches.tensors.adapted_layer import AdaptedLayer as CacheLayer
+from core.caches.tensors.preallocated import grows_plainly
+from core.caches.tensors.static_layers import is_compiled
+from core.decoding.forward.llama_protocols import LlamaLayer, LlamaModule
+from core.decoding.forward.module_map import STEADY_ROPES
+from core.decoding.forward.native_linear import linear
+from core.models.loaded_model import LoadedModel
+from core.models.quantized.weight_stats import packed_bits
+
+log = logging.getLogger(__name__)
+
+_CLASSES = (LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM)
+_FORWARDS: dict[type, object] = {cls: cls.forward for cls in _CLASSES}
+_WINDOWED: tuple[type, ...] = (MistralForCausalLM,)
+"""Every layer has a window where the configuration names one."""
+_WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.quantized.")
+_CAPTURING = "transformers.utils.output_capturing"
+LARGEST = 256 * 2**20
+"""Bytes of weights up to which the joined matrices (a copy) are worth their memory."""
+
+
+class _Weighted(Protocol):
+    def parameters(self) -> Iterator[torch.nn.Parameter]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedLinear:
+    """Linear maps of one input: one matrix where its copy is worth the memory, else the module's own ones."""
+
+    weights: tuple[torch.Tensor, ...]
+    biases: tuple[torch.Tensor | None, ...]
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        """All outputs side by side, [.., sum of their widths]."""
+        if len(self.weights) == 1:
+            return linear(hidden, self.weights[0], self.biases[0])
+        return torch.cat([linear(hidden, *pair) for pair in zip(self.weights, self.biases, strict=True)], -1)
+
+    @staticmethod
+    def of(parts: Sequence[torch.nn.Linear], copies: bool) -> JoinedLinear:
+        """The maps of these modules."""
+        weights = [part.weight for part in parts]
+        biases: list[torch.Tensor | None] = [part.bias for part in parts]
+        if not copies:
+            return JoinedLinear(tuple(weights), tuple(biases))
+        bias = torch.cat([part.bias for part in parts]) if biases[0] is not None else None
+        return JoinedLinear((torch.cat(weights),), (bias,))
+
+
+@dataclass(frozen=True, slots=True)
+class FusedLayerWeights:
+    """One layer's weights."""
+
+    norm_in: torch.Tensor
+    qkv: JoinedLinear
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
+    out: torch.Tensor
+    out_bias: torch.Tensor | None
+    norm_mlp: torch.Tensor
+    gate_up: JoinedLinear
+    down: torch.Tensor
+
+
+class FusedLlama:
+    """`__call__(ids [B, n], cache)` gives logits [B, keep, V] as the module would, and extends the cache."""
+
+    def __init__(self, network: LlamaModule) -> None:
+        self._network = network
+        self._stamp = stamp_of(network.modules())
+        config = network.config
+        self.eps = config.rms_norm_eps
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.is_grouped = self.heads != self.kv_heads
+        """Several query heads share a key–value head."""
+        self.width = getattr(config, "head_dim", None) or config.hidden_size // self.heads
+        self.embed, self.norm = network.model.embed_tokens.weight, network.model.norm.weight
+        self.head = network.lm_head.weight
+        copies = size_of(network) <= LARGEST
+        self.layers = [_join(layer, copies) for layer in network.model.layers]
+        self._act = next(iter(network.model.layers)).mlp.act_fn
+        self.is_silu = network.config.hidden_act in ("silu", "swish")
+        self._cos, self._sin = self._angles(512)
+
+    def is_current(self) -> bool:
+        """Whether the module's weights, forward and hooks are as they were when this was made."""
+        return self._stamp == stamp_of(self._network.modules()) and is_plain(self._network)
+
+    def __call__(
+        self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
+        embedded = F.embedding(ids, self.embed)
+        (hidden,) = deque(self._through(embedded, cache, keep, mask, positions), maxlen=1)
+        return self.score(hidden)
+
+    def states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
+        """What stands between the layers, [L + 1, B, n, D]: the embedding's output, then what each layer wrote."""
+        embedded = F.embedding(ids, self.embed)
+        return torch.stack([embedded, *self._through(embedded, cache, 0, None, None)])
+
+    def _through(
+        self, hidden: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
+    ) -> Iterator[torch.Tensor]:
+        """What each layer writes, [B, n, D]; the last one for the last `keep` places alone, all with 0."""
+        past, count = int(cache.get_seq_length()), hidden.shape[1]
+        cos, sin = self._rotation(past, count, positions)
+        causal = mask is None and count > 1 and past == 0
+        if mask is None and count > 1 and past:
+            mask = _causal_mask(past, count, hidden.device)
+        last = len(self.layers) - 1
+        for index, layer in enumerate(self.layers):
+            places = keep if index == last and keep < count else 0
+            if places:  # behind the last layer nobody reads the others
+                mask, causal = _mask_of_last(mask, past, count, places, hidden.device), False
+            read = self._attend(layer, index, hidden, cos, sin, cache, mask, causal, past + count, places)
+            hidden = (hidden[:, -places:] if places else hidden) + read
+            hidden = hidden + self.mlp(layer, hidden)
+            yield hidden
+
+    def _attend(
+        self,
+        layer: FusedLayerWeights,
+        index: int,
+        hidden: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        cache: Cache,
+        mask: torch.Tensor | None,
+        causal: bool,
+        total: int,
+        places: int,
+    ) -> torch.Tensor:
+        """What the last `places` tokens read, all with 0."""
+        queries, new_keys, new_values = self.project(layer, hidden, cos, sin)
+        if places:
+            queries = queries[:, :, -places:]
+        keys, values = cache.update(new_keys, new_values, index)
+        if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
+            keys, values = keys[:, :, :total], values[:, :, :total]
+        read = F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, is_causal=causal, enable_gqa=self.is_grouped
+        )
+        return self.merge(layer, read)
+
+    def project(
+        self, layer: FusedLayerWeights, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries, keys and values of the new tokens, [B, heads, n, width], the first two turned to their places."""
+        batch, count, _ = hidden.shape
+        normed = F.rms_norm(hidden, layer.norm_in.shape, layer.norm_in, self.eps)
+        joined = layer.qkv(normed).view(batch, count, -1, self.width).transpose(1, 2)
+        turned = joined[:, : self.heads + self.kv_heads]
+        if layer.q_norm is not None and layer.k_norm is not None:
+            turned = self._norm_heads(turned, layer.q_norm, layer.k_norm)
+        # rotate_half(x) · sin is x with its halves swapped, times sin with its first half negated.
+        turned = torch.addcmul(turned * cos, turned.roll(self.width // 2, -1), sin)
+        return turned[:, : self.heads], turned[:, self.heads :], joined[:, self.heads + self.kv_heads :]
+
+    def merge(self, layer: FusedLayerWeights, read: torch.Tensor) -> torch.Tensor:
+        """What the heads read [B, heads, n, width], brought together [B, n, D]."""
+        batch, _, count, _ = read.shape
+        return linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
+
+    def score(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits [B, n, V] of the last layer's output."""
+        return linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
+
+    def _norm_heads(self, turned: torch.Tensor, q_norm: torch.Tensor, k_norm: torch.Tensor) -> torch.Tensor:
+        queries = F.rms_norm(turned[:, : self.heads], q_norm.shape, q_norm, self.eps)
+        keys = F.rms_norm(turned[:, self.heads :], k_norm.shape, k_norm, self.eps)
+        return torch.cat([queries, keys], dim=1)
+
+    def mlp(self, layer: FusedLayerWeights, hidden: torch.Tensor) -> torch.Tensor:
+        """The feed-forward half of a layer."""
+        normed = F.rms_norm(hidden, layer.norm_mlp.shape, layer.norm_mlp, self.eps)
+        gate, up = layer.gate_up(normed).chunk(2, -1)
+        return linear(self._act(gate) * up, layer.down)
+
+    def _rotation(
+        self, past: int, count: int, positions: torch.Tensor | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        """cos and signed sin, [n, head width], at the positions of this pass."""
+        if positions is not None:
+            index = positions.reshape(-1)
+            self._reach(int(index.max()) + 1)
+            return self._cos[index], self._sin[index]
+        self._reach(past + count)
+        return self._cos[past : past + count], self._sin[past : past + count]
+
+    def angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """cos and signed sin of all positions below `length` (and some more), [.., head width]."""
+        self._reach(length)
+        return self._cos, self._sin
+
+    def _reach(self, length: int) -> None:
+        if length > self._cos.shape[0]:
+            self._cos, self._sin = self._angles(2 * length)
+
+    def _angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        positions = torch.arange(length, device=self.embed.device)[None]
+        cos, sin = self._network.model.rotary_emb(self.embed, positions)
+        half = self.width // 2
+        return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
+
+
+def _join(layer: LlamaLayer, copies: bool) -> FusedLayerWeights:
+    attention, mlp = layer.self_attn, layer.mlp
+    parts = (attention.q_proj, attention.k_proj, attention.v_proj)
+    q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
+    return FusedLayerWeights(
+        norm_in=layer.input_layernorm.weight,
+        qkv=JoinedLinear.of(parts, copies),
+        q_norm=q_norm.weight if q_norm is not None else None,
+        k_norm=k_norm.weight if k_norm is not None else None,
+        out=attention.o_proj.weight,
+        out_bias=attention.o_proj.bias,
+        norm_mlp=layer.post_attention_layernorm.weight,
+        gate_up=JoinedLinear.of((mlp.gate_proj, mlp.up_proj), copies),
+        down=mlp.down_proj.weight,
+    )
+
+
+def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
+    """Additive [n, P + n]: every position sees the past, itself and those before it."""
+    mask = torch.full((count, past + count), torch.finfo(torch.float32).min, device=device)
+    return mask.triu_(past + 1)
+
+
+def _mask_of_last(
+    mask: torch.Tensor | None, past: int, count: int, places: int, device: torch.device
+) -> torch.Tensor | None:
+    """Of a pass over `count` tokens the rows of its last `places`; the very last sees everything."""
+    if mask is None and places > 1:
+        mask = _causal_mask(past, count, device)
+    return None if mask is None else mask[..., -places:, :]
+
+
+def is_plain(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
+    """Exactly one of the known classes, with nobody's forward or hooks in the way."""
+    return _is_known(network) and not network.training and not any(_is_changed(part) for part in network.modules())
+
+
+def _is_known(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
+    return type(network).forward is _FORWARDS.get(type(network))
+
+
+def is_untouched(modules: Iterable[torch.nn.Module]) -> bool:
+    """Whether every module is as torch, transformers and this program wrote it: nobody's class, forward or hook."""
+    return not any(_is_changed(module) or not _is_own(type(module)) for module in modules)
+
+
+def _is_own(kind: type[torch.nn.Module]) -> bool:
+    """Whether class and forward were written by torch, transformers or this program."""
+    return kind.__module__.startswith(_WRITTEN_BY) and kind.forward.__module__.startswith(_WRITTEN_BY)
+
+
+def _is_changed(module: torch.nn.Module) -> bool:
+    """Whether anybody but transformers hooked or patched a module. The hooks it leaves behind once hidden states were
+    asked for only collect them while a pass of its own asks again."""
+    hooks = module._forward_hooks
+    return bool(
+        module._forward_pre_hooks
+        or "forward" in vars(module)
+        or (hooks and any(getattr(hook, "__module__", "") != _CAPTURING for hook in hooks.values()))
+    )
+
+
+def size_of(network: _Weighted) -> int:
+    return sum(p.numel() * p.element_size() for p in network.parameters())
+
+
+def _fits(network: LlamaModule) -> bool:
+    config = network.config
+    biased_mlp = getattr(config, "mlp_bias", False)
+    windowed = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
+        type(network) in _WINDOWED and getattr(config, "sliding_window", None)
+    )
+    return (
+        getattr(network.lm_head, "bits", None) is None  # where layers are packed, it is, and is the quickest to see
+        and packed_bits(network.modules()) is None
+        and network.dtype == torch.float32 and not biased_mlp and not windowed
+        and config.rope_parameters["rope_type"] in STEADY_ROPES and network.lm_head.bias is None
+        and config._attn_implementation == "sdpa"
+    )  # fmt: skip
+
+
+def stamp_of(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
+    """Changes when any weight is replaced or written to."""
+    return tuple(
+        number
+        for module in modules
+        for p in module._parameters.values()
+        if p is not None
+        for number in (p.data_ptr(), 0 if p.is_inference() else p._version)
+    )
+
+
+def is_growing(cache: object) -> bool:
+    """Whether every layer takes new keys and values and gives back those of the whole text, or of the sinks and latest
+    tokens with places counted among them: transformers' plain layers, and ours that say so (`is_lean`)."""
+    return (
+        isinstance(cache, (DynamicCache, StaticCache))
+        and not cache.offloading
+        and not is_compiled(cache)
+        and all(grows_plainly(layer) or (isinstance(layer, CacheLayer) and layer.is_lean) for layer in cache.layers)
+    )
+
+
+def lean_llama(model: LoadedModel) -> FusedLlama | None:
+    """The lean pass of a model of the Llama kind; made once, checked against the module, remade when weights change."""
+    network = model.model
+    known: FusedLlama | None = model.remembered.get("lean")
+    if known is not None and known.is_current():
+        return known
+    model.remembered["lean"] = None
+    if _is_known(network) and _fits(network) and is_plain(network):
+        lean = FusedLlama(network)
+        model.remembered["lean"] = lean if agrees(lean, model) else None
+    found: FusedLlama | None = model.remembered["lean"]
+    return found
+
+
+class _FusedPass(Protocol):
+    def __call__(self, ids: torch.Tensor, cache: Cache, keep: int = 1) -> torch.Tensor: ...
+
+
+_NEAR = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
+"""How far logits may lie from the module's, as a share of the largest."""
+_NEAR_PACKED = 1e-3
+"""The same where vectors are split into whole numbers: one that is rounded the other way is 3 · 10⁻⁵ of the largest,
+and every layer has some."""
+_LONGEST_CHECK = 64
+"""Tokens that are read to see a window work, at most."""
+
+
+def agrees(lean: _FusedPass, model: LoadedModel) -> bool:
+    """Whether both give the same logits for a few tokens, at once and one by one."""
+    network = model.model
+    window = getattr(network.config, "sliding_window", None) or _LONGEST_CHECK
+    count = 7 if window >= _LONGEST_CHECK else window + 5
+    ids = torch.arange(1, count + 1, device=network.device)[None] % network.config.vocab_size
+    expected = network(ids, use_cache=False).logits.float()
+    cache = DynamicCache()
+    parts = [lean(part, cache, 0) for part in ids.split([4, 1, count - 5], 1)]
+    scale = expected.abs().max().clamp(min=1.0)
+    near = _NEAR[network.dtype] if packed_bits(network.modules()) is None else max(_NEAR_PACKED, _NEAR[network.dtype])
+    close = bool(((torch.cat(parts, dim=1) - expected).abs().max() / scale) < near)
+    if not close and not bool(torch.isnan(expected).any()):
+        log.info("the lean pass disagrees with %s; the module itself is used", type(network).__name__)
+    return close

@@ -1,0 +1,151 @@
+"""The funnel of a run: the processors that are switched on, in order, with what each leaves over.
+
+Each processor is one file of `core/processors/`; most are transformers' own classes, in transformers' order unless the
+request names another: penalties and bans first, then, when sampling, the filters, last watermark and renormalisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from core.device_memory import is_out_of_memory
+from core.errors import ParameterError
+from core.events import StageKind
+from core.parameter import check, check_vocabulary
+from core.processors.base import Context, Processor
+from core.processors.order import OPTION, ordered
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.processors.base import Transform, Witness
+
+
+class StageHeading(NamedTuple):
+    """What an event says of a stage besides its figures; fields as in `core.events.Stage`."""
+
+    name: str
+    label: str
+    value: float | None = None
+    kind: StageKind = "shift"
+    phrase: str = ""
+
+
+OPENING = StageHeading("raw", "raw", None, "model", "the model")
+"""Of the model's own distribution, which comes before all stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveStage:
+    """A processor that is switched on: what it is called, and its function on scores."""
+
+    processor: Processor
+    heading: StageHeading
+    process: Transform
+
+    @property
+    def name(self) -> str:
+        """The setting's name."""
+        return self.heading.name
+
+    def witness(self) -> Witness | None:
+        """Who tells of what it did last; None where its survivors say it all."""
+        return self.processor.witness(self.process) if self.processor.witness else None
+
+
+@dataclass(slots=True)
+class ProcessorPipeline:
+    """All stages that are switched on, in order."""
+
+    stages: list[ActiveStage] = field(default_factory=list)
+
+    @property
+    def headings(self) -> list[StageHeading]:
+        """What an event says of each."""
+        return [stage.heading for stage in self.stages]
+
+    def __call__(self, ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        """Processed scores [B, V] for sequences `ids` [B, T]; `logits` is left as it is."""
+        return self.trace(ids, logits)[-1]
+
+    def trace(self, ids: torch.Tensor, logits: torch.Tensor) -> list[torch.Tensor]:
+        """The scores before the first stage and after each, all [B, V]."""
+        scores = [logits]
+        for stage in self.stages:
+            scores.append(stage.process(ids, scores[-1]))
+        return scores
+
+    def witnesses(self) -> list[Witness | None]:
+        """Of the last `trace`, one a stage."""
+        return [stage.witness() for stage in self.stages]
+
+
+def build_funnel(context: Context) -> ProcessorPipeline:
+    """The stages a run's settings switch on, in the order it gives them (`core.processors.order`). Raises
+    ParameterError when a setting cannot be built, or the order cannot be."""
+    found = ((processor, value_of(processor, context)) for processor in ordered(context.options.get(OPTION)))
+    return ProcessorPipeline([
+        ActiveStage(processor, _heading(processor, value), _make(processor, value, context))
+        for processor, value in found
+        if _takes_part(processor, value, context)
+    ])  # fmt: skip
+
+
+def value_of(processor: Processor, context: Context) -> object:
+    """What its setting says in this run; None when nothing."""
+    if processor.parameter is not None and processor.parameter.option:
+        return context.options.get(processor.name)
+    return getattr(context.config, processor.name, None)
+
+
+def _takes_part(processor: Processor, value: object, context: Context) -> bool:
+    if value is None or (processor.samples and not context.config.do_sample):
+        return False
+    if processor.parameter is not None:
+        check(processor.parameter, value)
+        if processor.parameter.kind == "tokens" or processor.parameter.form is not None:
+            check_vocabulary(processor.parameter, value, context.model.vocabulary)
+    return processor.is_on(value) and processor.applies(context)
+
+
+def _heading(processor: Processor, value: object) -> StageHeading:
+    words = processor.label, processor.phrase or processor.label
+    label, phrase = (text.format(v=_short(value)) for text in words)
+    return StageHeading(processor.name, label, _number(value), processor.kind, phrase)
+
+
+def _make(processor: Processor, value: object, context: Context) -> Transform:
+    with refusing(processor.name):
+        return processor.make(value, context)
+
+
+@contextmanager
+def refusing(setting: str) -> Iterator[None]:
+    """What fails meanwhile, told as a fault of that setting. Raises ParameterError."""
+    try:
+        yield
+    except (ValueError, LookupError, ArithmeticError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise ParameterError(
+            tr("The setting {setting} cannot be used: {error}.").format(setting=setting, error=str(error).rstrip(".")),
+            tr("Correct it or switch it off."),
+            setting,
+        ) from error
+
+
+def _short(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if isinstance(value, (int, str)) else f"{len(value)}" if isinstance(value, Sequence) else ""
+
+
+def _number(value: object) -> float | None:
+    """What stands in the label, where it is a number: the value, or how many a list holds."""
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -1,0 +1,171 @@
+"""Heads that read the target's hidden states, as a drafter: multi-token prediction (MTP) and EAGLE.
+
+A head reads a token beside the state of the token before it. A single head's state stands for the target's next one, so
+that it goes on from its own guesses, down chains and trees; of several heads each reads the one before it, one token
+further ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers.cache_utils import DynamicCache
+
+from core.caches.tensors.layer_adapters import face
+from core.decoding.speculation.drafters.model_drafter import ModelDrafter
+from core.decoding.speculation.target_hidden_states import TargetHiddenStates
+from core.decoding.speculation.tree_positions import causal
+from core.models.heads.base import Heads
+
+
+class HeadReader:
+    """What `ModelDrafter` reads with: row i of a head's memory is the text's token i + 1 beside the target's state of
+    token i."""
+
+    def __init__(self, heads: Heads, features: TargetHiddenStates, device: torch.device, dtype: torch.dtype) -> None:
+        self.heads, self.length, self.extra = heads, 0, 0
+        self._features, self._device, self._dtype = features, device, dtype
+        self._cache = DynamicCache()
+        self._ids: list[int] = []
+        self._states = [_States() for _ in range(heads.count)]
+        self._guessed: torch.Tensor | None = None
+        """States of drafted rows [1, extra, D], where one head goes on from its own."""
+
+    def text(self, ids: torch.Tensor) -> torch.Tensor:
+        """Read text tokens [1, n] beside the target's states of those before them; logits [1, V] behind the last."""
+        self._ids += ids[0].tolist()
+        begin = max(self.length, 1)
+        states = self._features.take(begin - 1, len(self._ids) - 1)
+        self.length = len(self._ids)
+        found = self._feed(0, self._row(self._ids[begin:]), states, causal(self.length - begin))
+        self._states[0].add(found)
+        return self.heads.scores(found[:, -1:])
+
+    def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+        """Read drafted tokens [1, n] as `Passes.nodes` does; logits [n, V]. With several heads, a chain's next."""
+        if self.heads.count > 1:
+            return self._next_head(ids, depths[0] + 1)
+        last = self._states[0].last
+        known = last if self._guessed is None else torch.cat([last, self._guessed], 1)
+        found = self._feed(0, ids, known[:, _parents(sees)], sees, depths)
+        self._guessed = found if self._guessed is None else torch.cat([self._guessed, found], 1)
+        self.extra += ids.shape[1]
+        return self.heads.scores(found)
+
+    def settle(self, rows: Sequence[int]) -> None:
+        """Forget what was guessed: the target's own states of the accepted tokens come with the text."""
+        if self.heads.count == 1:
+            self._cut(0, self.length - 1)
+        self._guessed, self.extra = None, 0
+
+    def crop(self, length: int) -> None:
+        """The memory serves no other run."""
+        self._cache, self._guessed, self.extra = DynamicCache(), None, 0
+
+    def _next_head(self, ids: torch.Tensor, head: int) -> torch.Tensor:
+        """Head h's row i is token i + 1 + h beside head h − 1's state in row i: its last h rows end in guesses."""
+        before, own = self._states[head - 1], self._states[head]
+        self._cut(head, own.count)
+        rows = self.length - 1 - own.count
+        known = [*self._ids, *self._guesses(ids, head)]
+        tokens = self._row(known[own.count + 1 + head : self.length + head])
+        found = self._feed(head, tokens, before.since(own.count), causal(rows))
+        own.replace(found, rows, max(rows - head, 0))
+        return self.heads.scores(found[:, -1:])
+
+    def _guesses(self, ids: torch.Tensor, head: int) -> list[int]:
+        """The chain so far: what earlier heads guessed, and what is read now."""
+        if head == 1:
+            self._drafted: list[int] = []
+        self._drafted.append(int(ids[0, 0]))
+        return self._drafted
+
+    def _feed(
+        self, head: int, ids: torch.Tensor, states: torch.Tensor, sees: npt.NDArray[np.bool_],
+        depths: Sequence[int] | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """States behind new rows. `sees`: of the rows behind the text's [n, rows]; `depths` place guesses."""
+        held = self._held(head)
+        settled = held + ids.shape[1] - sees.shape[1]
+        places = np.arange(held, held + ids.shape[1]) if depths is None else self.length - 1 + np.asarray(depths)
+        positions = torch.from_numpy(places + 1 + head).to(self._device)[None]
+        mask = self._mask(settled, places, sees, self.heads.windows[head])
+        return self.heads.read(head, ids, states.to(self._device), positions, mask, self._cache)
+
+    def _mask(
+        self, settled: int, places: npt.NDArray[np.int_], sees: npt.NDArray[np.bool_], window: int | None
+    ) -> torch.Tensor:
+        """Additive [1, 1, n, settled + rows]: all of the settled rows, and whom each of the others sees."""
+        blocked = np.zeros((len(places), settled + sees.shape[1]), dtype=np.bool_)
+        np.logical_not(sees, out=blocked[:, settled:])
+        if window is not None:  # guesses lie less than a window behind the text
+            blocked[:, :settled] |= np.arange(settled)[None] <= places[:, None] - window
+            blocked[:, settled:] |= (np.cumsum(sees[:, ::-1], 1)[:, ::-1] > window) & sees
+        mask = torch.zeros(blocked.shape, dtype=self._dtype)
+        mask[torch.from_numpy(blocked)] = torch.finfo(self._dtype).min
+        return mask[None, None].to(self._device)
+
+    def _held(self, head: int) -> int:
+        return int(self._cache.get_seq_length(head)) if head < len(self._cache.layers) else 0
+
+    def _cut(self, head: int, length: int) -> None:
+        if self._held(head) > length:
+            face(self._cache.layers[head]).cut(length, self._held(head))
+
+    def _row(self, ids: Sequence[int]) -> torch.Tensor:
+        return torch.tensor([list(ids)], device=self._device)
+
+
+class _States:
+    """A head's states, in the order of its rows: the settled ones, whose tokens are text, and those behind them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Settled rows."""
+        self._begin = 0
+        self._kept: torch.Tensor | None = None
+
+    def add(self, states: torch.Tensor) -> None:
+        """Settled rows more [1, n, D]."""
+        self._kept = states if self._kept is None else torch.cat([self._kept, states], 1)
+        self.count += states.shape[1]
+
+    def replace(self, states: torch.Tensor, rows: int, settled: int) -> None:
+        """Rows behind the settled ones [1, rows, D], of which the first `settled` are so now."""
+        if self._kept is not None:
+            self._kept = self._kept[:, : self.count - self._begin]
+        self._kept = states if self._kept is None else torch.cat([self._kept, states], 1)
+        self.count += settled
+
+    def since(self, row: int) -> torch.Tensor:
+        """States from `row` on; what lies before it is forgotten."""
+        assert self._kept is not None
+        self._kept, self._begin = self._kept[:, row - self._begin :], row
+        return self._kept
+
+    @property
+    def last(self) -> torch.Tensor:
+        """The latest row's [1, 1, D]; those before it are forgotten."""
+        assert self._kept is not None
+        self._kept, self._begin = self._kept[:, -1:], self.count - 1
+        return self._kept
+
+
+def _parents(sees: npt.NDArray[np.bool_]) -> list[int]:
+    """For each new row its parent among the guessed rows, from 1; 0 for the text's last. The latest row that it sees
+    beside itself: rows follow their parents."""
+    before = sees.shape[1] - sees.shape[0]
+    return [int(max(np.flatnonzero(row[: before + place]), default=-1)) + 1 for place, row in enumerate(sees)]
+
+
+class HeadDrafter(ModelDrafter):
+    """Drafts as a model does; several heads guess as many tokens as they are."""
+
+    def room(self, length: int) -> int:
+        """One head goes on as long as it is asked to."""
+        assert isinstance(self.reader, HeadReader)
+        count = self.reader.heads.count
+        return super().room(length) if count == 1 else min(super().room(length), count)

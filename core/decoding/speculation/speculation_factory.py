@@ -1,0 +1,286 @@
+"""From a request to a `Speculation`: its drafters, its schedule, its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from core.caches.tensors.layouts import roomy
+from core.decoding.forward.forward_pass import Forward
+from core.decoding.run import DecodingRun
+from core.decoding.speculation.auto_length import AutoLength
+from core.decoding.speculation.drafter_selection import BestDrafterSelector, DrafterSelector, MergeAllDrafters
+from core.decoding.speculation.drafters.base import Drafter
+from core.decoding.speculation.drafters.compatibility import same_tokens
+from core.decoding.speculation.drafters.early_exit import lower_layers
+from core.decoding.speculation.drafters.head_drafter import HeadDrafter, HeadReader
+from core.decoding.speculation.drafters.lookahead import LookaheadDrafter
+from core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader
+from core.decoding.speculation.drafters.native_model import small_passes
+from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
+from core.decoding.speculation.drafters.retokenization import SpellingTokenizer
+from core.decoding.speculation.drafters.translated import DraftVocabulary, TranslatedDrafter
+from core.decoding.speculation.length_schedule import FIRST_LENGTH, ConstantLength, DraftLengthSchedule, HeuristicLength
+from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.speculation_loop import Speculation, SpeculationShape
+from core.decoding.speculation.target_hidden_states import TargetHiddenStates
+from core.decoding.speculation.target_model import TargetModel
+from core.decoding.speculation.tree_passes import TreePasses
+from core.decoding.speculation.verify_cost import USUAL_COST, VerifyCost, verify_cost
+from core.errors import ParameterError
+from core.events import Event
+from core.models.heads.base import Heads
+from core.models.heads.eagle import load_eagle_head
+from core.models.heads.head_detection import head_folder
+from core.models.heads.mtp import load_own_heads
+from core.models.loaded_model import LoadedModel
+from resources.language import tr
+
+_LEAST_SHARE = 0.01
+"""A drafter without weights takes some time too."""
+_SLOWER = 8
+"""So many times as long as from memory a weight takes from the disk, about, where times are reckoned."""
+_APART = str.maketrans(",⟨⟩", "   ")
+_LOOKAHEAD = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
+DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
+
+
+def decode_assisted(run: DecodingRun) -> Iterator[Event]:
+    """Chains of the first draft model, or of all of them merged."""
+    drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
+    if run.request.options.get("with_lookup"):
+        drafters.append(_lookup(run, FIRST_LENGTH * 2, len(drafters)))
+    shape = SpeculationShape(_samples(run), _samples(run), threshold=_threshold(run))
+    yield from _decode(run, drafters, shape, chooses=run.request.options.get("several") == "choose")
+
+
+def decode_lookup(run: DecodingRun) -> Iterator[Event]:
+    """Chains found in the text (and in an encoder's source)."""
+    most = int(run.config.prompt_lookup_num_tokens or 10)
+    yield from _decode(run, [_lookup(run, most)], SpeculationShape(_samples(run), _samples(run)), most)
+
+
+def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
+    """Trees of n-grams that the target's own passes have brought."""
+    options = run.request.options
+    window, size, guesses = (int(options.get(name) or usual) for name, usual in _LOOKAHEAD.items())
+    drafter = LookaheadDrafter(window, size, guesses, options.get("pool_from_text") is not False)
+    yield from _decode(run, [drafter], SpeculationShape(_samples(run), _samples(run)), size - 1)
+
+
+def _lookup(run: DecodingRun, most: int, number: int = 0) -> PromptLookupDrafter:
+    source = run.opening.source if run.model.is_encoder_decoder else []
+    return PromptLookupDrafter(source, int(run.config.max_matching_ngram_size or 3), most, number)
+
+
+def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
+    """Chains of the target's lower layers."""
+    count = int(run.config.assistant_early_exit)
+    key = f"lower_layers/{count}"
+    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(key, lower_layers(run.model, count))
+    drafter = _model_drafter(run, lower, 0)
+    yield from _decode(run, [drafter], SpeculationShape(_samples(run), _samples(run), threshold=_threshold(run)))
+
+
+def decode_heads(run: DecodingRun) -> Iterator[Event]:
+    """Chains, or trees of given widths, of heads that read the target's hidden states."""
+    folder, samples = run.request.options.get("draft_head"), _samples(run)
+    heads: Heads = load_eagle_head(run.model, head_folder(folder)) if folder else load_own_heads(run.model)
+    widths = widths_of(run.request.options.get("widths"))
+    if heads.count > 1 and any(width > 1 for width in widths):
+        raise ParameterError(
+            tr("{model} has {count} heads, each for one place ahead, and they follow one chain.").format(
+                model=run.model.name, count=heads.count
+            ),
+            tr("Leave the widths empty."),
+            "widths",
+        )
+    features = TargetHiddenStates()
+    name = Path(folder).name if folder else tr("{model}, its own heads").format(model=run.model.name)
+    stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
+    reader = HeadReader(heads, features, run.model.device, run.model.dtype)
+    drafter = HeadDrafter(
+        name, reader, NodeFunnel(stages), run.generator, 0, run.is_cancelled, run.model.vocabulary, None,
+        heads.weights, run.model.readable_ids, heads.readable_ids,
+    )  # fmt: skip
+    shape = SpeculationShape(samples, samples, widths, threshold=_threshold(run))
+    yield from _decode(run, [drafter], shape, heads.count if heads.count > 1 else None, features=features)
+
+
+def decode_tree(run: DecodingRun) -> Iterator[Event]:
+    """Trees of one draft model, or several models' trees merged."""
+    samples = _samples(run)
+    draws = _draws(run, samples)
+    widths = widths_of(run.request.options.get("widths"))
+    automatic = not widths and _schedule_name(run) == "auto"
+    shape = SpeculationShape(
+        samples, draws, widths if widths or automatic else DEFAULT_WIDTHS, automatic, _threshold(run)
+    )
+    drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
+    yield from _decode(run, drafters, shape)
+
+
+def widths_of(value: object) -> tuple[int, ...]:
+    """Widths from a list or from text as "1 1 3 1 1"; empty when unset. Raises ParameterError."""
+    if value is None or value == "":
+        return ()
+    words = value.translate(_APART).split() if isinstance(value, str) else value
+    try:
+        widths = tuple(int(word) for word in words) if isinstance(words, (list, tuple)) else ()
+    except (TypeError, ValueError):
+        widths = ()
+    nodes, level = 0, 1
+    for width in widths:
+        level *= width
+        nodes += level
+    if not widths or min(widths) < 1 or nodes > 256:
+        raise ParameterError(
+            tr("The widths are {value!r}.").format(value=value),
+            tr("Give one whole number from 1 for every depth, as in “1 1 3 1 1”, for a tree of at most 256 tokens."),
+            "widths",
+        )
+    return widths
+
+
+def _decode(
+    run: DecodingRun,
+    drafters: Sequence[Drafter],
+    shape: SpeculationShape,
+    length: int | None = None,
+    chooses: bool = False,
+    features: TargetHiddenStates | None = None,
+) -> Iterator[Event]:
+    target = TargetModel(run)
+    target.passes.features = features
+    reckoned = shape.samples or run.request.steady
+
+    def schedule(asked: Sequence[Drafter]) -> DraftLengthSchedule:
+        key = "/".join(drafter.name for drafter in asked) + f"/{run.strategy.name}/{shape.samples}"
+        return _schedule(run, target, key, shape, length, _draft_share(run, asked) if reckoned else None)
+
+    def asking() -> DrafterSelector:
+        if not chooses or len(drafters) < 2:
+            return MergeAllDrafters(len(drafters), schedule(drafters))
+        alone = [[drafter] for drafter in drafters]
+        shares = [_draft_share(run, each) for each in alone] if reckoned else None
+        return BestDrafterSelector([schedule(each) for each in alone], _cost(run, target), shares)
+
+    yield from Speculation(run, target, drafters, asking, shape).decode()
+
+
+def _cost(run: DecodingRun, target: TargetModel) -> VerifyCost:
+    return USUAL_COST if run.request.steady else verify_cost(target.passes, run.start_ids[-1])
+
+
+def _draft_share(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
+    """What a draft pass should cost ÷ a pass of the target, by their weights; those on the disk weigh more."""
+    shelf, weighs = run.model.shelf, float(run.model.parameters)
+    if shelf is not None:
+        weighs += (_SLOWER - 1) * weighs * shelf.bytes / (shelf.bytes + shelf.kept_bytes)
+    return max(sum(drafter.weights for drafter in drafters) / weighs, _LEAST_SHARE)
+
+
+def _schedule(
+    run: DecodingRun,
+    target: TargetModel,
+    key: str,
+    shape: SpeculationShape,
+    length: int | None,
+    draft_share: float | None,
+) -> DraftLengthSchedule:
+    """Made after the prompt was read: `auto` measures the target's passes behind it."""
+    memory, name = run.model.remembered, _schedule_name(run)
+    cost = _cost(run, target)
+    if shape.widths and name in ("auto", "constant"):
+        return ConstantLength(len(shape.widths))
+    first = length or _first_length(run)
+    if name == "constant":
+        return ConstantLength(first)
+    if name == "auto":
+        return AutoLength(cost, memory, f"experience/{key}", draft_share, run.model.shelf is not None)
+    # Lengths decide which die falls on which token: with dice, what earlier runs learnt would change a seed's text.
+    recalls = name == "heuristic" and not (run.request.steady or shape.samples)
+    return HeuristicLength(first, memory if recalls else None, f"draft_length/{key}")
+
+
+def _schedule_name(run: DecodingRun) -> str:
+    """The option; else what the request's own configuration says; else auto."""
+    request = run.request
+    named = request.options.get("schedule") or request.asked("num_assistant_tokens_schedule")
+    if named:
+        return str(named)
+    return "constant" if request.asked("num_assistant_tokens") is not None else "auto"
+
+
+def _first_length(run: DecodingRun) -> int:
+    wanted = run.request.asked("num_assistant_tokens")
+    return int(wanted) if wanted is not None else FIRST_LENGTH
+
+
+def _threshold(run: DecodingRun) -> float:
+    return float(run.request.asked("assistant_confidence_threshold") or 0.0)
+
+
+def _samples(run: DecodingRun) -> bool:
+    """Whether the verifier throws dice. Raises ParameterError for a verifier that would not be lossless."""
+    named, samples = run.request.options.get("verifier") or "auto", bool(run.config.do_sample)
+    if named == "greedy" and samples:
+        raise ParameterError(
+            tr("The greedy verifier follows the target's first choice, and sampling is on."),
+            tr("Switch sampling off, or leave the verifier on auto."),
+            "verifier",
+        )
+    if named == "sampling" and not samples:
+        raise ParameterError(
+            tr("The sampling verifier throws dice, and sampling is off."),
+            tr("Switch sampling on, or leave the verifier on auto."),
+            "verifier",
+        )
+    return samples
+
+
+def _draws(run: DecodingRun, samples: bool) -> bool:
+    """Whether children are drawn. Raises ParameterError for top-k children under dice: that is not lossless."""
+    named = run.request.options.get("children") or "auto"
+    if named == "likeliest" and samples:
+        raise ParameterError(
+            tr("The likeliest tokens as children with a sampling verifier would change the distribution of the text."),
+            tr("Leave the children on auto (drawn while sampling), or switch sampling off."),
+            "children",
+        )
+    return samples or named == "drawn"
+
+
+def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter:
+    reader: PassReader = small_passes(model) or _tensor_passes(run, model)
+    if not same_tokens(run.model, model):
+        return TranslatedDrafter(
+            model.name, reader, _language(model), _language(run.model), number, run.is_cancelled, model.context,
+            model.device, model.parameters,
+        )  # fmt: skip
+    stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
+    return ModelDrafter(
+        model.name, reader, NodeFunnel(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
+        model.context, model.parameters, run.model.readable_ids, model.readable_ids,
+    )  # fmt: skip
+
+
+def _language(model: LoadedModel) -> DraftVocabulary:
+    """How a model writes: its tokenizer, and what it ends with."""
+    named = model.generation_config.eos_token_id
+    ends = [named] if isinstance(named, int) else [] if named is None else list(named)
+    ids = min(model.vocabulary, model.readable_ids)
+    return DraftVocabulary(
+        SpellingTokenizer(model.tokenizer, model.pieces), ids, frozenset(ends), ends[0] if ends else None
+    )
+
+
+def _tensor_passes(run: DecodingRun, model: LoadedModel) -> TreePasses:
+    forward = Forward(model, roomy(model))
+    if (perceived := run.opening.perceived_by(model)) is not None:
+        forward.perceive(perceived)
+    elif model.is_encoder_decoder:
+        forward.encode(torch.tensor([run.prompt_ids], device=model.device))
+    return TreePasses(forward)

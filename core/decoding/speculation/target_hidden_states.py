@@ -1,0 +1,37 @@
+"""The target's hidden states of the text, kept for drafters that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+
+class TargetHiddenStates:
+    """The state [D] behind every token that the target has read for good; those taken are forgotten."""
+
+    def __init__(self) -> None:
+        self._kept: torch.Tensor | None = None
+        self._begin = 0
+        self._nodes: torch.Tensor | None = None
+
+    def text(self, states: torch.Tensor) -> None:
+        """Of text tokens [1, n, D] read at the end."""
+        self._kept = states if self._kept is None else torch.cat([self._kept, states], 1)
+
+    def nodes(self, states: torch.Tensor) -> None:
+        """Of drafted nodes [1, n, D] behind the text, of which `settle` will keep some."""
+        self._nodes = states if self._nodes is None else torch.cat([self._nodes, states], 1)
+
+    def settle(self, rows: Sequence[int]) -> None:
+        """These nodes, in this order, are text now."""
+        if self._nodes is not None and rows:
+            self.text(self._nodes[:, list(rows)])
+        self._nodes = None
+
+    def take(self, begin: int, end: int) -> torch.Tensor:
+        """States [1, end − begin, D] of the text's tokens; nobody asks for what lies before them again."""
+        assert self._kept is not None
+        found = self._kept[:, begin - self._begin : end - self._begin]
+        self._kept, self._begin = self._kept[:, end - self._begin :], end
+        return found

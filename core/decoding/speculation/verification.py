@@ -1,0 +1,127 @@
+"""Which drafted tokens become text: pure functions on a tree and on the target's scores of its nodes.
+
+Greedy walk: the output is token for token that of greedy decoding. Rejection sampling on a chain (Leviathan et al.
+2023; Chen et al. 2023) and multi-step speculative sampling on a tree (Miao et al. 2024, SpecInfer): the output is
+distributed exactly as sampling from the target, for children that were drawn from the drafters' distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from core.decoding.speculation.inverse_sampling import draw
+from core.decoding.speculation.tree import DraftTree, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDecision:
+    """One throw: accepted when `die` < `ratio` = min(1, p/q)."""
+
+    ratio: float
+    die: float
+
+
+@dataclass(slots=True)
+class VerifiedPath:
+    """The accepted nodes in order and the target's own token behind them."""
+
+    path: list[int]
+    extra: int
+    is_bonus: bool
+    """Nothing on the way was refused: the path ends at a leaf."""
+    decisions: dict[int, NodeDecision] = field(default_factory=dict)
+
+
+def walk_greedy(tree: DraftTree, choices: Sequence[int]) -> VerifiedPath:
+    """Follow the child that equals the target's choice. `choices`: argmax of the target behind every node, [N]."""
+    path: list[int] = []
+    node, children = 0, tree.children
+    while True:
+        wanted = choices[node]
+        found = next((child for child in children[node] if tree.ids[child] == wanted), None)
+        if found is None:
+            return VerifiedPath(path, wanted, not children[node])
+        path.append(found)
+        node = found
+
+
+class AcceptanceRng:
+    """Numbers uniform in [0, 1) from the run's generator, fetched by the handful."""
+
+    def __init__(self, generator: torch.Generator, batch: int = 64) -> None:
+        self._generator, self._batch = generator, batch
+        self._numbers = self._throw()
+
+    def _throw(self) -> Iterator[float]:
+        while True:
+            yield from torch.rand(self._batch, generator=self._generator, device=self._generator.device).tolist()
+
+    def __call__(self) -> float:
+        return next(self._numbers)
+
+    def shuffle(self, trials: Sequence[Trial]) -> list[Trial]:
+        """A random order (Fisher–Yates)."""
+        order = list(trials)
+        for last in range(len(order) - 1, 0, -1):
+            other = int(self() * (last + 1))
+            order[last], order[other] = order[other], order[last]
+        return order
+
+
+def sample_tree(tree: DraftTree, p: torch.Tensor, dice: AcceptanceRng, generator: torch.Generator) -> VerifiedPath:
+    """Multi-step speculative sampling; on a chain this is rejection sampling.
+
+    `p`: the target's processed distribution behind every node, [N, V]. At a node the proposals are tried in random
+    order: v drawn by drafter s is accepted if die < p(v) / q_s(v), else p becomes norm(max(0, p − q_s)).
+    """
+    parents = torch.tensor(tree.parents[1:], device=p.device)
+    tokens = torch.tensor(tree.ids[1:], device=p.device)
+    first = [1.0, *p[parents, tokens].tolist()] if len(tree) > 1 else [1.0]
+    verdict = VerifiedPath([], -1, True)
+    node = 0
+    while True:
+        child, left = _try_children(tree, node, p[node], first, verdict.decisions, dice)
+        if child is None:
+            verdict.extra = int(draw(left[None], 1, generator))
+            verdict.is_bonus = not tree.trials.get(node)
+            return verdict
+        verdict.path.append(child)
+        node = child
+
+
+def _try_children(
+    tree: DraftTree,
+    node: int,
+    p: torch.Tensor,
+    first: Sequence[float],
+    decisions: dict[int, NodeDecision],
+    dice: AcceptanceRng,
+) -> tuple[int | None, torch.Tensor]:
+    """The accepted child, or None and what is left of p [V] (not normalised)."""
+    trials = tree.trials.get(node, [])
+    left, untouched = p, True
+    for child, drafter in dice.shuffle(trials) if len(trials) > 1 else trials:
+        q = tree.q.get((node, drafter))
+        token = tree.ids[child]
+        share = first[child] if untouched else float(left[token])
+        drawn = 1.0 if q is None else float(q[token])
+        decision = NodeDecision(min(1.0, share / drawn) if drawn > 0 else 0.0, dice())
+        decisions[child] = decision
+        if decision.die < decision.ratio:
+            return child, left
+        left, untouched = _residual(left, q, token), False
+    return None, left
+
+
+def _residual(p: torch.Tensor, q: torch.Tensor | None, token: int) -> torch.Tensor:
+    """norm(max(0, p − q)); q None is the point mass on `token`. Where rounding leaves nothing, p itself."""
+    if q is None:
+        left = p.clone()
+        left[token] = 0.0
+    else:
+        left = (p - q).clamp_(min=0.0)
+    total = left.sum()
+    return left / total if float(total) > 0 else p

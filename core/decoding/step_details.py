@@ -1,0 +1,174 @@
+"""A closer look at a step: its alternatives and its funnel, made of the step's figures when somebody asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.decoding.processor_pipeline import OPENING, StageHeading
+from core.decoding.stats_row import FIXED, OF_STAGE
+from core.decoding.step_columns import lay_alternatives, lay_funnels, rows_of
+from core.events import Alternative, Stage, StageDetail
+from core.events.laid import Laid
+from core.events.mutable_builders import open_twin
+from core.models.text import Pieces
+
+if TYPE_CHECKING:
+    from core.events.tokens import Source
+    from core.processors.base import Telling
+
+
+@dataclass(frozen=True, slots=True)
+class StepDetails:
+    """Alternatives and funnel that are there already."""
+
+    kept: tuple[Alternative, ...] = ()
+    stages: tuple[Stage, ...] = ()
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Of the step."""
+        return self.kept
+
+    def funnel(self) -> tuple[Stage, ...]:
+        """Of the step."""
+        return self.stages
+
+    def details(self) -> tuple[StageDetail, ...]:
+        """Of its stages."""
+        return tuple([stage.detail for stage in self.stages if stage.detail is not None])
+
+    def lay_out(self, steps: Sequence[Source | None]) -> tuple[Laid, Laid] | None:
+        """None: they are there one by one."""
+        return None
+
+
+@dataclass(slots=True)
+class LazyStepDetails:
+    """The figures of one text at one step, and what names them."""
+
+    row: Sequence[float]
+    """[`columns`]."""
+    top_n: int
+    names: Sequence[StageHeading]
+    pieces: Pieces
+    survivors: int
+    """Tokens that the model itself leaves."""
+    tellings: tuple[tuple[int, Telling], ...] = ()
+    """Who tells of a stage's detail, with its place in the funnel."""
+    _told: dict[int, StageDetail | None] | None = None
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The n likeliest by the model alone, those after processing, and the chosen one; by rank."""
+        found = self._likeliest()
+        known = {item.id for item in found}
+        raw, final, above, _, _, _, token = self.row[:FIXED]
+        if int(token) not in known:
+            found.append(self._alternative(int(token), raw, final, int(above) + 1))
+            known.add(int(token))
+        brought = [self._alternative(*figures) for figures in self._brought_in() if figures[0] not in known]
+        return tuple(sorted([*found, *brought], key=_rank) if brought else found)
+
+    def _likeliest(self) -> list[Alternative]:
+        n, row = self.top_n, self.row
+        ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
+        after = row[FIXED + 2 * n : FIXED + 3 * n] if self.names else before
+        return [
+            self._alternative(int(token), one, other, place)
+            for place, (token, one, other) in enumerate(zip(ids, before, after, strict=True), 1)
+        ]
+
+    def _brought_in(self) -> Iterator[tuple[int, float, float, int]]:
+        """(token, log-probability before and after processing, rank) of the likeliest after processing that are none of
+        the likeliest before: only what changes the order of tokens brings any in."""
+        if not self.names:
+            return
+        n, row = self.top_n, self.row
+        last = len(row) - 2 * n
+        for place in range(n):
+            share, above = row[last - n + place], row[last + n + place]
+            if above >= 0 and share > 0:
+                yield int(row[last - 2 * n + place]), row[last + place], math.log(share), int(above) + 1
+
+    def _alternative(self, token: int, raw: float, final: float, rank: int) -> Alternative:
+        return alternative(token, raw, final, rank, self.pieces)
+
+    def funnel(self) -> tuple[Stage, ...]:
+        """The model's own distribution, and what each stage leaves of it."""
+        n, row = self.top_n, self.row
+        ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
+        top = _likely(ids, list(map(math.exp, before)))
+        opening = Stage(**OPENING._asdict(), survivors=self.survivors, mass=1.0, raw_mass=1.0, top=top)
+        told = self._details()
+        return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.names, 1)))
+
+    def details(self) -> tuple[StageDetail, ...]:
+        """What its stages tell, in their order."""
+        if not self.tellings:  # of most runs, none does
+            return ()
+        return tuple([detail for detail in self._details().values() if detail is not None])
+
+    def _details(self) -> dict[int, StageDetail | None]:
+        """By place in the funnel; told once, so that each is the same wherever it is met."""
+        if self._told is None:
+            self._told = {place: telling() for place, telling in self.tellings}
+        return self._told
+
+    def lay_out(self, steps: Sequence[Source | None]) -> tuple[Laid, Laid] | None:
+        """Alternatives and funnels of steps of the same run; None where one of them is of another kind."""
+        looks = [step for step in steps if isinstance(step, LazyStepDetails)]
+        if len(looks) < len(steps) or not all(map(self._is_like, looks)):
+            return None
+        rows = rows_of([look.row for look in looks], self.top_n, self.names)
+        if rows is None:
+            return None
+        told = [look._details() if look.tellings else {} for look in looks]
+        alternatives = lay_alternatives(rows, lambda step: looks[step].alternatives(), self.pieces)
+        return alternatives, lay_funnels(rows, [look.survivors for look in looks], told)
+
+    def _is_like(self, other: LazyStepDetails) -> bool:
+        """Whether the rows of both hold the same."""
+        return (
+            other.pieces is self.pieces
+            and other.top_n == self.top_n
+            and (other.names is self.names or list(other.names) == list(self.names))
+        )
+
+    def _stage(self, place: int, head: StageHeading, told: StageDetail | None) -> Stage:
+        n, width = self.top_n, OF_STAGE + 2 * self.top_n
+        end = FIXED + 3 * n + place * width
+        survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
+        made = _OpenStage()
+        made.name, made.label, made.value, made.kind, made.phrase = head
+        made.survivors, made.mass, made.raw_mass = int(survivors), min(mass, 1.0), min(raw_mass, 1.0)
+        made.top = _likely(self.row[end - 2 * n : end - n], self.row[end - n : end])
+        made.detail = told
+        made.__class__ = Stage
+        closed: Stage = made
+        return closed
+
+
+def _rank(item: Alternative) -> int:
+    return item.rank
+
+
+def _likely(ids: Sequence[float], shares: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """(token, probability) of what has any; the shares fall."""
+    pairs = zip(map(int, ids), shares, strict=True)
+    return tuple(pairs) if shares[-1] > 0 else tuple([pair for pair in pairs if pair[1] > 0])
+
+
+def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:
+    """An Alternative from its two log-probabilities."""
+    made = _Open()
+    made.id, made.text, made.raw_probability, made.probability = token, pieces[token], math.exp(raw), math.exp(final)
+    made.raw_log_probability, made.log_probability, made.rank = raw, final, rank
+    made.degeneration_penalty = made.score = None
+    made.special = token in pieces.special
+    made.__class__ = Alternative
+    closed: Alternative = made
+    return closed
+
+
+_Open, _OpenStage = open_twin(Alternative), open_twin(Stage)

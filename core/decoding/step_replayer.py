@@ -1,0 +1,84 @@
+"""The steps of a run that is over, judged again: what came into the funnel, and what a strategy takes of what left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+
+from core.decoding.forward.forward_pass import ForwardOutput
+from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
+from core.decoding.rng_replay import RngReplay, StepRng
+from core.decoding.run import DecodingRun
+from core.decoding.score_cache import StepLogits
+from core.decoding.step_stats import StepStats
+from core.events import Method
+
+
+class StepReplayer:
+    """A strategy that takes the best score, or the token that the dice fall on; others say what they do instead
+    (`Strategy.again`)."""
+
+    reads_layers = False
+    """The hidden states of all layers are needed for what comes into the funnel."""
+
+    def __init__(self, run: DecodingRun) -> None:
+        """`run`: one of the settings that are asked for, which decodes nothing."""
+        self.run = run
+
+    @property
+    def method(self) -> Method:
+        """How tokens are picked."""
+        return "sampled" if self.run.config.do_sample else "greedy"
+
+    def check(self) -> None:
+        """Raises StrategyError for what cannot be judged again."""
+
+    def dice(self, rows: int, sequence: int) -> RngReplay | None:
+        """The run's dice for the `sequence`-th of `rows` texts; None where it throws none, or drafts throw them too."""
+        if not self.run.config.do_sample or self.run.strategy.speculates:
+            return None
+        return RngReplay(self.run, rows, sequence, self.run.request.seed)
+
+    def enters_like(self, other: StepReplayer) -> bool:
+        """Whether under these settings the same comes into the funnel as under another's of its kind."""
+        return True
+
+    def entering(self, output: ForwardOutput) -> StepLogits:
+        """What comes into the funnel behind a pass."""
+        return StepLogits(self.run.repair(output.last))
+
+    def headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
+        """Of what leads from one of a step's scores to the next."""
+        return [stage.heading for stage in funnel.stages]
+
+    def pick(self, scores: torch.Tensor, entering: StepLogits, die: StepRng | None) -> int | None:
+        """The token of scores [1, V] that left the funnel; None where nobody can tell."""
+        if not self.run.config.do_sample:
+            return int(scores[0].argmax())
+        return die.draw(scores) if die is not None else None
+
+    def told(self, reading: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
+        """The step's figures with what is the strategy's own; `scores` before the first stage and after each."""
+        return reading
+
+
+def remembers(funnel: ProcessorPipeline) -> bool:
+    """Whether what a stage does depends on the steps before, beyond their tokens."""
+    return any(stage.processor.follow is not None for stage in funnel.stages)
+
+
+def read_through(again: StepReplayer, ids: Sequence[int], step: int, *, whole: bool) -> Iterator[StepLogits]:
+    """What came in at `step`, or with `whole` at every step up to it, from passes over the text; `ids`: the tokens
+    behind the run's start."""
+    run = again.run
+    if not whole and step:
+        request = replace(run.request, beginning=(*run.opening.beginning, *ids[:step]))
+        run = DecodingRun(run.model, request, run.strategy, run.config, run.cancel)
+        step = 0
+    output, _ = run.prefill(hidden=again.reads_layers)
+    for place in range(step + 1):
+        yield again.entering(output)
+        if place < step:
+            output = run.forward(torch.tensor([[ids[place]]], device=run.device), hidden=again.reads_layers)

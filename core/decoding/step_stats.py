@@ -1,0 +1,149 @@
+"""From tensors to plain numbers: what one step looked like, for every sequence of the batch at once."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+
+from core.decoding.native_step_stats import read_quickly, reads_quickly
+from core.decoding.processor_pipeline import StageHeading
+from core.decoding.stats_row import FIXED
+from core.decoding.step_details import LazyStepDetails, StepDetails
+from core.events.tokens import Source
+from core.models.text import Pieces
+
+_NOTHING = StepDetails()
+
+
+class StepStats(NamedTuple):
+    """One sequence's step: log-probabilities natural, entropy in nats, rank from 1. A tuple, for each token has one."""
+
+    token: int
+    raw_log_probability: float
+    log_probability: float
+    rank: int
+    entropy: float
+    final_rank: int | None = None
+    """Place after processing; None where nothing was processed."""
+    varentropy: float = 0.0
+    """In nats²."""
+    look: Source = _NOTHING
+    """Alternatives and funnel."""
+
+
+def read_step(
+    scores: Sequence[torch.Tensor],
+    chosen: torch.Tensor,
+    top_n: int,
+    names: Sequence[StageHeading],
+    pieces: Pieces,
+) -> list[StepStats]:
+    """Read a step.
+
+    `scores`: the raw logits and the scores after every stage, each [B, V]; `names`: the stages' headings;
+    `chosen`: token ids [B]. One transfer brings all figures to the host. `top_n` 0 reads the chosen token only.
+    """
+    top_n = min(top_n, scores[0].shape[-1])
+    rows = read_quickly(scores, chosen, top_n) or _read_by_torch(scores, chosen, top_n)
+    return [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
+
+
+def read_steps(
+    steps: Sequence[Sequence[torch.Tensor]],
+    chosen: Sequence[torch.Tensor],
+    top_n: int,
+    names: Sequence[StageHeading],
+    pieces: Pieces,
+) -> list[StepStats]:
+    """Read several steps of the same texts, one behind the other: `scores` and `chosen` of each as `read_step` has
+    them. torch reads all of them beside each other, at the price of one."""
+    if len(steps) > 1 and not reads_quickly(steps[0]):
+        scores = [torch.cat(parts) for parts in zip(*steps, strict=True)]
+        return read_step(scores, torch.cat(list(chosen)), top_n, names, pieces)
+    return [
+        reading
+        for scores, tokens in zip(steps, chosen, strict=True)
+        for reading in read_step(scores, tokens, top_n, names, pieces)
+    ]
+
+
+def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
+    """A row of figures for each text (`core.decoding.stats_row.columns`)."""
+    raw = torch.log_softmax(scores[0], -1)
+    final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
+    probabilities = raw.exp()
+    columns = _fixed_columns(raw, final, probabilities, chosen)
+    if top_n:
+        top = raw.topk(top_n, dim=1)
+        columns += [top.indices.to(raw.dtype), top.values]
+        if len(scores) > 1:
+            stages = _stage_columns(scores, probabilities, top_n)
+            last = stages[:, -2 * top_n : -top_n].long()
+            columns += [final.gather(1, top.indices), stages, raw.gather(1, last)]
+    # Ids stay exact in float32 up to 16,777,216, more than any vocabulary has.
+    rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
+    if top_n and len(scores) > 1:
+        for row, own in zip(rows, raw, strict=True):
+            row.extend(_places(own, row, top_n))
+    return rows
+
+
+def _places(raw: torch.Tensor, row: array[float], top_n: int) -> Iterator[float]:
+    """How many of raw log-probabilities [V] are greater than that of each of the last stage's likeliest, which end the
+    row; -1 for those among the likeliest by the model alone, which are nearly always all."""
+    known = set(row[FIXED : FIXED + top_n])
+    for token, value in zip(row[-3 * top_n : -2 * top_n], row[-top_n:], strict=True):
+        yield -1.0 if token in known else float((raw > value).sum())
+
+
+def _fixed_columns(
+    raw: torch.Tensor, final: torch.Tensor, probabilities: torch.Tensor, chosen: torch.Tensor
+) -> list[torch.Tensor]:
+    """Seven of [B, 1], in the order of a Reading."""
+    index = chosen[:, None]
+    picked = raw.gather(1, index)
+    above = (raw > picked).sum(1, keepdim=True)
+    entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf, see `_reading`
+    varentropy = torch.linalg.vecdot(probabilities, (raw - entropy).square_())[:, None]
+    # One number type throughout: to join several types takes five times as long.
+    ahead, token = above.to(raw.dtype), index.to(raw.dtype)
+    if final is raw:
+        return [picked, picked, ahead, ahead, entropy, varentropy, token]
+    kept = final.gather(1, index)
+    return [picked, kept, ahead, (final > kept).sum(1, keepdim=True).to(raw.dtype), entropy, varentropy, token]
+
+
+def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, top_n: int) -> torch.Tensor:
+    """[B, S · (3 + 2n)]: for every stage survivors, mass, raw mass, top ids, top probabilities."""
+    stages = torch.stack(list(scores[1:]))  # all in each operation: many small ones would cost more than they do
+    shares = torch.softmax(stages, -1)
+    alive = torch.isneginf(stages).logical_not_().to(shares.dtype)  # a comparison would take twice as long
+    raw_mass = mass = torch.linalg.vecdot(alive, probabilities)
+    if len(stages) > 1:
+        mass = torch.linalg.vecdot(alive, torch.cat([probabilities[None], shares[:-1]]))
+    top = shares.topk(top_n, dim=-1)
+    sums = torch.stack([alive.sum(-1), mass, raw_mass], dim=-1)
+    return torch.cat([sums, top.indices.to(sums.dtype), top.values], dim=-1).transpose(0, 1).flatten(1)
+
+
+def _reading(
+    row: array[float], top_n: int, names: Sequence[StageHeading], pieces: Pieces, logits: torch.Tensor
+) -> StepStats:
+    raw, final, above, ahead, entropy, varentropy, token = row[:FIXED]
+    rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
+    if math.isnan(entropy):
+        entropy, varentropy, survivors = _with_banned(logits)
+    look = LazyStepDetails(row, top_n, names, pieces, survivors) if top_n else _NOTHING
+    return StepStats(int(token), raw, final, rank, entropy, int(ahead) + 1 if names else None, varentropy, look)
+
+
+def _with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
+    """Entropy in nats, varentropy and survivors of raw logits [V] of which some are -inf: p ln p is 0 at p = 0."""
+    shares = torch.softmax(logits, -1)
+    entropy = torch.special.entr(shares).sum()
+    spread = shares * (shares.log() + entropy).square()
+    return float(entropy), float(spread[shares > 0].sum()), int((logits > -math.inf).sum())

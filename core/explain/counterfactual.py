@@ -1,0 +1,111 @@
+"""What would be otherwise at a step under other settings, in a few sentences held by the figures of both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.explain.number_formats import share, shares
+from core.explain.sentence import Saying, Sentence, SentenceNumber, together
+from core.explain.words import quote, quote_both
+from resources.language import mark
+
+if TYPE_CHECKING:
+    from core.events import Alternative, TokenChosen
+
+_NOTHING = Saying(
+    mark("Nothing would be different here."),
+    mark("Nothing would be different at this step."),
+    mark("Every share would be as it was at this step."),
+)
+_OTHER = Saying(
+    mark("{other} would be written instead of {name}: it would have {new}, and had {old}."),
+    mark("{other} would be chosen instead of {name}: with {new}, where it had {old}."),
+    mark("{other} would be chosen instead of {name}; p of {other} {old} → {new}."),
+)
+_OTHER_ALIKE = Saying(
+    mark("{other} would be written instead of {name}: it would have {new}, as before."),
+    mark("{other} would be chosen instead of {name}, with {new} as before."),
+    mark("{other} would be chosen instead of {name}; p of {other} = {new} on both sides."),
+)
+_STILL = Saying(
+    mark("{name} would still be written, with {new} instead of {old}."),
+    mark("{name} would still be chosen, with {new} instead of {old}."),
+    mark("{name} would still be chosen; p {old} → {new}."),
+)
+_STILL_ALIKE = Saying(
+    mark("{name} would still be written, with {new} as before."),
+    mark("{name} would still be chosen, with {new} as before."),
+    mark("{name} would still be chosen; p = {new} on both sides."),
+)
+_GONE = Saying(
+    mark("{name} could not be written here."),
+    mark("{name} would be cut: something else would be chosen."),
+    mark("{name} would have p = 0, from {old}: something else would be chosen."),
+)
+_WOULD_HAVE = Saying(
+    mark("{name} would have {new} instead of {old}; whether it would be written is not known."),
+    mark("{name} would have {new} instead of {old}; whether it would be chosen is not known."),
+    mark("p of {name} {old} → {new}; whether it would be chosen is not known."),
+)
+_LEFT = Saying(
+    mark("{new} words and word pieces would be left to choose from, where there were {old}."),
+    mark("{new} tokens would be left, where there were {old}."),
+    mark("Survivors of every stage: {old} → {new}."),
+)
+_CUT = Saying(
+    mark("{name}, which had {old}, would be out."),
+    mark("{name} would be cut, which had {old}."),
+    mark("{name} would be cut: p {old} → 0."),
+)
+_KEPT = Saying(
+    mark("{name} would be let in, with {new}."),
+    mark("{name} would be kept, with {new}."),
+    mark("{name} would be kept: p 0 → {new}."),
+)
+
+
+def explain_what_if(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
+    """What is chosen, left and cut otherwise, at the depth and in the language of now; `core.what_if` gives the three
+    of one step."""
+    if before == after:
+        return _NOTHING.say()
+    return together(_choice(before, after, is_decided), _left(before, after), _moved(before, after))
+
+
+def _choice(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
+    name = quote(before.piece, before.is_special)
+    if is_decided and after.id != before.id:
+        was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
+        old, new = shares(was, after.probability)
+        both = quote_both(before.piece, after.piece, before.is_special, after.is_special)
+        return (_OTHER if old != new else _OTHER_ALIKE).say(**both, old=old, new=new)
+    old, new = shares(before.probability, after.probability)
+    if not is_decided:
+        return (_WOULD_HAVE if after.probability else _GONE).say(name=name, old=old, new=new)
+    return (_STILL if old != new else _STILL_ALIKE).say(name=name, old=old, new=new)
+
+
+def _left(before: TokenChosen, after: TokenChosen) -> Sentence:
+    if not before.funnel or not after.funnel or before.funnel[-1].survivors == after.funnel[-1].survivors:
+        return Sentence()
+    old, new = (SentenceNumber(f"{each.funnel[-1].survivors:,}") for each in (before, after))
+    return _LEFT.say(old=old, new=new)
+
+
+def _moved(before: TokenChosen, after: TokenChosen) -> Sentence:
+    """The likeliest token that is out now, or in; the chosen ones are spoken of already."""
+    told = (before.id, after.id)
+    was, comes = ({item.id: item for item in each.alternatives if item.id not in told} for each in (before, after))
+    gone = [was[token] for token in was if was[token].probability and token in comes and not comes[token].probability]
+    if gone:
+        first = _likeliest(gone)
+        return _CUT.say(name=quote(first.text, first.special), old=share(first.probability))
+    new = [comes[token] for token in comes if comes[token].probability and token in was and not was[token].probability]
+    if new:
+        first = _likeliest(new)
+        return _KEPT.say(name=quote(first.text, first.special), new=share(first.probability))
+    return Sentence()
+
+
+def _likeliest(found: list[Alternative]) -> Alternative:
+    return max(found, key=lambda item: item.probability)

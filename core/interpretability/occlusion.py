@@ -1,0 +1,154 @@
+"""Occlusion: what a choice hangs on, found by leaving it out (Zeiler & Fergus 2014; Li, Monroe & Jurafsky 2016)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from core.arguments import check_cancel
+from core.error_translation import guarded
+from core.errors import InsideError
+from core.interpretability.step_query import StepQuery, ask, check_token
+from core.interpretability.text_pass import fresh, rows
+from core.interpretability.text_units import TokenRange, Unit, spans
+from core.interpretability.text_variants import Ending, PrefixPass, TextVariant, of_source, of_text
+from core.models.loaded_model import LoadedModel
+from core.request_fields import check_paths
+from resources.language import tr
+
+
+class Effect(NamedTuple):
+    """What one part of the text before a step does for the choice."""
+
+    start: int
+    stop: int
+    """Places [start, stop) in the ids that were given."""
+    effect: float
+    """Nats: how much less likely the choice is without it; negative where it is likelier so."""
+
+
+class Occluded(NamedTuple):
+    """The effects that one batch found, and how far that is."""
+
+    effects: tuple[Effect, ...]
+    done: int
+    total: int
+
+
+def occlude(
+    model: LoadedModel,
+    ids: Sequence[int],
+    step: int,
+    other: int | None = None,
+    unit: Unit = "token",
+    *,
+    instead: int | None = None,
+    source: int | None = None,
+    media: Sequence[str | Path] = (),
+    cancel: threading.Event | None = None,
+) -> tuple[Effect, ...]:
+    """What each token, word or sentence before the token `ids[step]` does for its choice, in the order of the text.
+
+    The effect is log p(chosen | all before) − log p(chosen | all but this part); with the token `other`, the same of
+    log p(chosen) − log p(other): why this and not that. By the model's own distribution, without any settings of a run.
+    A part is left out, and what follows moves up; with `instead` each of its tokens is that one. A part that is all
+    there is before the step is not told, since nothing would be left to read.
+    `source`: how many of the first ids an encoder reads (default all before the step); its parts are told as well.
+    With `media`, sounds and pictures of the run, it is refused.
+    `cancel` is looked at before every batch; what was found until then is given back.
+    Raises ParameterError, EmptyPromptError, PromptError, TextTooLongError, TokenizerMissingError, InsideError.
+    """
+    told = occlusion(model, ids, step, other, unit, instead=instead, source=source, media=media, cancel=cancel)
+    return tuple(sorted(chain.from_iterable(part.effects for part in told)))
+
+
+def occlusion(
+    model: LoadedModel,
+    ids: Sequence[int],
+    step: int,
+    other: int | None = None,
+    unit: Unit = "token",
+    *,
+    instead: int | None = None,
+    source: int | None = None,
+    media: Sequence[str | Path] = (),
+    cancel: threading.Event | None = None,
+) -> Iterator[Occluded]:
+    """The same, batch by batch as it is found. Raises what `occlude` does."""
+    check_cancel(cancel)
+    check_paths(media)
+    if media:
+        raise InsideError(
+            tr("Parts are left out of texts alone, and this one was written about a sound or a picture."),
+            tr("The lens and the attention look into such a step too."),
+        )
+    question = ask(model, ids, step, source)
+    versus = check_token(model, "other", other) if other is not None else None
+    neutral = check_token(model, "instead", instead) if instead is not None else None
+    parts = _parts(model, question, unit)
+    work = _OcclusionJob(model, question, versus, parts, neutral)
+    return guarded(model, partial(work.done, cancel or threading.Event()))
+
+
+def _parts(model: LoadedModel, question: StepQuery, unit: Unit) -> list[TokenRange]:
+    """Those of what the encoder reads, and of what stands before the step in the text; none reaches over the border."""
+    border = question.source
+    inner = spans(model, question.ids[border : question.step], unit)
+    outer = spans(model, question.encoded, unit)
+    return [*outer, *(TokenRange(start + border, stop + border) for start, stop in inner)]
+
+
+class _OcclusionJob:
+    """One question's variants."""
+
+    def __init__(
+        self, model: LoadedModel, question: StepQuery, other: int | None, parts: list[TokenRange], instead: int | None
+    ) -> None:
+        self._model, self._question, self._other, self._parts = model, question, other, parts
+        self._filling = (instead,) if instead is not None else ()
+
+    def done(self, cancel: threading.Event) -> Iterator[Occluded]:
+        """Effects, batch by batch."""
+        question, model = self._question, self._model
+        if cancel.is_set():
+            return
+        reads_all = fresh(model, len(question.before), [question.encoded] if question.encoded else ())
+        whole = self._held(reads_all(rows(model, [question.before])).last[0])
+        sources = self._variants(question.encoded, 0, is_source=True)
+        texts = self._variants(question.before, question.source - len(question.start), is_source=False)
+        done, total = 0, len(sources) + len(texts)
+        for batch in chain(
+            of_source(model, question.before, sources, cancel),
+            of_text(reads_all, PrefixPass(question.encoded, len(question.before)), texts, cancel),
+        ):
+            done += len(batch)
+            yield Occluded(tuple(self._effect(whole, ending) for ending in batch), done, total)
+
+    def _variants(self, text: Sequence[int], offset: int, *, is_source: bool) -> list[TextVariant]:
+        """The text without each of the parts that stand in it and are not all of it; `offset` is what its places lack
+        to be those of the ids."""
+        found = []
+        for number, (start, stop) in enumerate(self._parts):
+            if is_source != (stop <= self._question.source):
+                continue
+            begin, end = start - offset, stop - offset
+            ids = (*text[:begin], *self._filling * (end - begin), *text[end:])
+            if ids:
+                found.append(TextVariant(number, begin, ids))
+        return found
+
+    def _effect(self, whole: float, ending: Ending) -> Effect:
+        number, logits = ending
+        return Effect(*self._parts[number], whole - self._held(logits))
+
+    def _held(self, logits: torch.Tensor) -> float:
+        """log p of the chosen token, or how far it is ahead of the other; of logits [V]."""
+        logs = logits.log_softmax(-1)
+        held = logs[self._question.chosen]
+        return float(held if self._other is None else held - logs[self._other])

@@ -1,0 +1,146 @@
+"""Which step of which text is looked into, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.decoding.media_inputs.media_inputs import MediaInputs
+from core.decoding.media_validation import check_media
+from core.decoding.prompt import check_known
+from core.decoding.prompt_inputs import perceived_with
+from core.decoding.run_preparation import start_of
+from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
+from core.models.loaded_model import LoadedModel, check_model
+from core.parameter import shortened
+from core.plain_values import plain_value
+from core.request_fields import check_paths
+from core.token_values import is_id
+from resources.language import mark, tr
+
+
+@dataclass(frozen=True, slots=True)
+class StepQuery:
+    """One text as a model reads it."""
+
+    ids: tuple[int, ...]
+    """Prompt and text."""
+    step: int
+    """Place in `ids` of the token whose choice is asked for; everything before it is what it was chosen behind."""
+    source: int
+    """How many of the first ids an encoder reads; 0 without one."""
+    start: tuple[int, ...]
+    """What a decoder reads before the ids that are its own: an encoder–decoder's first token."""
+    perceived: MediaInputs | None = None
+    """The sounds and pictures that the text was written about."""
+
+    @property
+    def chosen(self) -> int:
+        """The token that stands at the step."""
+        return self.ids[self.step]
+
+    @property
+    def encoded(self) -> list[int]:
+        """What the encoder reads; empty without one."""
+        return list(self.ids[: self.source])
+
+    @property
+    def before(self) -> list[int]:
+        """What the decoder has read at the step."""
+        return [*self.start, *self.ids[self.source : self.step]]
+
+
+def ask(
+    model: LoadedModel, ids: object, step: object, source: int | None = None, media: Sequence[str | Path] = ()
+) -> StepQuery:
+    """The question, where it is one.
+
+    Without `source`, an encoder–decoder's source is all that stands before the step; with a sound or a picture there is
+    none, and the ids begin with the decoder's own first tokens.
+    Raises ParameterError (naming ids, step or source), EmptyPromptError, PromptError, TextTooLongError, MediaError.
+    """
+    check_model(model)
+    known = token_ids(model, ids)
+    if not known:
+        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE))
+    place = _checked_step(step, len(known))
+    check_paths(media)
+    if files := check_media(model.name, model.takes, media):
+        return StepQuery(tuple(known), place, 0, (), perceived_with(model, known, files))
+    encoded = _checked_source(model, source, place)
+    start = start_of(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
+    question = StepQuery(tuple(known), place, encoded, tuple(start))
+    if model.context is not None and len(question.before) > model.context:
+        raise TextTooLongError(len(question.before), model.context)
+    return question
+
+
+def check_token(model: LoadedModel, name: str, token: object) -> int:
+    """`token`, which has to be an id of the model's. Raises ParameterError naming the argument."""
+    token = plain_value(token)
+    if not is_id(token) or not isinstance(token, int) or token >= model.vocabulary:
+        raise ParameterError(
+            tr("{name} is {value}, which is no token of {model}.").format(
+                name=name, value=shortened(token), model=model.name
+            ),
+            tr("Give a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
+            name,
+        )
+    return token
+
+
+def token_ids(model: LoadedModel, ids: object) -> list[int]:
+    """A list of token ids of the model's, as plain numbers. Raises PromptError, ParameterError."""
+    ids = plain_value(ids)
+    if not isinstance(ids, Sequence) or isinstance(ids, (str, bytes)):
+        raise PromptError(
+            tr("The text is {value}, and not a list of token ids.").format(value=shortened(ids)), tr(_ENCODE)
+        )
+    known: list[Any] = list(ids)
+    if wrong := [token for token in known if not isinstance(token, int) or isinstance(token, bool)]:
+        raise PromptError(
+            tr("The text holds {value}, which is no token id.").format(value=shortened(wrong[0])), tr(_ENCODE)
+        )
+    check_known(model, known, "ids")
+    return known
+
+
+_ENCODE = mark("core.encode(model, text) gives the ids of a text.")
+
+
+def _checked_step(step: object, length: int) -> int:
+    step = plain_value(step)
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 < step < length:
+        raise ParameterError(
+            tr("step is {value}, and the text has {count:,} tokens.").format(value=shortened(step), count=length),
+            tr("Give the place of the token that is asked for: 1 to {last:,}.").format(last=max(1, length - 1))
+            if length > 1
+            else tr("Give a text of two tokens or more: something has to stand before the one that is asked for."),
+            "step",
+        )
+    return int(step)
+
+
+def _checked_source(model: LoadedModel, source: object, step: int) -> int:
+    source = plain_value(source)
+    if not model.is_encoder_decoder:
+        if source is not None and not (isinstance(source, int) and source == 0):
+            raise ParameterError(
+                tr("source is {value}, and {model} has no encoder.").format(value=shortened(source), model=model.name),
+                tr("Leave it out."),
+                "source",
+            )
+        return 0
+    if source is None:
+        return step
+    if not isinstance(source, int) or isinstance(source, bool) or not 0 < source <= step:
+        raise ParameterError(
+            tr("source is {value}, and the token that is asked for stands at {step:,}.").format(
+                value=shortened(source), step=step
+            ),
+            tr("Say how many of the first ids the encoder reads: 1 to {last:,}.").format(last=step),
+            "source",
+        )
+    return source

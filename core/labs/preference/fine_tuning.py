@@ -1,0 +1,225 @@
+"""Supervised fine-tuning: the likeliest continuation becomes the one that was written (InstructGPT, step 1)."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional
+
+from core.arguments import cancel_of, check_path, check_text, refused
+from core.errors import PreferenceError
+from core.labs.arguments import all_made
+from core.labs.preference.checkpoint import Checkpoint
+from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
+from core.labs.preference.formats import as_example, is_ranking
+from core.labs.preference.lab_folders import new_home
+from core.labs.preference.limits import check_training
+from core.labs.preference.model_cards import sft_card
+from core.labs.preference.model_saving import save_model
+from core.labs.preference.ranking_files import BUNDLED, OtherKindError, read_lines
+from core.labs.preference.tokenized_texts import ChatTurn, chat_ids, prompt_ids, rows, text_ids
+from core.labs.preference.training_digest import digest, weights_digest
+from core.labs.preference.training_loop import TrainingLoop, as_model, descend, learning, rate_at, set_rate, usual_rate
+from core.models.loaded_model import LoadedModel
+from core.plain_values import plain_value
+from resources.language import tr
+
+CHATS = BUNDLED.with_name("chats.jsonl")
+"""Chat examples that ship with the program."""
+EXAMPLES_A_STEP = 8
+HELD_OUT = 5
+RATE = 1e-3
+"""Learning rate of the tiny bundled models; `usual_rate` lowers it for larger ones."""
+
+
+class Example(NamedTuple):
+    """What is asked, and the answer to be learned: a text and what goes on behind it, or turns of a chat."""
+
+    prompt: str | tuple[ChatTurn, ...]
+    completion: str
+
+
+class _TokenizedExample(NamedTuple):
+    """An example as tokens; the first `asked` of them are given."""
+
+    ids: list[int]
+    asked: int
+
+
+def sft(
+    examples: Sequence[Example] | str | Path | None = None,
+    *,
+    model: LoadedModel | str = "storyteller",
+    folder: str | Path | None = None,
+    steps: int = 40,
+    seed: int = 0,
+    rate: float | None = None,
+    cancel: threading.Event | None = None,
+) -> Iterator[LabEvent]:
+    """Fine-tune a copy of `model` on examples (the bundled chats, a JSONL, or these) and keep it in `folder`.
+
+    Events: Begun, SftChecked before the first step, SftStep for each, SftChecked, Kept; or Stopped. One example in five
+    is held out. `rate`: the learning rate; unless given, one for the size of the model. Begun again with the same
+    settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError, ModelError,
+    FileNotWrittenError.
+    """
+    cancel = cancel_of(cancel)
+    steps, seed, rate = plain_value((steps, seed, rate))
+    check_training(steps, seed, RATE if rate is None else rate)
+    kept, known = new_home(folder, "sft"), _examples(CHATS if examples is None else examples)
+    source = as_model(model)
+    with learning(source):
+        chosen = usual_rate(source, RATE) if rate is None else rate
+        yield from _Sft(known, source, kept, steps, seed, chosen, cancel).run()
+
+
+def _examples(given: Sequence[Example] | str | Path) -> list[Example]:
+    if isinstance(given, (str, Path)):
+        return read_examples(given)
+    found = all_made("examples", given, Example)
+    if not found:
+        raise refused("examples", given, tr("Give at least one."))
+    for one in found:
+        _check(one)
+    return found
+
+
+def _check(example: Example) -> None:
+    """Raises ParameterError."""
+    asked = example.prompt
+    is_chat = isinstance(asked, (list, tuple)) and all(map(_is_turn, asked))
+    if not (isinstance(asked, str) or is_chat) or not asked:
+        raise refused("prompt", asked, tr("Give a text, or a list of turns with “role” and “content”."))
+    for text in [asked] if isinstance(asked, str) else [turn["content"] for turn in asked]:
+        check_text("prompt", text)
+    check_text("completion", example.completion)
+    if not example.completion:
+        raise refused("completion", example.completion, tr("Give a text."))
+
+
+def read_examples(path: str | Path) -> list[Example]:
+    """Every example of a JSONL file. Raises ParameterError, PreferenceError that names the line."""
+    check_path("path", path)
+    found = read_lines(Path(path), _example, _format())
+    if not found:
+        raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format())
+    return found
+
+
+def _example(given: Mapping[str, object]) -> Example:
+    if is_ranking(given):
+        raise OtherKindError(
+            tr("It is a ranking of answers, not an example for fine-tuning."),
+            tr("Open the file where a reward model is trained, or give “prompt” and “completion”."),
+        )
+    values = as_example(given)
+    if "messages" in values:
+        *turns, last = _turns(values["messages"])
+        return Example(tuple(turns), last["content"])
+    prompt, completion = values.get("prompt"), values.get("completion")
+    if not (isinstance(prompt, str) and isinstance(completion, str) and prompt and completion):
+        raise PreferenceError(tr("Its “prompt” and its “completion” must be texts."), _format())
+    return Example(prompt, completion)
+
+
+def _turns(messages: object) -> list[ChatTurn]:
+    """At least two, the last one the assistant's. Raises PreferenceError."""
+    given = messages if isinstance(messages, list) else []
+    turns = [ChatTurn(role=one["role"], content=one["content"]) for one in given if _is_turn(one)]
+    if len(turns) < len(given) or len(turns) < 2 or turns[-1]["role"] != "assistant":
+        raise PreferenceError(
+            tr("Its “messages” must be turns with “role” and “content”, the last one the assistant's."), _format()
+        )
+    return turns
+
+
+def _is_turn(one: object) -> bool:
+    return isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("role", "content"))
+
+
+def _format() -> str:
+    return tr(
+        "Each line is a JSON object with “prompt” and “completion”, with “messages” (OpenAI), with “conversations” "
+        "(ShareGPT), or with “instruction” and “output” (Alpaca)."
+    )
+
+
+class _Sft:
+    """One fine-tuning."""
+
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        source: LoadedModel,
+        folder: Path,
+        steps: int,
+        seed: int,
+        rate: float,
+        cancel: threading.Event,
+    ) -> None:
+        read = [_read(source, one) for one in examples]
+        self._held = read[HELD_OUT - 1 :: HELD_OUT] or read
+        self._learned = [one for place, one in enumerate(read) if place % HELD_OUT != HELD_OUT - 1]
+        self._source, self._folder, self._seed, self._rate = source, folder, seed, rate
+        self._network: Any = copy.deepcopy(source.model).train(False).requires_grad_(True)
+        self._optimizer = torch.optim.AdamW(self._network.parameters(), lr=rate, weight_decay=0.0)
+        plan = {
+            "stage": "sft", "model": weights_digest(source), "examples": digest(examples), "steps": steps,
+            "seed": seed, "rate": rate,
+        }  # fmt: skip
+        checkpoint = Checkpoint(folder, plan, self._network, self._optimizer)
+        self._training = TrainingLoop("sft", steps, checkpoint, cancel)
+
+    def run(self) -> Iterator[LabEvent]:
+        """All of it."""
+        training = self._training
+        training.resume()
+        yield Begun("sft", self._source.name, training.step, training.total, len(self._learned), len(self._held))
+        if not training.step:
+            yield self._check(0)
+        yield from training.steps(self._update)
+        if training.is_done:
+            checked = self._check(training.total)
+            yield checked
+            card = sft_card(self._source, checked, len(self._learned), self._seed, training.seconds)
+            save_model(self._network, self._source.tokenizer, self._folder, card)
+            training.checkpoint.drop()
+            yield Kept("sft", str(self._folder), training.seconds)
+
+    def _update(self, step: int) -> Iterator[LabEvent]:
+        generator = torch.Generator().manual_seed(self._seed * 100_003 + step)
+        places = torch.randperm(len(self._learned), generator=generator)[:EXAMPLES_A_STEP].tolist()
+        set_rate(self._optimizer, rate_at(step, self._training.total, self._rate))
+        loss, tokens = _loss(self._network, [self._learned[place] for place in places])
+        descend(self._optimizer, loss / tokens)
+        yield SftStep(step + 1, self._training.total, loss.item() / tokens, tokens)
+
+    @torch.no_grad()
+    def _check(self, step: int) -> SftChecked:
+        starts = range(0, len(self._held), EXAMPLES_A_STEP)
+        parts = [_loss(self._network, self._held[at : at + EXAMPLES_A_STEP]) for at in starts]
+        return SftChecked(step, self._training.total, sum(loss.item() for loss, _ in parts) / sum(n for _, n in parts))
+
+
+def _loss(network: Any, examples: Sequence[_TokenizedExample]) -> tuple[torch.Tensor, int]:
+    """The summed loss of the answers' tokens in nats, and how many there are."""
+    batch = rows([one.ids for one in examples])
+    logits = network(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[:, :-1].float()
+    places = torch.arange(1, batch.ids.shape[1])
+    answered = batch.mask[:, 1:].bool() & (places >= torch.tensor([[one.asked] for one in examples]))
+    loss = functional.cross_entropy(logits[answered], batch.ids[:, 1:][answered], reduction="sum")
+    return loss, int(answered.sum())
+
+
+def _read(model: LoadedModel, example: Example) -> _TokenizedExample:
+    if isinstance(example.prompt, str):
+        ids = text_ids(model, example.prompt, example.completion)
+        return _TokenizedExample(ids, len(prompt_ids(model, example.prompt)))
+    asked = chat_ids(model, example.prompt)
+    answer = ChatTurn(role="assistant", content=example.completion)
+    return _TokenizedExample(chat_ids(model, (*example.prompt, answer), answered=True), len(asked))

@@ -1,0 +1,42 @@
+"""A trained model as a folder that any program of the field reads, and this one's picker lists."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Protocol
+
+from transformers.utils import logging
+
+CONFIG = "config.json"
+"""What says that there is a model: it is moved to its place last."""
+
+
+class SavedPart(Protocol):
+    """A network or a tokenizer, as transformers has them."""
+
+    def save_pretrained(self, folder: Path, /) -> object: ...
+
+
+def save_model(network: SavedPart, tokenizer: SavedPart, folder: Path, card: str) -> None:
+    """Config, weights as safetensors, tokenizer, card: written beside, and moved into `folder` once they are whole, so
+    that a full disk leaves no half of a model. Raises OSError, SafetensorError."""
+    logging.disable_progress_bar()  # it would write to a terminal that a window need not have
+    beside = folder / ".part"
+    shutil.rmtree(beside, ignore_errors=True)  # of a program that was killed
+    try:
+        beside.mkdir(parents=True)
+        network.save_pretrained(beside)
+        tokenizer.save_pretrained(beside)
+        (beside / "README.md").write_text(card, encoding="utf-8")
+        for path in sorted(beside.iterdir(), key=lambda path: path.name == CONFIG):
+            _put(path, folder / path.name)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _put(path: Path, target: Path) -> None:
+    if target.is_dir():  # a tokenizer may keep its templates in one
+        shutil.rmtree(target)
+    os.replace(path, target)

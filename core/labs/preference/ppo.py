@@ -1,0 +1,296 @@
+"""PPO on a reward model's scores, with a penalty on the KL divergence from the model it begins from.
+
+Schulman et al., "Proximal policy optimization algorithms" (2017), equation 7; InstructGPT, equation 2 without the
+pretraining mix. The values are read by a line from the states of the reward model, which stand still: InstructGPT
+begins its value function from the reward model too, and a small one needs no more.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.nn import functional
+
+from core.arguments import cancel_of, check_kind, check_number, refused, texts_of
+from core.labs.arguments import check_made, with_plain_fields
+from core.labs.preference.advantage import advantages, token_rewards, whitened
+from core.labs.preference.checkpoint import Checkpoint
+from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, draw
+from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep, Stopped
+from core.labs.preference.lab_folders import home, new_home
+from core.labs.preference.limits import check_longest, check_texts, check_training
+from core.labs.preference.model_cards import ppo_card
+from core.labs.preference.model_comparison import compared, held_against
+from core.labs.preference.model_saving import save_model
+from core.labs.preference.ranking_files import bundled_rankings
+from core.labs.preference.reward_model import RewardModel, load_reward_model
+from core.labs.preference.reward_scores import Baseline, RewardScorer
+from core.labs.preference.tokenized_texts import ends_of, prompt_ids
+from core.labs.preference.training_digest import digest, weights_digest
+from core.labs.preference.training_loop import (
+    TrainingInterrupted,
+    TrainingLoop,
+    as_model,
+    descend,
+    learning,
+    usual_rate,
+)
+from core.models.loaded_model import LoadedModel
+from resources.language import tr
+
+HELD_OUT = 5
+RATE = 1e-4
+"""Learning rate of the tiny bundled models."""
+PASSES, MINIBATCHES = 2, 2
+HEAVIEST = 1_000_000
+"""Of the KL penalty's weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class PpoSettings:
+    """What decides a training by PPO."""
+
+    beta: float = 0.1
+    """Weight of the KL penalty: standard deviations of the reward that a nat costs."""
+    steps: int = 16
+    texts: int = 24
+    """Written in each step."""
+    longest: int = 90
+    """Tokens of a text at most."""
+    rate: float | None = None
+    """Learning rate; unless given, one for the size of the model."""
+    clip: float = 0.2
+    seed: int = 0
+    compared: int = 6
+    """Texts that are shown before and after."""
+    checked: int = 48
+    """Texts by which both models are held against each other in the end."""
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_number("beta", self.beta, 0, HEAVIEST)
+        check_training(self.steps, self.seed, RATE if self.rate is None else self.rate)
+        for name, count in (("texts", self.texts), ("compared", self.compared), ("checked", self.checked)):
+            check_texts(name, count)
+        check_longest(self.longest)
+        check_number("clip", self.clip, 0, 1)
+
+
+def ppo(
+    reward: RewardModel | str | Path | None = None,
+    *,
+    model: LoadedModel | str = "storyteller",
+    folder: str | Path | None = None,
+    prompts: Sequence[str] | None = None,
+    settings: PpoSettings | None = None,
+    cancel: threading.Event | None = None,
+) -> Iterator[LabEvent]:
+    """Tune a copy of `model` to be rewarded by `reward` (a model or its folder) and keep it in `folder`.
+
+    Events: Begun, PpoStep for each round, then PpoChecked, Compared for each text shown, Kept; or Stopped. One prompt
+    in five is held out for what is told in the end. Prompts: those of the bundled rankings unless given. Begun again
+    with the same settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError,
+    ModelError, FileNotWrittenError.
+    """
+    cancel = cancel_of(cancel)
+    chosen = PpoSettings() if settings is None else settings
+    check_made("settings", chosen, PpoSettings)
+    chosen = with_plain_fields(chosen)
+    chosen.check()
+    kept, known = new_home(folder, "ppo"), _prompts(prompts)
+    source = as_model(model)
+    judge = _judge(reward)
+    with learning(source):
+        yield from _Ppo(source, judge, known, kept, chosen, cancel).run()
+
+
+def _judge(given: RewardModel | str | Path | None) -> RewardModel:
+    if given is not None:
+        check_kind("reward", given, (RewardModel, str, PathLike), tr("Give a reward model, or its folder."))
+    return given if isinstance(given, RewardModel) else load_reward_model(home(given, "reward"))
+
+
+def _prompts(given: Sequence[str] | None) -> list[str]:
+    if given is None:
+        return [one.prompt for one in bundled_rankings()]
+    found = texts_of("prompts", given)
+    if not found:
+        raise refused("prompts", given, tr("Give at least one."))
+    return found
+
+
+class _LearningStats(torch.nn.Module):
+    """What PPO changes: the policy, and the line that reads values."""
+
+    def __init__(self, network: Any, width: int) -> None:
+        super().__init__()
+        self.policy = network
+        self.value = torch.nn.Linear(width, 1)
+        torch.nn.init.zeros_(self.value.weight)
+        torch.nn.init.zeros_(self.value.bias)
+
+
+class PpoBatch(NamedTuple):
+    """A round's texts with all that does not change while they are learned from; [B, T] where nothing else is said."""
+
+    drawn: SampledCompletions
+    log_old: torch.Tensor
+    """Log-probability of each token as it was drawn."""
+    states: torch.Tensor
+    """[B, T, D]: the reward model's, before each token."""
+    advantage: torch.Tensor
+    returns: torch.Tensor
+
+
+class _Ppo:
+    """One training by PPO."""
+
+    def __init__(
+        self,
+        source: LoadedModel,
+        judge: RewardModel,
+        prompts: Sequence[str],
+        folder: Path,
+        settings: PpoSettings,
+        cancel: threading.Event,
+    ) -> None:
+        self._source, self._judge, self._folder, self._settings = source, judge, folder, settings
+        self._cancel = cancel
+        self._held = [one for place, one in enumerate(prompts) if place % HELD_OUT == HELD_OUT - 1] or list(prompts)
+        self._prompts = [one for place, one in enumerate(prompts) if place % HELD_OUT != HELD_OUT - 1]
+        self._ids = [prompt_ids(source, one) for one in self._prompts]
+        self._scorer = RewardScorer(source, judge)
+        network: torch.nn.Module = copy.deepcopy(source.model).train(False)
+        self._learned = _LearningStats(network, judge.classifier.score.in_features).requires_grad_(True)
+        rate = usual_rate(source, RATE) if settings.rate is None else settings.rate
+        self._optimizer = torch.optim.AdamW(
+            [
+                {"params": list(self._learned.policy.parameters()), "lr": rate},
+                {"params": list(self._learned.value.parameters()), "lr": 1e-2},
+            ],
+            weight_decay=0.0,
+        )
+        plan = {
+            "stage": "ppo", "model": weights_digest(source), "reward": weights_digest_of(judge),
+            "prompts": digest(prompts), "settings": repr(settings),
+        }  # fmt: skip
+        checkpoint = Checkpoint(folder, plan, self._learned, self._optimizer)
+        self._training = TrainingLoop("ppo", settings.steps, checkpoint, cancel)
+        self._baseline = Baseline(0.0, 1.0)
+
+    def run(self) -> Iterator[LabEvent]:
+        """All of it."""
+        training = self._training
+        training.resume()
+        yield Begun("ppo", self._source.name, training.step, training.total, len(self._prompts), len(self._held))
+        if not training.figures and not self._cancel.is_set():
+            self._measure()
+        if training.figures:
+            self._baseline = Baseline(**training.figures)
+            yield from training.steps(self._round)
+        else:
+            yield Stopped("ppo", training.step, training.total)
+        if training.is_done:
+            yield from self._keep()
+
+    def _measure(self) -> None:
+        """Mean and deviation of the rewards before, which make the unit of all that is told."""
+        found = self._draw(self._source.model, -1)
+        if found is not None:
+            self._training.figures = Baseline.of(self._scorer.scores(found))._asdict()
+
+    def _draw(self, network: torch.nn.Module, step: int) -> SampledCompletions | None:
+        settings = self._settings
+        generator = torch.Generator().manual_seed(settings.seed * 100_003 + step + 1)
+        places = torch.randint(len(self._ids), (settings.texts,), generator=generator).tolist()
+        chosen = [self._ids[place] for place in places]
+        return draw(network, chosen, ends_of(self._source), settings.longest, generator, self._cancel)
+
+    def _round(self, step: int) -> Iterator[LabEvent]:
+        drawn = self._draw(self._learned.policy, step)
+        if drawn is None:
+            return
+        with torch.no_grad():
+            batch, told = self._weigh(drawn)
+        losses = [loss for _ in range(PASSES) for loss in self._learn(batch, step)]
+        yield self._tell(step, drawn, told, losses)
+
+    def _weigh(self, drawn: SampledCompletions) -> tuple[PpoBatch, dict[str, float]]:
+        """What the texts are worth, token by token, and the round's figures."""
+        written = drawn.written
+        now = answer_logits(self._learned.policy, drawn).log_softmax(-1)
+        before = answer_logits(self._source.model, drawn).log_softmax(-1)
+        tokens = drawn.ids[:, drawn.start :, None]
+        log_now, log_before = now.gather(-1, tokens)[..., 0], before.gather(-1, tokens)[..., 0]
+        scores, states = self._scorer.scores_and_states(drawn)
+        values = self._learned.value(states).squeeze(-1)
+        spread = token_rewards(self._baseline.units(scores), log_now - log_before, written, self._settings.beta)
+        advantage, returns = advantages(spread, values, written)
+        shares = now.exp()
+        told = {
+            "reward": scores.mean().item(),
+            "kl": ((shares * (now - before)).sum(-1) * written).sum(1).mean().item(),
+            "entropy": (-(shares * now).sum(-1))[written].mean().item(),
+        }
+        return PpoBatch(drawn, log_now, states, whitened(advantage, written), returns), told
+
+    def _learn(self, batch: PpoBatch, step: int) -> Iterator[tuple[float, float, float]]:
+        """One pass over the round's texts: (policy loss, value loss, share that was cut) of each part."""
+        size = len(batch.log_old)
+        generator = torch.Generator().manual_seed(self._settings.seed + step)
+        for part in torch.randperm(size, generator=generator).chunk(MINIBATCHES):
+            if self._cancel.is_set():
+                raise TrainingInterrupted
+            yield self._update(batch, part)
+
+    def _update(self, batch: PpoBatch, part: torch.Tensor) -> tuple[float, float, float]:
+        clip, written = self._settings.clip, batch.drawn.written[part]
+        log_now = answer_logits(self._learned.policy, batch.drawn, part).log_softmax(-1)
+        tokens = batch.drawn.ids[part][:, batch.drawn.start :, None]
+        ratio = (log_now.gather(-1, tokens)[..., 0] - batch.log_old[part]).exp()[written]
+        worth = batch.advantage[part][written]
+        policy_loss = -torch.minimum(ratio * worth, ratio.clamp(1 - clip, 1 + clip) * worth).mean()
+        values = self._learned.value(batch.states[part]).squeeze(-1)[written]
+        value_loss = functional.mse_loss(values, batch.returns[part][written])
+        descend(self._optimizer, policy_loss + value_loss)
+        cut = ((ratio - 1).abs() > clip).float().mean().item()
+        return policy_loss.item(), value_loss.item(), cut
+
+    def _tell(
+        self, step: int, drawn: SampledCompletions, told: dict[str, float], losses: list[tuple[float, float, float]]
+    ) -> PpoStep:  # fmt: skip
+        loss, value_loss, clipped = (sum(side) / len(losses) for side in zip(*losses, strict=True))
+        return PpoStep(
+            step=step + 1, total=self._settings.steps, gain=self._baseline.unit(told["reward"]), loss=loss,
+            value_loss=value_loss, clipped=clipped, length=drawn.lengths.float().mean().item(),
+            text=self._source.tokenizer.decode(drawn.texts(0)[1]), **told,
+        )  # fmt: skip
+
+    def _keep(self) -> Iterator[LabEvent]:
+        """Both models held against each other on prompts not seen, and the tuned one saved."""
+        training, settings = self._training, self._settings
+        tuned = LoadedModel(self._learned.policy, self._source.tokenizer, self._folder.name)
+        checked = held_against(self._source, tuned, self._scorer, self._held, settings.checked, settings.longest,
+                               settings.seed, training.total, self._cancel)  # fmt: skip
+        if checked is None:
+            yield Stopped("ppo", training.step, training.total)
+            return
+        yield checked
+        yield from compared(self._source, tuned, self._scorer, self._held[: settings.compared], settings.longest,
+                            settings.seed, self._cancel)  # fmt: skip
+        card = ppo_card(self._source, checked, settings.beta, training.total, settings.seed, training.seconds)
+        save_model(tuned.model, tuned.tokenizer, self._folder, card)
+        training.checkpoint.drop()
+        yield Kept("ppo", str(self._folder), training.seconds)
+
+
+def weights_digest_of(judge: RewardModel) -> str:
+    """What tells one reward model from another."""
+    return digest([judge.classifier.score.weight.detach().flatten().tolist()])

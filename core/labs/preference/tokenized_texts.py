@@ -1,0 +1,100 @@
+"""Prompts and completions as tokens, side by side in one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypedDict
+
+import torch
+
+from core.errors import PreferenceError
+from core.models.loaded_model import LoadedModel
+from resources.language import tr
+
+PADDING = 0
+"""Stands behind (or before) a text and is read by nobody: any token would do."""
+
+
+class ChatTurn(TypedDict):
+    """One message of a chat."""
+
+    role: str
+    content: str
+
+
+class PaddedTexts(NamedTuple):
+    """Texts filled up to the same length."""
+
+    ids: torch.Tensor
+    """[B, L]"""
+    mask: torch.Tensor
+    """[B, L], 1 where a token of the text stands."""
+
+    @property
+    def last(self) -> torch.Tensor:
+        """[B]: the place of each text's last token."""
+        return self.mask.shape[1] - 1 - self.mask.flip(1).argmax(1)
+
+
+def prompt_ids(model: LoadedModel, prompt: str) -> list[int]:
+    """The tokens of a prompt, with what the tokenizer puts before a text. Raises PreferenceError for one too long."""
+    ids = list(_tokenizer(model).encode(prompt))
+    return _fitting(model, ids)
+
+
+def text_ids(model: LoadedModel, prompt: str, completion: str) -> list[int]:
+    """The tokens of a prompt and of what is written behind it."""
+    more = _tokenizer(model).encode(completion, add_special_tokens=False)
+    return _fitting(model, [*_tokenizer(model).encode(prompt), *more])
+
+
+def chat_ids(model: LoadedModel, turns: Sequence[ChatTurn], *, answered: bool = False) -> list[int]:
+    """The tokens of a chat by the tokenizer's template, up to the answer that is wanted, or `answered` with it.
+
+    Raises PreferenceError for a model without a template.
+    """
+    tokenizer = _tokenizer(model)
+    if tokenizer.chat_template is None:
+        raise PreferenceError(
+            tr("{model} has no chat template, so turns cannot be made tokens.").format(model=model.name),
+            tr("Give examples with “prompt” and “completion”, or choose a chat model."),
+        )
+    text = tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=not answered)
+    return _fitting(model, list(tokenizer.encode(text, add_special_tokens=False)))
+
+
+def rows(texts: Sequence[Sequence[int]], *, left: bool = False) -> PaddedTexts:
+    """The texts filled up behind, or with `left` before."""
+    longest = max(len(text) for text in texts)
+    ids = torch.full((len(texts), longest), PADDING)
+    mask = torch.zeros(len(texts), longest, dtype=torch.long)
+    for row, text in enumerate(texts):
+        place = slice(longest - len(text), None) if left else slice(len(text))
+        ids[row, place], mask[row, place] = torch.tensor(text), 1
+    return PaddedTexts(ids, mask)
+
+
+def ends_of(model: LoadedModel) -> frozenset[int]:
+    """The tokens that end a text of this model."""
+    found = model.generation_config.eos_token_id
+    return frozenset(found if isinstance(found, list) else [] if found is None else [found])
+
+
+def _tokenizer(model: LoadedModel) -> Any:
+    if model.tokenizer is None or model.is_encoder_decoder:
+        raise PreferenceError(
+            tr("{model} does not continue a text.").format(model=model.name),
+            tr("Choose a model that writes on from a prompt and has a tokenizer."),
+        )
+    return model.tokenizer
+
+
+def _fitting(model: LoadedModel, ids: list[int]) -> list[int]:
+    if model.context is not None and len(ids) > model.context:
+        raise PreferenceError(
+            tr("A text has {tokens:,} tokens; {model} reads {most:,} at most.").format(
+                tokens=len(ids), model=model.name, most=model.context
+            ),
+            tr("Shorten its prompt or its completions."),
+        )
+    return ids

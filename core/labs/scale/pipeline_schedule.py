@@ -1,0 +1,180 @@
+"""Pipelines: which device computes which micro-batch when, and by which version of its weights.
+
+GPipe (Huang et al. 2019), 1F1B with a flush (Narayanan et al. 2021), PipeDream (Narayanan et al. 2019).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from core.arguments import check_number, check_text, check_whole
+from core.errors import ParameterError
+from core.labs.arguments import all_made
+from core.labs.scale.integer_arguments import whole
+from resources.language import tr
+
+MOST = 100_000
+"""Stages times micro-batches of one schedule."""
+LONGEST = 10**12
+"""Units of time."""
+KINDS = ("gpipe", "1f1b", "pipedream")
+WEIGHTS = ("stashed", "synced", "latest")
+"""PipeDream's backward: by the weights of its forward; by those of the first stage's forward, at every stage; by
+whatever stands there now."""
+FORWARD, BACKWARD, UPDATE, SEND, WAIT = "forward", "backward", "update", "send", "wait"
+
+
+@dataclass(frozen=True)
+class Box:
+    """What one device does from `start` to `stop`, in units of time; devices and micro-batches count from 0.
+
+    `kind` is forward, backward, update or send, and, where it was measured, wait; `version` is how often the weights
+    that it uses (or makes) had been updated.
+    """
+
+    device: int
+    start: float
+    stop: float
+    kind: str
+    micro_batch: int
+    version: int
+
+    def check(self) -> None:
+        """Raises ParameterError."""
+        check_whole("device", self.device, 0, MOST)
+        check_number("start", self.start, 0, LONGEST)
+        check_number("stop", self.stop, 0, LONGEST)
+        check_text("kind", self.kind)
+
+
+def schedule(
+    stages: int, micro_batches: int, kind: str = "gpipe", *, forward: float = 1, backward: float = 2,
+    update: float = 0, hop: float = 0, weights: str = "stashed",
+) -> tuple[Box, ...]:  # fmt: skip
+    """Every box of a batch, by start and device. `hop` is the time from one device to the next.
+
+    GPipe and 1F1B update once, behind the last backward; PipeDream after every backward. Raises ParameterError.
+    """
+    _check(stages, micro_batches, kind, weights)
+    for name, time in (("forward", forward), ("backward", backward), ("update", update), ("hop", hop)):
+        check_number(name, time, 0, LONGEST)
+    stages, micro_batches = int(stages), int(micro_batches)
+    orders = [_order(kind, stages - stage, micro_batches) for stage in range(stages)]
+    timed = _Timing(stages, {FORWARD: forward, BACKWARD: backward, UPDATE: update}, hop)
+    boxes = _versioned(timed.boxes(orders), weights)
+    return tuple(sorted(boxes, key=lambda box: (box.start, box.stop, box.device)))
+
+
+def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = None) -> float:
+    """The share of all devices' time between two moments in which nothing is computed; sending is not computing.
+    Raises ParameterError."""
+    boxes = all_made("boxes", boxes, Box)
+    for box in boxes:
+        box.check()
+    check_number("since", since, 0, LONGEST)
+    if until is not None:
+        check_number("until", until, 0, LONGEST)
+    end = max((box.stop for box in boxes), default=0.0) if until is None else until
+    devices = len({box.device for box in boxes})
+    whole = devices * (end - since)
+    busy = sum(max(0.0, min(box.stop, end) - max(box.start, since)) for box in boxes if box.kind not in (SEND, WAIT))
+    return 1 - busy / whole if whole > 0 else 0.0
+
+
+def most_versions(stages: int, micro_batches: int, weights: str = "stashed") -> tuple[int, ...]:
+    """How many versions of its weights each of PipeDream's stages holds at most, the newest among them: as many as
+    micro-batches are under way, fewer where a batch is too short for that. With vertical sync all as the first."""
+    if weights == "latest":
+        return (1,) * stages
+    ahead = [min(stages - (0 if weights == "synced" else stage), micro_batches) for stage in range(stages)]
+    return tuple(min(count, micro_batches - count + 2) for count in ahead)
+
+
+Task = tuple[str, int]
+"""Kind and micro-batch."""
+
+
+def _order(kind: str, depth: int, count: int) -> list[Task]:
+    """What a device does in which order; `depth` stages end with the last, its own included."""
+    ahead = count if kind == "gpipe" else min(depth, count)
+    order = [(FORWARD, number) for number in range(ahead)]
+    for number in range(count):
+        order.append((BACKWARD, number))
+        if kind == "pipedream":
+            order.append((UPDATE, number))
+        if ahead + number < count:
+            order.append((FORWARD, ahead + number))
+    return order if kind == "pipedream" else [*order, (UPDATE, count - 1)]
+
+
+class _Timing:
+    """When each task can begin: its device is free, and what it needs has come."""
+
+    def __init__(self, stages: int, lasts: dict[str, float], hop: float) -> None:
+        self._stages, self._lasts, self._hop = stages, lasts, hop
+        self._done: dict[tuple[int, Task], float] = {}
+        self._free = [0.0] * stages
+
+    def boxes(self, orders: Sequence[Sequence[Task]]) -> Iterator[Box]:
+        """Tasks as they can be begun, each device in its own order; none of these orders waits for itself."""
+        waiting = [list(reversed(order)) for order in orders]
+        while any(waiting):
+            for device, tasks in enumerate(waiting):
+                while tasks and (ready := self._ready(device, tasks[-1])) is not None:
+                    yield from self._do(device, tasks.pop(), ready)
+
+    def _ready(self, device: int, task: Task) -> float | None:
+        """When what it needs is there; None while that is unknown."""
+        kind, number = task
+        if kind == UPDATE or (kind == FORWARD and device == 0):
+            return 0.0
+        if kind == BACKWARD and device == self._stages - 1:
+            return self._done.get((device, (FORWARD, number)))
+        before = self._done.get((device + (1 if kind == BACKWARD else -1), task))
+        return None if before is None else before + self._hop
+
+    def _do(self, device: int, task: Task, ready: float) -> Iterator[Box]:
+        kind, number = task
+        start = max(self._free[device], ready)
+        stop = self._free[device] = self._done[device, task] = start + self._lasts[kind]
+        yield Box(device, start, stop, kind, number, 0)
+        is_last = device == (self._stages - 1 if kind == FORWARD else 0)
+        if self._hop and kind != UPDATE and not is_last:
+            yield Box(device, stop, stop + self._hop, SEND, number, 0)
+
+
+def _versioned(boxes: Iterable[Box], weights: str) -> Iterator[Box]:
+    """Each box with the version it uses. Boxes of a device come in its order, and the first device's forward first."""
+    updates: dict[int, int] = {}
+    used: dict[tuple[int, int], int] = {}
+    for box in boxes:
+        now = updates.get(box.device, 0)
+        if box.kind == UPDATE:
+            now = updates[box.device] = now + 1
+        elif box.kind == FORWARD:
+            now = used[0, box.micro_batch] if weights == "synced" and box.device else now
+            used[box.device, box.micro_batch] = now
+        elif box.kind == SEND or weights != "latest":
+            now = used[box.device, box.micro_batch]
+        yield Box(box.device, box.start, box.stop, box.kind, box.micro_batch, now)
+
+
+def _check(stages: int, micro_batches: int, kind: str, weights: str) -> None:
+    for name, value, known in (("kind", kind, KINDS), ("weights", weights, WEIGHTS)):
+        check_text(name, value)
+        if value not in known:
+            raise ParameterError(
+                tr("There is no schedule {name!r}.").format(name=value),
+                tr("Choose one of {names}.").format(names=", ".join(known)),
+                name,
+            )
+    boxes = whole("stages", stages) * whole("micro_batches", micro_batches)
+    check_number("stages", stages, 1, LONGEST)
+    check_number("micro_batches", micro_batches, 1, LONGEST)
+    if boxes > MOST:
+        raise ParameterError(
+            tr("{boxes:,} boxes are more than can be drawn.").format(boxes=boxes),
+            tr("Stages times micro-batches may be {most:,} at most.").format(most=MOST),
+            "micro_batches",
+        )

@@ -1,0 +1,111 @@
+"""What is to be known of a model before any process is started: where it lies, the sizes of its tensors, its shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+from core.errors import ParameterError
+from core.labs.scale.model_shape import Shape, shape_of
+from resources.language import tr
+
+Size = tuple[int, ...]
+_LAYER = re.compile(r"\blayers\.(\d+)\.")
+_CUTTABLE = {"embed_tokens", "layers", "norm"}
+"""Parts of a decoder that is laid out like Llama's."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """`named`: each tensor once, by its name. `parts`: what its decoder is made of."""
+
+    folder: Path
+    named: Mapping[str, Size]
+    config: Mapping[str, object]
+    parts: frozenset[str]
+    plan: Mapping[str, str] = field(default_factory=dict)
+    """transformers' way to cut it for tensor parallelism: styles by modules' names, `*` for a layer's number."""
+
+    @property
+    def sizes(self) -> list[Size]:
+        """Of all tensors."""
+        return list(self.named.values())
+
+    @property
+    def shape(self) -> Shape:
+        """By its config. Raises ParameterError where that is not one of a decoder."""
+        return shape_of(self.config, self.folder.name)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the table of tokens is the matrix that gives words, too."""
+        return bool(self.config.get("tie_word_embeddings"))
+
+    def style(self, name: str) -> str:
+        """How the tensor of that name is cut by the plan; empty where it is not. A tied table is cut as the words'
+        matrix is."""
+        if self.is_tied and "embed_tokens" in name:
+            name = "lm_head.weight"
+        return self.plan.get(re.sub(r"\.\d+\.", ".*.", name.rpartition(".")[0]), "")
+
+    def stages(self, count: int) -> list[list[Size]]:
+        """The tensors of each of `count` stages; a tied table stands in the last as a copy. Raises ParameterError."""
+        layers = self._layers(count)
+        ranges = [cut(layers, stage, count) for stage in range(count)]
+        held: list[list[Size]] = [[] for _ in range(count)]
+        for name, size in self.named.items():
+            found = _LAYER.search(name)
+            if found is not None:
+                held[next(stage for stage, those in enumerate(ranges) if int(found[1]) in those)].append(size)
+            elif "embed_tokens" in name:
+                held[0].append(size)
+                if count > 1 and self.is_tied:
+                    held[-1].append(size)
+            else:
+                held[-1].append(size)
+        return held
+
+    def _layers(self, count: int) -> int:
+        if not self.parts >= _CUTTABLE:
+            raise ParameterError(
+                tr("{name} cannot be cut into stages: it is not laid out like a Llama.").format(name=self.folder.name),
+                tr("Choose storyteller."),
+                "model",
+            )
+        layers = self.shape.layers
+        if count > layers:
+            raise ParameterError(
+                tr("{name} has {layers} layers, too few for {count} stages.").format(
+                    name=self.folder.name, layers=layers, count=count
+                ),
+                tr("Take fewer processes, or another model."),
+                "processes",
+            )
+        return layers
+
+
+def cut(layers: int, stage: int, stages: int) -> range:
+    """The layers of one stage, as even as can be, the first stages with one more."""
+    share, rest = divmod(layers, stages)
+    first = stage * share + min(stage, rest)
+    return range(first, first + share + (stage < rest))
+
+
+def count(sizes: Sequence[Size]) -> int:
+    """Numbers in tensors of these sizes."""
+    return sum(map(prod, sizes))
+
+
+def outline(model_name: str) -> Outline:
+    """Read a model without its weights. Raises ModelError, ParameterError."""
+    from core.models.blueprint import blueprint
+
+    found = blueprint(model_name, device="cpu", dtype="float32")
+    assert found.path is not None
+    named = {name: tuple(parameter.shape) for name, parameter in found.model.named_parameters()}
+    parts = frozenset(name for name, _ in found.model.base_model.named_children())
+    plan = dict(getattr(found.model, "tp_plan", None) or {})
+    return Outline(found.path, named, found.model.config.to_dict(), parts, plan)

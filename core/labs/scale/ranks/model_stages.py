@@ -1,0 +1,77 @@
+"""A model cut into stages of layers, as it lies in one process of a pipeline."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
+
+from core.labs.scale.ranks.model_outline import cut
+
+
+class LastStageHead(nn.Module):
+    """The last norm and the loss, divided by how many micro-batches share it."""
+
+    def __init__(self, norm: nn.Module, words: nn.Module, share: int) -> None:
+        super().__init__()
+        self.norm, self.words, self._share = norm, words, share
+
+    def forward(self, hidden: Tensor, right: Tensor) -> Tensor:
+        """A number; `hidden` [texts, length, width], `right` the ids that should come [texts, length]."""
+        logits = self.words(self.norm(hidden))
+        return cross_entropy(logits.flatten(0, 1), right.flatten()) / self._share
+
+
+class ModelStage(nn.Module):
+    """One of `count` stages of a model, which is taken apart for it: the first begins with the table of tokens, the
+    last has a head. With `recompute`, layers and head keep their input alone and are run again on the way back."""
+
+    def __init__(
+        self, model: PreTrainedModel, number: int, count: int, *, micro_batches: int = 1, recompute: bool = False
+    ) -> None:
+        super().__init__()
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        decoder, words = model.base_model, model.get_output_embeddings()
+        table, norm, layers = (decoder.get_submodule(name) for name in ("embed_tokens", "norm", "layers"))
+        assert isinstance(layers, nn.ModuleList)
+        mine = cut(len(layers), number, count)
+        decoder.add_module("layers", nn.ModuleList(layers[place] for place in mine))
+        decoder.add_module("norm", nn.Identity())
+        decoder.add_module("embed_tokens", None)
+        self.decoder, self._recompute = decoder, recompute
+        self.table = table if number == 0 else None
+        self.head = LastStageHead(norm, words, micro_batches) if number == count - 1 else None
+        self.width = int(model.config.hidden_size)
+        self.names = [names[parameter] for parameter in self.parameters()]
+        """Of its parameters, as the whole model calls them."""
+
+    def forward(self, given: Tensor) -> Tensor:
+        """Ids [texts, length] or hidden states [texts, length, width] in, hidden states out."""
+        hidden: Tensor = given if self.table is None else self.table(given)
+        return self._run(self._layers, hidden)
+
+    def loss(self, hidden: Tensor, right: Tensor) -> Tensor:
+        """The last stage's share of the loss."""
+        assert self.head is not None
+        return self._run(self.head, hidden, right)
+
+    @property
+    def shared(self) -> nn.Parameter | None:
+        """The table of a first stage, or the last one's matrix of words: the same where a model ties them."""
+        module = self.table if self.table is not None else self.head.words if self.head is not None else None
+        return next(module.parameters()) if module is not None else None
+
+    def _layers(self, hidden: Tensor) -> Tensor:
+        found: Tensor = self.decoder(inputs_embeds=hidden).last_hidden_state
+        return found
+
+    def _run(self, module: object, *given: Tensor) -> Tensor:
+        """The reentrant way keeps its input where saved tensors are counted; nothing here is random."""
+        assert callable(module)
+        if self._recompute and torch.is_grad_enabled():
+            found: Tensor = checkpoint(module, *given, use_reentrant=True, preserve_rng_state=False)
+        else:
+            found = module(*given)
+        return found

@@ -1,0 +1,75 @@
+"""ZeRO's table: what a model's states take on each device, and what is sent.
+
+Rajbhandari et al. 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", sections 3, 5 and 7.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from core.arguments import check_text
+from core.errors import ParameterError
+from core.labs.scale.integer_arguments import whole
+from core.labs.scale.memory_parts import Parts
+from resources.language import tr
+
+SCHEMES = ("ddp", "zero1", "zero2", "zero3")
+"""What is divided among the devices: nothing; optimizer state; gradients too; parameters too."""
+
+
+class Precision(NamedTuple):
+    """Bytes for each parameter."""
+
+    parameter: int
+    gradient: int
+    optimizer: int
+
+
+PRECISIONS = {"mixed": Precision(2, 2, 12), "float32": Precision(4, 4, 8)}
+"""With Adam. Mixed keeps the float32 weights, momentum and variance as the optimizer's; float32 the latter two."""
+
+
+def plan(parameters: int | float, devices: int, scheme: str = "ddp", precision: str = "mixed") -> Parts:
+    """Bytes of a model's states on the fullest of `devices`, by part.
+
+    Raises ParameterError for what is no scheme, no precision or no positive number.
+    """
+    count, size = checked(parameters, devices, scheme), _precision(precision)
+    share = -(-count // devices)
+    divided = SCHEMES.index(scheme)
+    return Parts(
+        parameters=size.parameter * (share if divided >= 3 else count),
+        gradients=size.gradient * (share if divided >= 2 else count),
+        optimizer=size.optimizer * (share if divided >= 1 else count),
+    )
+
+
+def traffic(parameters: int | float, devices: int, scheme: str = "ddp") -> int:
+    """Elements that each device sends in a step, as the paper counts them: an all-reduce is a reduce-scatter and an
+    all-gather, Φ each; stage 3 gathers the parameters once more. 0 for one device. Raises ParameterError."""
+    count = checked(parameters, devices, scheme)
+    return 0 if devices == 1 else count * (3 if scheme == "zero3" else 2)
+
+
+def checked(parameters: int | float, devices: int, scheme: str) -> int:
+    """The count as a whole number. Raises ParameterError."""
+    check_text("scheme", scheme)
+    if scheme not in SCHEMES:
+        raise ParameterError(
+            tr("There is no scheme {name!r}.").format(name=scheme),
+            tr("Choose one of {names}.").format(names=", ".join(SCHEMES)),
+            "scheme",
+        )
+    whole("devices", devices)
+    return whole("parameters", parameters)
+
+
+def _precision(name: str) -> Precision:
+    check_text("precision", name)
+    if name not in PRECISIONS:
+        raise ParameterError(
+            tr("There is no precision {name!r}.").format(name=name),
+            tr("Choose one of {names}.").format(names=", ".join(PRECISIONS)),
+            "precision",
+        )
+    return PRECISIONS[name]

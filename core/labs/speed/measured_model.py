@@ -1,0 +1,220 @@
+"""The model that is measured, the model that drafts for it, and how one row is timed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+
+from core.decoding.speculation.drafters.compatibility import why_not_draft
+from core.errors import OutOfMemoryError
+from core.explain.words import size
+from core.labs.speed.bandwidth import bandwidth
+from core.labs.speed.events import Asked, Ground, Measured, Row
+from core.models import catalog
+from core.models.loaded_model import LoadedModel, load
+from core.models.memory_check import free_memory, has_room, weight_bytes
+from core.models.model_entry import ModelEntry
+from core.models.quantized.weight_formats import PACKED
+from core.request import Request
+from core.running import Result, run
+from resources.language import tr
+
+_FEWEST, _MOST = 8, 64
+"""Tokens of a repeat."""
+_TRIED = 6
+"""Tokens of the run that tells how many fit into the time of a repeat, and of those that warm up."""
+_GREEDY = {"do_sample": False}
+
+
+class MeasurementCancelled(Exception):
+    """Somebody wants the measurement to end."""
+
+
+class TimedRun(NamedTuple):
+    """What came of the repeats of one request."""
+
+    speeds: tuple[float, ...]
+    last: Result
+
+
+class MeasuredModel:
+    """Loads what is asked for when a row first needs it, and times requests on it."""
+
+    def __init__(self, asked: Asked, cancel: threading.Event) -> None:
+        self.asked, self._cancel = asked, cancel
+        self._plain: TimedRun | None = None
+        self._base: LoadedModel | None = None
+        self._shelved: LoadedModel | None = None
+        self.wrote: dict[Row, tuple[int, ...]] = {}
+        """What rows of other engines wrote."""
+        self._bandwidths: dict[int, float] = {}
+
+    @property
+    def base(self) -> LoadedModel:
+        """The model as it was asked for. Raises DecodescopeError."""
+        if self._base is None:
+            self._base = self.loaded(self.asked.weights)
+        return self._base
+
+    @property
+    def shelved(self) -> LoadedModel:
+        """The model with as few of its layers in memory as it goes, the others on the disk. Raises DecodescopeError."""
+        if self._shelved is None:
+            asked = self.asked
+            wish = "auto" if asked.weights in PACKED else asked.weights
+            self._shelved = load(
+                asked.model, device="cpu", dtype=asked.dtype, weights=wish, allow_pickle=asked.allow_pickle,
+                allow_remote_code=asked.allow_remote_code, memory_limit=0,
+            )  # fmt: skip
+        return self._shelved
+
+    def put_back(self) -> None:
+        """What rows of one way alone need is needed no more."""
+        self._shelved = None
+
+    def loaded(self, weights: str) -> LoadedModel:
+        """The model with its weights kept so, where there is room for it. Raises DecodescopeError."""
+        asked = self.asked
+        needed, free = weight_bytes(self.entry, weights), free_memory()
+        if not has_room(needed, free):
+            raise OutOfMemoryError(
+                tr("Its weights take {needed}; {free} are free.").format(needed=size(needed), free=size(free))
+            )
+        return load(
+            asked.model, device=asked.device, dtype=asked.dtype, weights=weights, allow_pickle=asked.allow_pickle,
+            allow_remote_code=asked.allow_remote_code,
+        )  # fmt: skip
+
+    @cached_property
+    def entry(self) -> ModelEntry:
+        """What is known of the model without loading it."""
+        return catalog.describe(catalog.locate(self.asked.model), self.asked.model, "folder")
+
+    @cached_property
+    def draft(self) -> LoadedModel | None:
+        """The model that drafts; None where there is none. Raises DecodescopeError where the named one does not fit."""
+        return self.draft_of(self.base)
+
+    def draft_of(self, model: LoadedModel) -> LoadedModel | None:
+        """The one that drafts for this one."""
+        if name := self.asked.draft:
+            return load(name, device=self.asked.device)
+        for name in _smaller(self.entry):
+            found = load(name, device=self.asked.device)
+            if why_not_draft(model, found) is None:
+                return found
+        return None
+
+    def bandwidth(self, model: LoadedModel) -> float:
+        """Bytes a second that a block as large as its weights is read with."""
+        weighs = model.weight_bytes
+        if weighs not in self._bandwidths:
+            self._bandwidths[weighs] = bandwidth(weighs, model.device)
+        return self._bandwidths[weighs]
+
+    @cached_property
+    def tokens(self) -> int:
+        """So many fit into the time of a repeat."""
+        tried = self.once(self.base, _TRIED)
+        speed = tried.metrics.decode_tokens_per_second or 1.0
+        room = (self.base.context or _MOST * 4) - tried.metrics.prompt_tokens
+        return max(_FEWEST, min(_MOST, round(speed * self.asked.seconds), room))
+
+    @property
+    def plain(self) -> TimedRun:
+        """One text, token by token: what most ways are held against."""
+        if self._plain is None:
+            self._plain = self.timed(self.base)
+        return self._plain
+
+    def grounds(self) -> Iterator[Ground]:
+        """What everything is held against; nothing where the model as it is asked for finds no room."""
+        try:
+            base = self.base
+        except OutOfMemoryError:
+            return
+        yield Ground(
+            base.name, str(base.device), base.weights, base.weight_bytes, self.bandwidth(base),
+            torch.get_num_threads(), self.tokens, self.draft.name if self.draft is not None else "",
+        )  # fmt: skip
+
+    def timed(
+        self, model: LoadedModel, like: Request | None = None, warm: int = _TRIED, tokens: int | None = None
+    ) -> TimedRun:
+        """The repeats of a request, behind one of `warm` tokens. Raises Stopped, DecodescopeError."""
+        self.once(model, warm, like)
+        results = [self.once(model, tokens or self.tokens, like) for _ in range(self.asked.repeats)]
+        return TimedRun(tuple(found.metrics.decode_tokens_per_second or 0.0 for found in results), results[-1])
+
+    def beside(
+        self, like: Request, warm: int = _TRIED, model: LoadedModel | None = None
+    ) -> tuple[TimedRun, tuple[float, ...]]:
+        """The repeats of a request, and those of the plain way on `base` between them: what disturbs one disturbs
+        the other.
+        Raises Stopped, DecodescopeError."""
+        model = model or self.base
+        self.once(model, warm, like)
+        pairs = [
+            (self.once(self.base, self.tokens), self.once(model, self.tokens, like)) for _ in range(self.asked.repeats)
+        ]
+        plain, own = (
+            tuple(found.metrics.decode_tokens_per_second or 0.0 for found in each) for each in zip(*pairs, strict=True)
+        )
+        return TimedRun(own, pairs[-1][1]), plain
+
+    def once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:
+        """One run of so many tokens, no fewer; greedy, where `like` says nothing else. Raises Stopped,
+        DecodescopeError."""
+        like = like or self.request()
+        more = like.config if isinstance(like.config, Mapping) else {}
+        config = {**_GREEDY, "max_new_tokens": tokens, "min_new_tokens": tokens, **more}
+        found = run(model, replace(like, config=config), self._cancel)
+        self.check()
+        return found
+
+    def request(self, strategy: str | None = None, **config: object) -> Request:
+        """The prompt, by a strategy or with settings that differ from greedy decoding."""
+        return Request(self.asked.prompt, config=config, strategy=strategy, top_n=0, memory_fallback=False)
+
+    def check(self) -> None:
+        """Raises Stopped once somebody wants it to end."""
+        if self._cancel.is_set():
+            raise MeasurementCancelled
+
+    def measured(self, row: Row, timed: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1) -> Measured:
+        """Its figures, beside the limit of `texts` tokens for each reading of the weights."""
+        metrics = timed.last.metrics
+        return Measured(
+            row,
+            timed.speeds,
+            model.weight_bytes + metrics.cache_peak_bytes,
+            self.bandwidth(model) / model.weight_bytes * texts,
+            texts,
+            per_pass=metrics.tokens_per_target_pass if texts == 1 else None,
+            base=base,
+        )
+
+
+def _smaller(entry: ModelEntry) -> list[str]:
+    """Models of this disk with the same tokenizer and at most a third of the weights, largest first."""
+    if not catalog.tokenizer_of(entry.path):
+        return []
+    found = [
+        one
+        for one in catalog.bundled()
+        if 3 * one.bytes <= entry.bytes and one.problem is None and catalog.same_tokenizer(entry, one)
+    ]
+    return [one.name for one in sorted(found, key=lambda one: -one.bytes)]
+
+
+def freed() -> None:
+    """Give back what a model took, once nothing holds it any more."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

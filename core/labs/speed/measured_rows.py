@@ -1,0 +1,73 @@
+"""Every row of every way, measured one behind another, whatever becomes of the others. Imports torch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from core.device_memory import is_out_of_memory
+from core.errors import DecodescopeError
+from core.labs.speed.events import Asked, Begun, Done, Event, LeftOut, Measured, Planned, Row, Way
+from core.labs.speed.measured_model import MeasuredModel, MeasurementCancelled, freed
+from core.labs.speed.techniques import batch, compiled, drafts, offload, parallel, weights
+from resources.language import tr
+
+Measure = Callable[[MeasuredModel, Row, Mapping[str, Measured]], Measured]
+
+
+class _Technique(NamedTuple):
+    rows: tuple[str, ...]
+    measure: Measure
+
+
+_WAYS: dict[Way, _Technique] = {
+    "batch": _Technique(batch.ROWS, batch.measure),
+    "weights": _Technique(weights.ROWS, weights.measure),
+    "drafts": _Technique(drafts.ROWS, drafts.measure),
+    "offload": _Technique(offload.ROWS, offload.measure),
+    "parallel": _Technique(parallel.ROWS, parallel.measure),
+    "compiled": _Technique(compiled.ROWS, compiled.measure),
+}
+
+
+def planned(asked: Asked) -> Planned:
+    """What there is to measure, in order."""
+    return Planned(tuple(Row(way, name) for way in asked.ways if way in _WAYS for name in _WAYS[way].rows))
+
+
+def measuring(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
+    """In this process. Ends without `Done` once `cancel` is set. Raises DecodescopeError where the model itself cannot
+    be found or read."""
+    began = time.perf_counter()
+    subject, done = MeasuredModel(asked, cancel), dict[Row, Measured]()
+    yield (plan := planned(asked))
+    try:
+        yield from subject.grounds()
+        for row in plan.rows:
+            yield Begun(row)
+            event = _one(subject, row, {each.name: found for each, found in done.items() if each.way == row.way})
+            if isinstance(event, Measured):
+                done[row] = event
+            yield event
+            if row.way == "weights" or row.name == offload.DRAFTED:
+                subject.put_back()
+                freed()
+    except MeasurementCancelled:
+        return
+    yield Done(time.perf_counter() - began)
+
+
+def _one(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured | LeftOut:
+    try:
+        subject.check()
+        return _WAYS[row.way].measure(subject, row, done)
+    except DecodescopeError as error:
+        return LeftOut(row, error.cause)
+    except MeasurementCancelled:
+        raise
+    except Exception as error:  # what a library makes of a way that it cannot go with this model
+        if is_out_of_memory(error):
+            return LeftOut(row, tr("Memory ended on the way."))
+        return LeftOut(row, tr("It ended with {error}.").format(error=f"{type(error).__name__}: {error}"[:300]))

@@ -1,0 +1,54 @@
+"""The measurement in a process of its own: it holds no memory of ours, and ends at once. Imports no torch."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+from core.arguments import cancel_of
+from core.errors import ScaleError
+from core.labs.arguments import check_made, with_plain_fields
+from core.labs.processes.lab_processes import LabProcesses
+from core.labs.speed.events import Asked, Done, Event
+from core.labs.speed.speed_messages import LINES, MeasurementFailed, SpeedJob
+from resources import language
+from resources.language import tr
+
+_LOOK_S = 0.1
+
+
+def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[Event]:
+    """Everything that is measured, as it is; ends without `Done` once `cancel` is set. No process outlives it.
+
+    A packed program, which cannot start another Python, measures in this process. Raises DecodescopeError.
+    """
+    check_made("asked", asked, Asked)
+    asked = with_plain_fields(asked)
+    asked.check()
+    cancel = cancel_of(cancel)
+    if getattr(sys, "frozen", False):
+        from core.labs.speed import measured_rows
+
+        yield from measured_rows.measuring(asked, cancel)
+        return
+    job = SpeedJob(asked, language.current())
+    with LabProcesses("core.labs.speed.process", [job], LINES) as ranks:
+        while not cancel.is_set():
+            match ranks.hear(_LOOK_S):
+                case (_, MeasurementFailed() as failed):
+                    raise ScaleError(failed.cause, failed.remedy, failed.details)
+                case (_, None):
+                    raise _ended(ranks)
+                case (_, event) if event is not None:
+                    yield event
+                    if isinstance(event, Done):
+                        return
+
+
+def _ended(ranks: LabProcesses[Event | MeasurementFailed]) -> ScaleError:
+    return ScaleError(
+        tr("The measuring process ended with code {code}.").format(code=ranks.code(0)),
+        tr("Nothing is left running. Close other programs if memory is short, and try it again."),
+        ranks.wrote(0),
+    )

@@ -1,0 +1,30 @@
+"""The step translated into machine code for this model and this size of cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median
+
+from core.caches import registry
+from core.errors import CacheError
+from core.labs.speed.events import Measured, Row
+from core.labs.speed.measured_model import MeasuredModel
+
+PLAIN, STATIC, COMPILED = "dynamic", "static", "compiled"
+ROWS = (PLAIN, STATIC, COMPILED)
+
+
+def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
+    """A cache that grows, one of fixed size, one of fixed size under a compiled step. Raises DecodescopeError,
+    Stopped."""
+    base = subject.base
+    if row.name == PLAIN:
+        return subject.measured(row, subject.plain, base)
+    options = {"compile": row.name == COMPILED}
+    if reason := registry["static"].why_not(base, frozenset(), options):
+        raise CacheError(reason)
+    request = replace(subject.request(), cache="static", cache_options=options)
+    timed, against = subject.beside(request, warm=subject.tokens)
+    found = subject.measured(row, timed, base, median(against))
+    return replace(found, same=timed.last.sequences == subject.plain.last.sequences, against=against)

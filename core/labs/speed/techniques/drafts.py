@@ -1,0 +1,39 @@
+"""Tokens guessed ahead, and checked several in one pass of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median
+
+from core.errors import StrategyError
+from core.labs.speed.events import Measured, Row
+from core.labs.speed.measured_model import MeasuredModel
+from core.strategies import registry
+from resources.language import tr
+
+PLAIN = "plain"
+WITH_MODEL = ("assisted", "token_tree")
+ROWS = (PLAIN, "assisted", "token_tree", "prompt_lookup", "early_exit")
+
+
+def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
+    """The strategy that the row is called by. Raises DecodescopeError, Stopped."""
+    base, plain = subject.base, subject.plain
+    if row.name == PLAIN:
+        return subject.measured(row, plain, base)
+    request = subject.request(row.name)
+    if row.name in WITH_MODEL:
+        if subject.draft is None:
+            raise no_draft(base.name)
+        request = replace(request, drafters=(subject.draft,))
+    if reason := registry[row.name].why_not(base, request):
+        raise StrategyError(reason)
+    timed, against = subject.beside(request)
+    found = subject.measured(row, timed, base, median(against))
+    return replace(found, same=timed.last.sequences == plain.last.sequences, against=against)
+
+
+def no_draft(name: str) -> StrategyError:
+    """Nothing of this disk drafts for the model."""
+    return StrategyError(tr("No smaller model with the tokenizer of {model} is on this disk.").format(model=name))

@@ -1,0 +1,26 @@
+"""Weights of fewer bits: a pass reads fewer bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import median
+
+from core.labs.speed.events import Measured, Row
+from core.labs.speed.measured_model import MeasuredModel
+
+ROWS = ("float32", "bfloat16", "int8", "int4")
+
+
+def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
+    """The model with its weights kept as `row.name`. Raises DecodescopeError, Stopped."""
+    base = subject.base
+    first = done.get(ROWS[0])
+    against = first.speed if first is not None else 0.0
+    if row.name == base.weights:
+        return subject.measured(row, subject.plain, base, against)
+    model = subject.loaded(row.name)
+    if base.weights != ROWS[0]:
+        return subject.measured(row, subject.timed(model), model, against)
+    timed, beside = subject.beside(subject.request(), model=model)
+    return replace(subject.measured(row, timed, model, median(beside)), against=beside)

@@ -1,0 +1,300 @@
+"""From a folder's config.json to what transformers would build of it: checked, permitted, outlined without memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSpeechSeq2Seq,
+    PreTrainedConfig,
+)
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
+)
+
+from core.errors import (
+    ConfigInvalidError,
+    CorruptWeightsError,
+    ModelFileError,
+    RemoteCodeError,
+    UnknownArchitectureError,
+)
+from core.explain.words import size
+from core.models.config_validation import foreign_attention, impossible, misnamed
+from core.models.library_errors import reason, whole
+from core.models.memory_check import free_memory
+from core.models.modalities import TEXT, Takes, takes
+from core.models.model_entry import read_config
+from core.models.model_files import check_folder, read_json
+from core.models.quantizations import (
+    FOREIGN_FILE,
+    foreign_quantization,
+    missing_requirement,
+    unloadable_quantization,
+)
+from core.models.task import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
+from core.models.weights import WeightFiles, count_stored, find_weights
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from transformers.models.auto.auto_factory import _BaseAutoModelClass
+
+    from core.models.hf_protocols import Network
+
+_LANGUAGE_CLASSES = {
+    *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
+    *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values(),
+}
+_PACKED = 8
+"""Numbers in one stored number, at most: quantized weights hold eight of four bits in an int32."""
+_SLACK = 2**24
+"""Numbers that a module may compute for itself beside its weights (masks, tables of positions)."""
+
+
+BUILDING = threading.RLock()
+"""Held while transformers builds a module: it changes settings of the whole process meanwhile, and of two modules that
+are built at once one may come out without its tied weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """What will be built, and how: transformers' configuration and the auto class that goes with it."""
+
+    path: Path
+    config: PreTrainedConfig
+    auto: type[_BaseAutoModelClass]
+    allow_remote_code: bool
+    takes: Takes = TEXT
+    """What the model reads: text, sound, pictures."""
+
+    def outline(self, dtype: torch.dtype) -> Network:
+        """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
+        try:
+            with BUILDING, torch.device("meta"):
+                outline: Network = self.auto.from_config(
+                    self.config, dtype=dtype, trust_remote_code=self.allow_remote_code
+                )
+                return outline
+        except Exception as error:  # each architecture fails in its own way on values that do not go together
+            raise _not_buildable(self.path, error) from error
+
+    def check_size(self, outline: Network, weights: WeightFiles) -> None:
+        """That what the configuration promises is what the files hold, before memory is taken for it.
+
+        Raises CorruptWeightsError.
+        """
+        stored = count_stored(weights)
+        there = stored.numbers if stored is not None else weights.bytes
+        promised = sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers()))
+        if promised <= _PACKED * there + _SLACK:
+            return
+        raise CorruptWeightsError(
+            tr(
+                "The weights in {folder} do not fit its config.json: it describes {promised:,} numbers, "
+                "and the files hold {there:,} ({free} of memory are free)."
+            ).format(folder=self.path.name, promised=promised, there=there, free=size(free_memory())),
+            tr("Copy or download the model again, whole."),
+        )
+
+
+def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
+    """Everything that can be judged before weights are read.
+
+    Raises ConfigMissingError, ModelFileError, ConfigInvalidError, RemoteCodeError, UnknownArchitectureError.
+    """
+    check_folder(path)
+    raw = read_config(path)
+    _check(misnamed(raw), path)
+    _check_reads_text(raw, path)
+    _check_permission(raw, path, allow_remote_code)
+    _check_architecture(raw, path, allow_remote_code)
+    _check(impossible(raw, _stored_tensors(path)), path)
+    _check_quantization(raw, path)
+    config = _build_config(path, allow_remote_code)
+    _check_requirement(config, path)
+    config.return_dict = True  # whatever a folder says: only the form of what the module returns
+    _check_purpose(raw, config, path)
+    reads = takes(raw)
+    return ModelPlan(path, config, _auto(config, reads), allow_remote_code, reads)
+
+
+def _auto(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:
+    if reads.sound:
+        return AutoModelForSpeechSeq2Seq
+    if reads.picture:
+        return AutoModelForImageTextToText
+    return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+
+
+def _check(trouble: str | None, path: Path) -> None:
+    if trouble is not None:
+        raise ConfigInvalidError(
+            tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=trouble),
+            tr("Copy or download config.json again, or correct the value."),
+        )
+
+
+def _check_quantization(raw: Mapping[str, object], path: Path) -> None:
+    reason = unloadable_quantization(raw)
+    if reason is None and (path / FOREIGN_FILE).is_file():
+        with suppress(ModelFileError, OSError):
+            reason = foreign_quantization(read_json(path / FOREIGN_FILE))
+    if reason is not None:
+        raise ConfigInvalidError(
+            tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=reason),
+            tr("Choose the model in its original form, or a version quantized with GPTQ, AWQ or bitsandbytes."),
+        )
+
+
+def _check_requirement(config: PreTrainedConfig, path: Path) -> None:
+    if (missing := missing_requirement(config)) is not None:
+        raise ConfigInvalidError(
+            tr("The quantized weights of {file} cannot be loaded on this machine: {reason}").format(
+                file=path.name, reason=missing
+            ),
+            tr("Install what is missing, or choose the model in its original form."),
+        )
+
+
+def _check_reads_text(raw: Mapping[str, object], path: Path) -> None:
+    if drafts_from_within(raw):
+        raise UnknownArchitectureError(
+            tr("{folder} is only a draft head: it guesses from another model's hidden states and reads no text by "
+               "itself.").format(folder=path.name),
+            tr(OTHER_DRAFTS),
+        )  # fmt: skip
+
+
+def _stored_tensors(path: Path) -> int | None:
+    try:
+        stored = count_stored(find_weights(path))
+    except CorruptWeightsError:  # told when the weights are read
+        return None
+    return stored.tensors if stored is not None else None
+
+
+def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> None:
+    if allowed:
+        return
+    remedy = tr("Allow it for this model only if you trust where it comes from, or choose a model transformers knows.")
+    code = raw.get("auto_map")
+    if isinstance(code, dict) and not _known(raw):
+        raise RemoteCodeError(
+            tr(
+                "{file} brings program code of its own ({code}), which would run on this machine with your rights."
+            ).format(file=path.name, code=", ".join(sorted(code))),
+            remedy,
+        )
+    if repository := foreign_attention(raw):
+        raise RemoteCodeError(
+            tr(
+                "{file} asks for compiled code from “{repository}” for its attention, which would run on "
+                "this machine with your rights."
+            ).format(file=path.name, repository=repository),
+            remedy,
+        )
+
+
+def _known(raw: Mapping[str, object]) -> bool:
+    kind = raw.get("model_type")
+    if takes(raw).media:
+        return kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES or kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+
+def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code: bool) -> None:
+    kind = raw.get("model_type")
+    if _known(raw) or (allow_remote_code and "auto_map" in raw):
+        return
+    if kind in CONFIG_MAPPING:
+        raise _no_text(path.name, kind, foreign_input(raw) or _listed_sense(kind))
+    cause = (
+        tr("{folder} is of the type “{kind}”, which the installed transformers cannot generate text with.")
+        if kind
+        else tr("{folder} is of no stated type, which the installed transformers cannot generate text with.")
+    )
+    raise UnknownArchitectureError(
+        cause.format(folder=path.name, kind=kind),
+        tr("Update transformers, or choose a decoder-only or encoder–decoder language model."),
+    )
+
+
+def _listed_sense(kind: object) -> str | None:
+    """hears or sees, by transformers' own lists of classes."""
+    if kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES:
+        return "hears"
+    return "sees" if kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES else None
+
+
+def _build_config(path: Path, allow_remote_code: bool) -> PreTrainedConfig:
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(
+            path, trust_remote_code=allow_remote_code, local_files_only=True
+        )
+        return config
+    except Exception as error:  # validators, missing libraries and the arithmetic of each family
+        raise _not_buildable(path, error) from error
+
+
+def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Path) -> None:
+    """An encoder–decoder whose encoder does not read text is in the table of decoders only (Musicgen)."""
+    kind = raw.get("model_type")
+    if (
+        not takes(raw).media
+        and config.is_encoder_decoder
+        and _known(raw)
+        and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    ):
+        raise _no_text(path.name, kind, foreign_input(raw))
+
+
+def check_purpose(network: Network) -> None:
+    """That a module of transformers reads text. Raises UnknownArchitectureError.
+
+    One that transformers lists as a language model does, whatever else it takes; classes of others are believed.
+    """
+    kind, listed = network.config.model_type, type(network).__name__
+    if takes(network.config.to_dict()).needs:
+        raise UnknownArchitectureError(
+            tr("{model} writes about what it hears or sees, and was given without its processor.").format(model=listed),
+            tr("Give its processor too (decodescope.wrap(…, processor=…))."),
+        )
+    if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
+        return
+    sense = foreign_input(network.config.to_dict())
+    if network.main_input_name != "input_ids" or sense is not None:
+        raise _no_text(listed, kind, sense)
+
+
+def _no_text(name: str, kind: object, sense: str | None) -> UnknownArchitectureError:
+    return UnknownArchitectureError(
+        why_not_text(name, kind, sense), tr("Choose a decoder-only or encoder–decoder language model.")
+    )
+
+
+def _not_buildable(path: Path, error: Exception) -> ConfigInvalidError:
+    if isinstance(error, ImportError):
+        remedy = tr("Install the library that it names, or choose another model.")
+    else:
+        remedy = tr("Copy or download config.json again, or correct the value.")
+    return ConfigInvalidError(
+        tr("Nothing can be built from the config.json of {file}: {reason}").format(
+            file=path.name, reason=reason(error)
+        ),
+        remedy,
+        whole(error),
+    )

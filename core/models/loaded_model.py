@@ -1,0 +1,254 @@
+"""A model in memory, ready to decode with, and how it gets there."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import GenerationConfig, PreTrainedConfig
+
+from core.errors import ParameterError, UnknownArchitectureError
+from core.events import ModelIdentity
+from core.models import catalog, token_bytes
+from core.models.cache_name import cache_name
+from core.models.captioner import as_encoder_decoder
+from core.models.devices import choose_device, choose_weights
+from core.models.disk_offload.offloaded_layers import DiskOffload
+from core.models.disk_offload.offloaded_loading import Limit, plan_shelf
+from core.models.identity import identify
+from core.models.load_plan import check_purpose, plan_model
+from core.models.modalities import TEXT, Takes, takes
+from core.models.model_loading import load_network
+from core.models.processing import load_processor
+from core.models.quantized.weight_stats import count_weights, packed_kind, weigh
+from core.models.text import Pieces
+from core.models.tokenizers import load_tokenizer
+from core.models.word_spellings import word_spellings
+from core.parameter import shortened
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.hf_protocols import Network
+
+_LIMITS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
+"""Fields that hold the decoder's longest text, in the order they are asked."""
+_RESERVED = {"prophetnet": 2, "xlm": 1}
+"""Places that no token can have: a padding's and the one that is predicted, a mask's."""
+
+
+def embedding_rows(network: Any, otherwise: int) -> int:
+    """Return how many rows a network's input embedding has; `otherwise` where it has no plain one."""
+    try:
+        weight = getattr(network.get_input_embeddings(), "weight", None)
+    except (AttributeError, NotImplementedError):
+        return otherwise
+    rows = weight.shape[0] if isinstance(weight, torch.Tensor) and weight.dim() == 2 else 0
+    return int(rows) or otherwise
+
+
+@dataclass(eq=False)
+class LoadedModel:
+    """A transformers module with its tokenizer. `tokenizer` may be None: then ids go in and ids come out."""
+
+    model: Network
+    tokenizer: Any
+    name: str
+    path: Path | None = None
+    processor: Any = None
+    """transformers' own, which turns sound and pictures into what the module reads; None for a model of text alone."""
+    takes: Takes = TEXT
+    """What it reads: text, sound, pictures."""
+    shelf: DiskOffload | None = None
+    """The layers that stay on the disk and are read for each pass; None where all are in memory."""
+    remembered: dict[str, Any] = field(default_factory=dict)
+    """What strategies learn about this model and keep between runs (draft lengths, cost curves)."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return torch.device(self.model.device)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self.model.dtype
+
+    @cached_property
+    def weights(self) -> str:
+        """What its layers are kept as: float32, bfloat16, float16, int8 or int4."""
+        return packed_kind(self.model) or str(self.dtype).removeprefix("torch.")
+
+    @property
+    def counts_finely(self) -> bool:
+        """Its numbers have 32 bits or more: computing in another order changes nothing that decides."""
+        return self.dtype in (torch.float32, torch.float64)
+
+    @property
+    def config(self) -> PreTrainedConfig:
+        """Configuration of the text decoder (the part of a larger one that generates)."""
+        return self.model.config.get_text_config(decoder=True)
+
+    @property
+    def generation_config(self) -> GenerationConfig:
+        """The model's own defaults for decoding."""
+        config: GenerationConfig = self.model.generation_config
+        return config
+
+    @property
+    def is_encoder_decoder(self) -> bool:
+        """True for T5, Bart and their like."""
+        return bool(self.model.config.is_encoder_decoder)
+
+    @cached_property
+    def is_recurrent(self) -> bool:
+        """True when (part of) its memory is a state that cannot be rolled back: Mamba, RWKV, Jamba."""
+        return bool(getattr(self.model, "_is_stateful", False))
+
+    @cached_property
+    def cache_name(self) -> str:
+        """What its forward and what that gives back call the cache."""
+        return cache_name(self.model)
+
+    @cached_property
+    def forward_parameters(self) -> frozenset[str]:
+        """Names that the module's forward accepts."""
+        return frozenset(inspect.signature(self.model.forward).parameters)
+
+    @cached_property
+    def layers(self) -> int:
+        """Number of decoder layers."""
+        layers = getattr(self.config, "num_hidden_layers", 0)
+        return int(getattr(self.config, "num_decoder_layers", None) or layers)
+
+    @cached_property
+    def vocabulary(self) -> int:
+        """Number of token ids the model scores."""
+        size: int = self.config.vocab_size
+        return size
+
+    @cached_property
+    def readable_ids(self) -> int:
+        """Number of token ids the model has an input embedding for."""
+        return embedding_rows(self.model, self.vocabulary)
+
+    @cached_property
+    def context(self) -> int | None:
+        """Longest sequence it was built for, in tokens; None without such a limit (T5's relative positions, Mamba)."""
+        if keeps_a_state_alone(self):
+            return None
+        limits = (getattr(self.config, name, None) for name in _LIMITS)
+        limit = next((int(limit) for limit in limits if isinstance(limit, int)), 0)
+        return limit - _RESERVED.get(self.config.model_type, 0) if limit > 0 else None
+
+    @cached_property
+    def parameters(self) -> int:
+        """Number of weights, shared ones counted once."""
+        return count_weights(self.model)
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights in memory."""
+        return weigh(self.model) if self.shelf is None else self.shelf.kept_bytes
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Text of single tokens."""
+        return Pieces(self.tokenizer)
+
+    @property
+    def token_bytes(self) -> Sequence[bytes | None] | None:
+        """What each token writes behind others; None for a model of ids alone. Found out once."""
+        return token_bytes.token_bytes(self) if self.tokenizer is not None else None
+
+    def spellings(self, text: str) -> list[list[int]]:
+        """Token ids that write `text`, behind a space and without one. Requires a tokenizer."""
+        return word_spellings(self, text)
+
+    def strips_first_space(self, before: Sequence[int]) -> bool:
+        """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+        return token_bytes.strips_first_space(self, before)
+
+    @cached_property
+    def identity(self) -> ModelIdentity:
+        """What tells this model from any other, for what is kept of its runs."""
+        return identify(self.model, self.name, self.path)
+
+    @property
+    def head(self) -> torch.nn.Linear:
+        """The output projection from hidden states to logits."""
+        return self.model.get_output_embeddings()
+
+
+def wrap(model: Any, tokenizer: object = None, name: str | None = None, processor: object = None) -> LoadedModel:
+    """A transformers model you already have; with its `processor` (or feature extractor, or image processor) one that
+    hears or sees. Raises UnknownArchitectureError if it cannot generate text from what it is given."""
+    if not getattr(model, "can_generate", lambda: False)():
+        raise UnknownArchitectureError(
+            tr("{model} has no language-model head, so it cannot generate text.").format(model=type(model).__name__),
+            tr("Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM."),
+        )
+    reads = takes({**model.config.to_dict(), "architectures": None}) if processor is not None else TEXT
+    if not reads.media:
+        check_purpose(model)
+    model.config.return_dict = True
+    model.eval()
+    return LoadedModel(as_encoder_decoder(model), tokenizer, name or _name_of(model), processor=processor, takes=reads)
+
+
+def _name_of(model: Network) -> str:
+    path = getattr(model.config, "_name_or_path", "") or model.config.model_type
+    return Path(path).name
+
+
+def check_model(model: object) -> None:
+    """Raises ParameterError for anything else than what `load` and `wrap` give, a model's name most of all."""
+    if not isinstance(model, LoadedModel):
+        raise ParameterError(
+            tr("The model is {value}, and not one that was loaded.").format(value=shortened(model)),
+            tr("Load it first: decodescope.load(name), or decodescope.wrap(module, tokenizer)."),
+            "model",
+        )
+
+
+def load(
+    name: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    weights: str = "auto",
+    allow_pickle: bool = False,
+    allow_remote_code: bool = False,
+    memory_limit: Limit | None = None,
+) -> LoadedModel:
+    """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded.
+
+    `device`: auto, cpu, cuda, cuda:1, mps. `dtype`: auto, float32, bfloat16, float16.
+    `weights`: how they are kept. auto: as `dtype` says; float32, bfloat16 and float16 win over `dtype`; int8 and int4
+    are made layer by layer while loading, on a CPU, and computed with in float32.
+    `memory_limit`: bytes that its weights may take, on a CPU, 0 for as few as it goes, `fit` for as many as
+    the free memory takes; layers beyond stay on the disk and are read for each pass (`core.foretell` says how quick
+    that is).
+    Raises ModelError subclasses, DeviceError, ParameterError or OutOfMemoryError, each with its remedy.
+    """
+    path = catalog.locate(name)
+    where = choose_device(device)
+    plan = plan_model(path, allow_remote_code)
+    kept = choose_weights(weights, dtype, where, plan.config)
+    shelf = plan_shelf(plan, kept.dtype, where, kept.packed, memory_limit)
+    network = load_network(plan, kept.dtype, where, allow_pickle, kept.packed, shelf)
+    tokenizer = load_tokenizer(path, allow_remote_code)
+    processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
+    reads = plan.takes if processor is not None else TEXT
+    called = catalog.display_name(str(name), path)
+    return LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
+
+
+def keeps_a_state_alone(model: LoadedModel) -> bool:
+    """Whether its memory is a state in a cache, without keys and values: Mamba's, xLSTM's."""
+    has_heads = getattr(model.config, "num_attention_heads", None) is not None
+    return model.is_recurrent and not has_heads and model.cache_name in model.forward_parameters

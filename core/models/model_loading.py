@@ -1,0 +1,186 @@
+"""From a folder to a module: safetensors only, no code of the model's own, unless explicitly allowed."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import GenerationConfig
+
+from core.device_memory import is_out_of_memory
+from core.errors import (
+    ConfigInvalidError,
+    CorruptWeightsError,
+    ModelFileError,
+    ModelTooLargeError,
+    PickledWeightsError,
+    UnpackableError,
+)
+from core.models.disk_offload.offloaded_layers import DiskOffload
+from core.models.disk_offload.offloaded_loading import load_shelved
+from core.models.library_errors import reason, whole
+from core.models.load_plan import BUILDING, ModelPlan
+from core.models.model_files import is_file, read_json
+from core.models.quantized.packed_loading import Report, already_packed, load_converted, load_packed
+from core.models.quantized.tensor_files import is_conversion
+from core.models.weights import WeightFiles, find_weights, shortfall
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.hf_protocols import Network
+
+log = logging.getLogger(__name__)
+
+
+def load_network(
+    plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None,
+    shelf: DiskOffload | None = None,
+) -> Network:  # fmt: skip
+    """The module with its weights, on its device, ready to run; `packed`: int8 or int4, in which they are kept;
+    `shelf`: the layers that stay on the disk.
+
+    Raises ModelError subclasses and OutOfMemoryError.
+    """
+    path = plan.path
+    _check_generation_config(path)
+    weights = _check_weights(path, allow_pickle)
+    outline = plan.outline(dtype)
+    plan.check_size(outline, weights)
+    try:
+        with BUILDING:
+            if shelf is not None:
+                network, report = load_shelved(plan, outline, shelf)
+            else:
+                network, report = _read(plan, outline, weights, dtype, packed)
+        ready: Network = _moved(network, device).eval()
+    except UnpackableError:
+        raise
+    except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
+        log.debug("weights of %s", path, exc_info=True)
+        raise _loading_error(error, path) from error
+    _check_complete(report, path)
+    return ready
+
+
+def _moved(network: Any, device: torch.device) -> Any:
+    """As torch's own `to`, whose annotation transformers hides."""
+    return network.to(device)
+
+
+def _read(
+    plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype, packed: str | None
+) -> tuple[Network, Report]:
+    if packed is not None:
+        return load_packed(plan, outline, weights, packed)
+    if is_conversion(weights, dtype) and not already_packed(plan):
+        return load_converted(plan, outline, weights, dtype)
+    loaded: tuple[Network, Report] = plan.auto.from_pretrained(
+        plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
+        use_safetensors=not weights.pickled, output_loading_info=True,
+    )  # fmt: skip
+    return loaded
+
+
+def _check_generation_config(path: Path) -> None:
+    remedy = tr("Correct or delete the file; the model can do without it.")
+    try:
+        read_json(path / "generation_config.json")
+        GenerationConfig.from_pretrained(path, local_files_only=True)
+    except FileNotFoundError:
+        return
+    except ModelFileError as error:
+        raise ConfigInvalidError(error.cause, remedy) from error
+    except Exception as error:  # what transformers finds in its values, each kind in a way of its own
+        raise ConfigInvalidError(
+            tr("The generation_config.json of {model} cannot be used: {reason}").format(
+                model=path.name, reason=reason(error)
+            ),
+            remedy,
+            whole(error),
+        ) from error
+
+
+def _check_weights(path: Path, allow_pickle: bool) -> WeightFiles:
+    weights = find_weights(path)
+    if not weights.files:
+        raise CorruptWeightsError(
+            tr("{path} holds no weights (no *.safetensors file).").format(path=path),
+            tr("Copy or download the model again, whole."),
+        )
+    if weights.pickled and not allow_pickle:
+        raise PickledWeightsError(
+            tr("{model} has only pickled weights ({file}). Loading a pickle can run any code in it.").format(
+                model=path.name, file=weights.files[0].name
+            ),
+            tr("Allow it for this model if you trust its source, or convert the weights to safetensors."),
+        )
+    for file in weights.files:
+        _check_file(file, weights.pickled)
+    return weights
+
+
+def _check_file(file: Path, pickled: bool) -> None:
+    """That it is there; of safetensors, that its header and the size it promises agree with the file's own."""
+    if not is_file(file):
+        raise CorruptWeightsError(
+            tr("The weights file {file} is missing from {folder}.").format(file=file.name, folder=file.parent),
+            tr("Copy or download the model again, whole."),
+        )
+    if pickled:
+        return
+    try:
+        with safe_open(file, framework="pt") as handle:
+            handle.keys()
+    except (SafetensorError, OSError) as error:
+        raise CorruptWeightsError(
+            tr("The weights file {file} is truncated or corrupt: {reason}.").format(
+                file=file.name, reason=shortfall(file)
+            ),
+            tr("Copy or download it again; nothing was changed on disk."),
+            str(error),
+        ) from error
+
+
+def _check_complete(report: Report, path: Path) -> None:
+    missing = sorted(_key(name) for name in report.get("missing_keys", ()))
+    shapes = [_key(name) for name in report.get("mismatched_keys", ())]
+    if not missing and not shapes:
+        return
+    names = ", ".join([*missing, *shapes][:3])
+    raise CorruptWeightsError(
+        tr(
+            "The weights in {file} do not fit its config.json: {missing} tensors missing, {shapes} of "
+            "another shape ({names} …)."
+        ).format(file=path.name, missing=len(missing), shapes=len(shapes), names=names),
+        tr("Copy or download the model again, whole."),
+    )
+
+
+def _key(found: str | tuple[object, ...]) -> str:
+    """A parameter's name; one of another shape comes with both shapes."""
+    return str(found[0] if isinstance(found, tuple) else found)
+
+
+def _loading_error(error: Exception, path: Path) -> Exception:
+    if is_out_of_memory(error):
+        return ModelTooLargeError(
+            tr("{file} does not fit into memory.").format(file=path.name),
+            tr("Have what does not fit read from the disk, choose a smaller model or number type, or free memory."),
+            str(error),
+        )
+    if isinstance(error, ImportError):
+        return ConfigInvalidError(
+            tr("{file} needs a library that is not installed: {reason}").format(
+                file=path.name, reason=str(error).strip().splitlines()[0]
+            ),
+            tr("Install the library, or choose another model."),
+            str(error),
+        )
+    return CorruptWeightsError(
+        tr("The weights in {file} cannot be read, or do not fit its config.json.").format(file=path.name),
+        tr("Copy or download the model again, whole."),
+        whole(error),
+    )

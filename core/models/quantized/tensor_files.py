@@ -1,0 +1,140 @@
+"""Tensors of safetensors files, read when they are wanted and not mapped into memory.
+
+A mapped file counts as this process's memory once it was read, beside what was made of it; a plain read leaves only the
+portion in hand.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Sequence
+from io import FileIO, RawIOBase
+from pathlib import Path
+from types import EllipsisType
+
+import torch
+
+from core.models.quantized.page_buffers import paged
+from core.models.weights import WeightFiles, read_header
+from resources.language import tr
+
+_TYPES = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
+    "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool,
+    "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
+}  # fmt: skip
+
+
+class StoredTensorFile:
+    """One tensor of a file. `stored[...]` reads it whole, as transformers asks, and as `wanted` where it has floats of
+    another type; `stored[a:b]` its rows a to b, as they are."""
+
+    def __init__(
+        self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype, wanted: torch.dtype | None = None
+    ) -> None:
+        self.file, self.start = file, start
+        self.shape, self.dtype = shape, dtype
+        self._wanted = wanted if wanted is not None and dtype.is_floating_point else dtype
+
+    @property
+    def nbytes(self) -> int:
+        """In its file."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
+        if isinstance(rows, EllipsisType):
+            read = self._read(0, self.shape)
+            return read if self._wanted is self.dtype else paged(self.shape, self._wanted).copy_(read)
+        first, last, _ = rows.indices(self.shape[0])
+        width = math.prod(self.shape[1:])
+        return self._read(first * width, (last - first, *self.shape[1:]))
+
+    def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
+        """The numbers behind the first `skipped`. Raises OSError where the file ends before."""
+        buffer = paged((math.prod(shape) * self.dtype.itemsize,), torch.uint8)
+        self._fill(skipped, buffer)
+        return buffer.view(self.dtype).view(shape)
+
+    def _fill(self, skipped: int, buffer: torch.Tensor) -> None:
+        with self.file.open("rb", buffering=0) as stream:
+            stream.seek(self.start + skipped * self.dtype.itemsize)
+            if _fill(stream, memoryview(buffer.numpy().data)) < len(buffer):
+                raise OSError(f"{self.file.name} ended early")
+
+
+class LazyWeights:
+    """A stored matrix that is handed on unread, to be read by rows where it is packed."""
+
+    def __init__(self, stored: StoredTensorFile) -> None:
+        self.stored = stored
+
+    def __getitem__(self, everything: EllipsisType) -> LazyWeights:
+        return self
+
+    def to(self, **_: object) -> LazyWeights:
+        """transformers' wish for a device and a type; both are up to whoever reads."""
+        return self
+
+
+def _fill(stream: RawIOBase, view: memoryview) -> int:
+    """Read until `view` is full or the file ends; how many bytes that gave. One read ends at two gigabytes."""
+    done = 0
+    while done < len(view) and (count := stream.readinto(view[done:])):
+        done += count
+    return done
+
+
+def scatter(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None:
+    """Read what lies on end in a file to several places. Raises OSError where the file ends before."""
+    left = [buffer for buffer in buffers if len(buffer)]
+    if hasattr(os, "preadv"):
+        while left and (count := os.preadv(stream.fileno(), left, start)):
+            start += count
+            while left and count >= len(left[0]):
+                count -= len(left.pop(0))
+            if count:
+                left[0] = left[0][count:]
+    else:
+        stream.seek(start)
+        while left and _fill(stream, left[0]) == len(left[0]):
+            left.pop(0)
+    if left:
+        raise OSError(tr("it ended early"))
+
+
+def _head(file: Path) -> bytes:
+    """The eight bytes that say how long the header is."""
+    with file.open("rb") as stream:
+        return stream.read(8)
+
+
+def stored_tensors(
+    weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), wanted: torch.dtype | None = None
+) -> dict[str, StoredTensorFile | LazyWeights]:
+    """Every tensor of these files by its name, floats as `wanted` or as they are; matrices of the shapes `by_rows` are
+    handed on unread."""
+    found: dict[str, StoredTensorFile | LazyWeights] = {}
+    for file in weights.files:
+        header = read_header(file) or {}
+        begin = 8 + int.from_bytes(_head(file), "little")
+        for name, entry in header.items():
+            shape = tuple(entry["shape"])
+            tensor = StoredTensorFile(
+                file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")], wanted
+            )
+            found[name] = LazyWeights(tensor) if shape in by_rows else tensor
+    return found
+
+
+def is_conversion(weights: WeightFiles, dtype: torch.dtype) -> bool:
+    """Whether most numbers in these files are floats of another type than `dtype`."""
+    if weights.pickled:
+        return False
+    other = same = 0
+    for file in weights.files:
+        for entry in (read_header(file) or {}).values():
+            kind = _TYPES.get(entry.get("dtype", ""))
+            count = math.prod(entry["shape"])
+            other, same = (other, same + count) if kind is dtype else (other + count, same)
+    return other > same

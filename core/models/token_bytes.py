@@ -1,0 +1,81 @@
+"""The bytes that each token adds to a text, whatever way a tokenizer has of spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from core.models.text import Decoder, IncrementalDecoder
+
+if TYPE_CHECKING:
+    from core.models.hf_protocols import Tokenizer
+    from core.models.text import Pieces
+
+_SAMPLE = 97
+"""Every so many tokens one is spelled by the tokenizer too, to see whether their own bytes are what it writes."""
+
+
+class SpellingModel(Protocol):
+    """What spelling asks of a model."""
+
+    @property
+    def pieces(self) -> Pieces: ...
+
+    @property
+    def tokenizer(self) -> Tokenizer | None: ...
+
+    @property
+    def vocabulary(self) -> int: ...
+
+    @property
+    def remembered(self) -> dict[str, Any]: ...
+
+
+def token_bytes(model: SpellingModel) -> list[bytes | None]:
+    """What each token writes behind others; None for those that write nothing (special ones, gaps). Found out once."""
+    known: list[bytes | None] | None = model.remembered.get("token_bytes")
+    if known is None:
+        known = model.remembered["token_bytes"] = _spelled(model)
+    return known
+
+
+def _spelled(model: SpellingModel) -> list[bytes | None]:
+    """Byte-level and SentencePiece tokens carry their bytes. Others (WordPiece: `##ing`) are spelled behind a word by
+    the tokenizer itself."""
+    own = [model.pieces.data(token) for token in range(model.vocabulary)]
+    decode, anchor = Decoder(model.tokenizer), _anchor(model, own)
+    if anchor is None:
+        return own
+
+    def written(token: int) -> bytes:
+        return decode.added([anchor], [anchor, token]).encode("utf-8", "surrogatepass")
+
+    known = [token for token, data in enumerate(own) if data is not None and _is_text(data)]
+    if all(written(token) == own[token] for token in known[::_SAMPLE]):
+        return own
+    return [data if data is None or not _is_text(data) else written(token) for token, data in enumerate(own)]
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _anchor(model: SpellingModel, own: Sequence[bytes | None]) -> int | None:
+    """A token of plain letters, which others can stand behind; None where there is no tokenizer to ask."""
+    plain = (token for token, data in enumerate(own) if data is not None and data.isalpha() and len(data) < 8)
+    return next(plain, None) if model.tokenizer is not None else None
+
+
+def strips_first_space(model: SpellingModel, before: Sequence[int]) -> bool:
+    """Whether the text of an answer behind `before` loses the space that its first token begins with."""
+    spaced = (token for token, data in enumerate(token_bytes(model)) if data and data[:1] == b" " and data[1:])
+    token = next(spaced, None)
+    if token is None or model.tokenizer is None:
+        return False
+    decode = Decoder(model.tokenizer)
+    known = IncrementalDecoder(model.tokenizer, model.pieces).tail(before)
+    return not decode.added(known, [*known, token]).startswith(" ")

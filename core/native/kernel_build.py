@@ -1,0 +1,144 @@
+"""Building the library: one run of the machine's compiler, at the lowest priority, into a file that appears whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from core.arguments import check_cancel
+from core.native.build_paths import FLAGS, MAIN, compiler, folder, place
+from core.native.native_library import is_switched_on, library
+from resources.language import tr
+
+State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
+_KEPT = 4
+"""Libraries that stay on the disk: of this program and of others before it, the latest."""
+_LOOK_EVERY = 0.1
+_LONGEST = 600.0
+"""Seconds after which a compiler is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quickened:
+    """What came of it. `seconds`: what the compiler took; `sentence`: the same in words."""
+
+    state: State
+    sentence: str
+    seconds: float = 0.0
+    details: str = ""
+    """What the compiler said."""
+
+
+def quicken(cancel: threading.Event | None = None) -> Quickened:
+    """Build the quick step for this machine, unless it is there; runs use it from the next one on.
+
+    It is looked for under the user's cache, so every later start has it. `cancel` ends the compiler.
+    Raises ParameterError for a `cancel` that is none, nothing else.
+    """
+    check_cancel(cancel)
+    standing, path, found = quick_standing(), place(), compiler()
+    if standing.state != "missing" or path is None or found is None:
+        return standing
+    begun = time.monotonic()
+    try:
+        with _workshop() as shop:
+            built = _build(found, shop, path, cancel or threading.Event())
+    except OSError as error:
+        built = Quickened("failed", tr("The quick step could not be built."), details=str(error))
+    if built is not None:
+        return built
+    seconds = time.monotonic() - begun
+    if library() is None:
+        return Quickened("failed", tr("The quick step was built, but cannot be used here."), seconds)
+    return Quickened("built", tr("The quick step was built in {seconds:.0f} s.").format(seconds=seconds), seconds)
+
+
+def quick_standing() -> Quickened:
+    """Whether the quick step is there (`ready`), could be built (`missing`), or why not; builds nothing."""
+    if place() is None or not is_switched_on():
+        return Quickened("off", tr("The quick step is switched off."))
+    if library() is not None:
+        return Quickened("ready", tr("The quick step is there."))
+    if compiler() is None:
+        return Quickened("no_compiler", tr("No quick step: this machine has no C++ compiler (g++ or clang++)."))
+    return Quickened("missing", tr("The quick step is not built yet."))
+
+
+@contextlib.contextmanager
+def _workshop() -> Iterator[Path]:
+    """A folder beside the libraries, gone afterwards; one that a killed program left goes as well."""
+    home = folder()
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    home.chmod(0o700)
+    shop = Path(tempfile.mkdtemp(prefix="building-", dir=home))
+    try:
+        yield shop
+    finally:
+        shutil.rmtree(shop, ignore_errors=True)
+        _tidy(home)
+
+
+def _build(found: str, shop: Path, path: Path, cancel: threading.Event) -> Quickened | None:
+    """None when it lies at `path`. Threads are left out where the compiler has no library for them."""
+    target, said = shop / path.name, ""
+    for more in (("-fopenmp",), ()):
+        code, said = _compile([found, *FLAGS, *more, str(MAIN), "-o", str(target)], shop, cancel)
+        if cancel.is_set():
+            return Quickened("cancelled", tr("The quick step is built another time."))
+        if code == 0 and target.is_file():
+            target.chmod(0o700)
+            target.replace(path)
+            return None
+    return Quickened("failed", tr("The quick step could not be built."), details=said)
+
+
+def _compile(command: list[str], shop: Path, cancel: threading.Event) -> tuple[int, str]:
+    """The compiler's answer and its last words; it is killed when `cancel` is set."""
+    nice = shutil.which("nice")
+    with (shop / "said").open("w+", encoding="utf-8", errors="replace") as said:
+        child = subprocess.Popen(
+            [nice, "-n", "19", *command] if nice else command,
+            stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=shop,
+            env={**os.environ, "TMPDIR": str(shop), "LC_ALL": "C"}, start_new_session=os.name == "posix",
+        )  # fmt: skip
+        code = _wait(child, cancel)
+        said.seek(0)
+        return code, said.read()[-4000:]
+
+
+def _wait(child: subprocess.Popen[bytes], cancel: threading.Event) -> int:
+    until = time.monotonic() + _LONGEST
+    while not cancel.wait(_LOOK_EVERY) and time.monotonic() < until:
+        code = child.poll()
+        if code is not None:
+            return code
+    _end(child)
+    return -1
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """The compiler and the programs that it has started."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, 9)
+    child.kill()
+    child.wait()
+
+
+def _tidy(home: Path) -> None:
+    """Leave the latest few libraries, and no workshop that is older than a compiler may take."""
+    built = sorted(home.glob("step-*.so"), key=lambda file: file.stat().st_mtime)
+    for file in built[:-_KEPT]:
+        file.unlink(missing_ok=True)
+    for shop in home.glob("building-*"):
+        if time.time() - shop.stat().st_mtime > 2 * _LONGEST:
+            shutil.rmtree(shop, ignore_errors=True)

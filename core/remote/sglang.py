@@ -1,0 +1,130 @@
+"""SGLang's own face, `/generate`, which tells more than its OpenAI-compatible one: ids of all tokens, what it had
+cached, how its drafts did. Read from its documentation (sampling parameters, native API) and its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.remote import engine_errors
+from core.remote.remote_model import RemoteModel
+from core.remote.request_builder import EngineRequest
+from core.remote.responses import MOST_LIKELY, StreamedToken, TextDelta, TokenLogprob, log_probability, whole_number
+from core.remote.token_table import whole
+
+_NAMES = {
+    "max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens", "seed": "sampling_seed",
+    **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "stop", "stop_token_ids",
+                               "n", "json_schema", "regex")},
+}  # fmt: skip
+"""What the compatible face calls a setting: what this one calls it."""
+
+
+def question(model: RemoteModel, asked: EngineRequest) -> tuple[str, dict[str, object]] | None:
+    """Path and body that ask the same of it; None where it cannot be asked: a chat needs the engine's template."""
+    if asked.is_chat or not (model.kind.generates and model.generates):
+        return None
+    prompt = asked.body["prompt"]
+    settings = {_NAMES[name]: value for name, value in asked.body.items() if name in _NAMES}
+    if not asked.samples:
+        settings.pop("sampling_seed", None)
+    body = {"text" if isinstance(prompt, str) else "input_ids": prompt, "sampling_params": settings, "stream": True}
+    if asked.alternatives:
+        body |= {"return_logprob": True, "top_logprobs_num": asked.alternatives, "logprob_start_len": -1,
+                 "return_text_in_logprobs": True}  # fmt: skip
+    return f"{model.address.root}/generate", body
+
+
+def is_own(message: Mapping[str, object]) -> bool:
+    """Whether a message is one of that face."""
+    return isinstance(message.get("meta_info"), dict)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been told of one text."""
+
+    text: str = ""
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class GenerateResponse:
+    """Reads the messages of one run. Each tells all from the beginning, or only what is new: that is a setting of the
+    server, and of lists and texts apart in some of its versions."""
+
+    place: str
+    _known: dict[int, _Known] = field(default_factory=dict)
+
+    def part(self, message: Mapping[str, Any]) -> TextDelta:
+        """What a message adds. Raises EngineCutError where the engine gave the text up."""
+        meta, number = message["meta_info"], whole_number(message.get("index"))
+        known = self._known.setdefault(number, _Known())
+        ids, logs, tops = self._fresh(message, known)
+        found = message.get("text")
+        added = _added(found if isinstance(found, str) else "", known.text, "".join(_piece(one) for one in logs))
+        tokens = tuple(map(_told, logs)) if "output_token_logprobs" in meta else _bare(ids, added)
+        if tops and len(tops) == len(tokens):
+            tokens = tuple(StreamedToken(one.piece, one.id, one.log_probability, _top(top))
+                           for one, top in zip(tokens, tops, strict=True))  # fmt: skip
+        known.text += added
+        known.tokens += len(tokens)
+        return TextDelta(number, added, tokens, *self._end(meta.get("finish_reason")))
+
+    def _fresh(self, message: Mapping[str, Any], known: _Known) -> list[Sequence[Any]]:
+        """Ids, log-probabilities and likeliest tokens, without those that were told before."""
+        meta = message["meta_info"]
+        lists = (message.get("output_ids"), meta.get("output_token_logprobs"), meta.get("output_top_logprobs"))
+        new = whole_number(meta.get("completion_tokens")) - known.tokens
+        return [_new(one if isinstance(one, list) else [], known.tokens, new) for one in lists]
+
+    def _end(self, reason: object) -> tuple[str, str]:
+        if not isinstance(reason, dict):
+            return (reason, "") if isinstance(reason, str) else ("", "")
+        if reason.get("type") == "abort" and reason.get("message"):
+            raise engine_errors.failed(str(reason["message"]), self.place)
+        stop = reason.get("matched")
+        return str(reason.get("type") or "stop"), stop if isinstance(stop, str) else ""
+
+
+def _new(told: Sequence[object], known: int, new: int) -> Sequence[object]:
+    """All of a list that holds the `new` tokens; of one that holds all tokens, those behind the `known` ones."""
+    is_piece = new > 0 and (len(told) == new or len(told) < known)
+    return told if is_piece else told[known:]
+
+
+def _added(told: str, known: str, pieces: str) -> str:
+    """What a text adds to the one that is `known`: all of it where it is what the new tokens spell, and no more."""
+    if not known or (told == pieces and told != known + pieces):
+        return told
+    if told.startswith(known):
+        return told[len(known) :]
+    return "" if known.startswith(told) else told  # a stop text may be cut off again at the end
+
+
+def _piece(told: object) -> str:
+    return told[2] if isinstance(told, list) and len(told) > 2 and isinstance(told[2], str) else ""
+
+
+def _likely(told: Sequence[object]) -> TokenLogprob:
+    number = told[1] if isinstance(told[1], int) and told[1] >= 0 else None
+    return TokenLogprob(whole(_piece(told)) or f"⟨{told[1]}⟩", log_probability(told[0]), number)
+
+
+def _told(told: Sequence[object]) -> StreamedToken:
+    one = _likely(told)
+    return StreamedToken(one.piece, one.id, one.log_probability)
+
+
+def _top(told: Any) -> tuple[TokenLogprob, ...]:
+    return tuple(sorted((_likely(one) for one in (told or ())[:MOST_LIKELY]), key=lambda one: -one.log_probability))
+
+
+def _bare(ids: Sequence[Any], text: str) -> tuple[StreamedToken, ...]:
+    """Tokens of which nothing is told but their ids."""
+    if not all(isinstance(one, int) and one >= 0 for one in ids):
+        return ()
+    return tuple(
+        StreamedToken(text if text and place == len(ids) else f"⟨{one}⟩", one) for place, one in enumerate(ids, 1)
+    )

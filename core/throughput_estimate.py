@@ -1,0 +1,188 @@
+"""How quick a model is whose layers are read from the disk, said before it writes.
+
+A few steps of a real run are timed, with the disk and without it: reading between products is slower than reading
+alone, and choosing a token takes its time too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional as F
+
+from core.errors import DecodescopeError
+from core.models.blueprint import Blueprint
+from core.models.disk_offload.offloaded_layers import DiskOffload, LayerOnDisk
+from core.models.loaded_model import check_model
+from core.request import Request
+from core.running import run
+from resources.language import tr
+
+if TYPE_CHECKING:
+    from core.models.loaded_model import LoadedModel
+
+_SAMPLE = 2**28
+"""Bytes that a timed step reads; of a larger model a part."""
+_STEPS = 3
+"""Timed, of each short run; the first pass of a run is none of them."""
+_ROUNDS, _SECONDS = 2, 1.5
+"""Short runs with the disk and without, at least, and as long as there is time: other programs come and go."""
+_LARGE = 0.5
+"""Seconds of a pass from which on one of each sort tells enough."""
+_CALLS = 4e-4
+"""Seconds that a layer takes besides its products, where no run can be timed: near enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What a pass takes: bytes from the disk at the disk's speed, then everything else."""
+
+    read_bytes: int
+    """From the disk, for each pass."""
+    kept_bytes: int
+    """Of weights in memory."""
+    read_speed: float
+    """Bytes a second, while the model computes."""
+    computing: float
+    """Seconds of a step without the disk."""
+    kept_layers: int = 0
+    """In memory."""
+    layers: int = 0
+    """All there are."""
+
+    @property
+    def seconds(self) -> float:
+        """Of one pass."""
+        return self.read_bytes / self.read_speed + self.computing
+
+    @property
+    def tokens_per_second(self) -> float:
+        """One by one; drafts settle several in a pass."""
+        return 1 / self.seconds
+
+    @property
+    def limit(self) -> float:
+        """Tokens a second if reading were all the work."""
+        return self.read_speed / self.read_bytes
+
+    @property
+    def sentence(self) -> str:
+        """`3 of 12 layers stay in memory, the others are read for every token: about 1.4 tokens/s.`"""
+        told = (
+            tr("{kept} of {layers} layers stay in memory, the others are read for every token: about {speed} tokens/s.")
+            if self.kept_layers
+            else tr("All {layers} layers are read from the disk for every token: about {speed} tokens/s.")
+        )
+        return told.format(kept=self.kept_layers, layers=self.layers, speed=_rounded(self.tokens_per_second))
+
+
+def _rounded(speed: float) -> str:
+    return f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"
+
+
+def foretell(model: LoadedModel) -> Foretold | None:
+    """Of a model that was loaded with a `memory_limit`, or of the `Blueprint` of one; None where all is in memory.
+
+    Some of its layers are read as a run would read them, in steps of a real run; a blueprint has its products timed on
+    one layer instead, which is less sure. Raises CorruptWeightsError where a file has gone.
+    """
+    check_model(model)
+    shelf = model.shelf
+    if shelf is None:
+        return None
+    sample = _sample(shelf)
+    try:
+        reading, computing = _guessed(shelf, model) if _cannot_run(model) else _timed(model, shelf, sample)
+    except DecodescopeError:  # it writes nothing of a text alone
+        reading, computing = _guessed(shelf, model)
+    kept = shelf.of - len(shelf.layers)
+    return Foretold(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.of)
+
+
+def _cannot_run(model: LoadedModel) -> bool:
+    return isinstance(model, Blueprint) or model.takes.media
+
+
+def _sample(shelf: DiskOffload) -> list[LayerOnDisk]:
+    """The first layers that together are large enough to tell."""
+    found, read = [], 0
+    for layer in shelf.layers:
+        found.append(layer)
+        read += layer.bytes
+        if read > _SAMPLE:
+            break
+    return found
+
+
+def _timed(model: LoadedModel, shelf: DiskOffload, sample: Sequence[LayerOnDisk]) -> tuple[float, float]:
+    """Seconds of reading a byte, seconds of a step without reading. Raises DecodescopeError."""
+    for layer in sample:  # what is between us and the disk keeps some of it, and a run reads it again and again
+        shelf.fill(layer)
+    size, slow = sum(layer.bytes for layer in sample), _of_a_large_one(model, shelf, sample)
+    if slow is not None:
+        return slow[0] / size, slow[1]
+    began, spent = time.perf_counter(), shelf.seconds
+    with_disk, without = list[float](), list[float]()
+    while len(without) < _ROUNDS or time.perf_counter() - began < _SECONDS:
+        with shelf.reading(sample):
+            with_disk.append(_step(model))
+        with shelf.reading(()):
+            without.append(_step(model))
+    least = (shelf.seconds - spent) / (len(with_disk) * (_STEPS + 1))
+    return max(median(with_disk) - median(without), least) / size, median(without)
+
+
+def _of_a_large_one(
+    model: LoadedModel, shelf: DiskOffload, sample: Sequence[LayerOnDisk]
+) -> tuple[float, float] | None:
+    """Seconds of reading the sample and of computing, of one pass each; None where a pass is so quick that what is
+    done between two of them counts."""
+    ids = torch.ones(1, 1, dtype=torch.long)
+    inputs = {"input_ids": ids, **({"decoder_input_ids": ids} if model.is_encoder_decoder else {})}
+    with torch.inference_mode():
+        with shelf.reading(()):
+            computing = min(_seconds(model, inputs) for _ in range(2))  # the first one sets up
+        if computing < _LARGE:
+            return None
+        spent = shelf.seconds
+        with shelf.reading(sample):
+            both = _seconds(model, inputs)
+    return max(both - computing, shelf.seconds - spent), computing
+
+
+def _seconds(model: LoadedModel, inputs: Mapping[str, torch.Tensor]) -> float:
+    began = time.perf_counter()
+    model.model(**inputs)
+    return time.perf_counter() - began
+
+
+def _step(model: LoadedModel) -> float:
+    """Seconds of a step, on the average of a short run. Raises DecodescopeError."""
+    tokens = _STEPS + 1
+    config = {"max_new_tokens": tokens, "min_new_tokens": tokens, "do_sample": False}
+    metrics = run(model, Request([1], config=config, top_n=0, memory_fallback=False)).metrics
+    return 1 / (metrics.decode_tokens_per_second or 1.0)
+
+
+def _guessed(shelf: DiskOffload, model: LoadedModel) -> tuple[float, float]:
+    """The same of a model that cannot be run: one layer read and multiplied again and again stands for all."""
+    layer = max(shelf.layers, key=lambda one: one.bytes)
+    matrices = [view for name, view in shelf.views_of(layer).items() if view.dim() == 2]
+    reads, products = [], []
+    with torch.inference_mode():
+        for _ in range(_STEPS + 1):
+            began = time.perf_counter()
+            shelf.fill(layer)
+            read = time.perf_counter()
+            for matrix in matrices:
+                F.linear(torch.ones(1, matrix.shape[1], dtype=matrix.dtype), matrix)
+            reads.append(read - began)
+            products.append(time.perf_counter() - read)
+    multiplied = sum(matrix.nbytes for matrix in matrices) or 1
+    whole = model.parameters * shelf.dtype.itemsize
+    return median(reads) / layer.bytes, median(products) * whole / multiplied + shelf.of * _CALLS

@@ -1,0 +1,181 @@
+"""Reading what was recorded; neither torch nor transformers is needed for it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from core.errors import TraceError
+from core.events import Event
+from core.parameter import shortened
+from core.text_truncation import cut_short as shorten
+from core.trace.block_reader import BlockReader
+from core.trace.blocks import END, EVENTS, HEADER, TraceBlock, cut_short, damaged, read_blocks
+from core.trace.consistency import EventChecker
+from core.trace.file_ending import Failure, read_ending
+from core.trace.file_header import Header, read_header
+from core.trace.file_layout import FileLayout
+from resources.language import tr
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A recorded run."""
+
+    header: Header
+    events: list[Event]
+    trouble: TraceError | None = None
+    """Why there are no more events: the file is cut short or damaged behind them. None where all are there."""
+    failure: Failure | None = None
+    """What the run itself raised."""
+    notices: tuple[str, ...] = ()
+    """What of the file this version does not know, in sentences."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the writer came to the end: False for a program that was killed, and for a damaged file."""
+        return self.trouble is None
+
+
+def read(path: str | PathLike[str]) -> Trace:
+    """All of a recorded run, or what of it is whole. Raises TraceError for a file that has nothing to show."""
+    reader = _TraceReader(Path(path))
+    header, events = reader.header, list[Event]()
+    try:
+        events.extend(reader.events())  # keeps what came before an error
+    except TraceError as error:
+        return Trace(header, events, error, None, reader.notices())
+    return Trace(header, events, None, reader.failure, reader.notices())
+
+
+def read_header_of(path: str | PathLike[str]) -> Header:
+    """The header alone, in a moment. Raises TraceError."""
+    return _TraceReader(Path(path)).header
+
+
+def replay(path: str | PathLike[str]) -> Iterator[Event]:
+    """The events of a recorded run, in order. Raises TraceError, behind the last whole event where there are some."""
+    if not isinstance(path, str | PathLike):
+        raise TraceError(
+            tr("The recorded run is {value}, and not a path.").format(value=shortened(path)), tr("Give a file's path.")
+        )
+    yield from _TraceReader(Path(path)).events()
+
+
+_CONTRADICTIONS = (ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError)
+"""What a block that fits its checksum and still makes no sense can lead to."""
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing that a block becomes is garbage; looking for some all the while takes as long as the rest."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _TraceReader:
+    """One file, read once."""
+
+    def __init__(self, path: Path, is_checked: bool = True) -> None:
+        """Read as far as the header. Raises TraceError.
+
+        Without the check events are returned that no run emits, as a test of the format needs.
+        """
+        self._path, self._blocks = path, read_blocks(path)
+        self.header, self._layout = self._read_header()
+        self._reader = BlockReader(self._layout, check_ranges=is_checked)
+        self._checker = EventChecker() if is_checked else None
+        self.failure: Failure | None = None
+        self._left_out = 0
+        self._others = 0
+
+    def events(self) -> Iterator[Event]:
+        """Those of every block up to the end. Raises TraceError."""
+        count, skipped = 0, self._reader.skipped
+        for block in self._blocks:
+            if block.kind == END:
+                self._read_end(block, count + skipped.total())
+                return
+            if block.kind == EVENTS:
+                events = self._read_block(block)
+                count += len(events)
+                yield from self._checked(events)
+            else:
+                self._others += 1
+        raise cut_short(self._path)
+
+    def notices(self) -> tuple[str, ...]:
+        """What of the file was not understood."""
+        found = []
+        if self._layout.unknown_fields:
+            names = [_brief(name) for name in sorted(self._layout.unknown_fields)[:_MOST_NAMED]]
+            found.append(_left_out(", ".join(names)))
+        for name, count in sorted(self._reader.skipped.items())[:_MOST_NAMED]:
+            found.append(_left_out(f"{count:,} × {_brief(name)}"))
+        if self._others:
+            found.append(_left_out(tr("{count:,} blocks").format(count=self._others)))
+        if self._left_out:
+            found.append(tr("{count:,} events were of classes that no file can hold.").format(count=self._left_out))
+        return tuple(found)
+
+    def _read_header(self) -> tuple[Header, FileLayout]:
+        block = next(self._blocks, None)
+        if block is None:
+            raise cut_short(self._path)
+        if block.kind != HEADER:
+            raise damaged(self._path, tr("it does not begin with a header"))
+        try:
+            return read_header(block.data)
+        except ValueError as error:
+            raise damaged(self._path, str(error)) from None
+
+    def _read_block(self, block: TraceBlock) -> list[Event]:
+        try:
+            with _without_collector():
+                events = self._reader.events(block.data, block.kept)
+        except _CONTRADICTIONS as error:
+            raise damaged(self._path, str(error)) from None
+        if self._checker is not None:
+            self._checker.allow(block.kept)
+        return events
+
+    def _checked(self, events: list[Event]) -> Iterator[Event]:
+        """The events up to the first that contradicts one before it. Raises TraceError at that one."""
+        for event in events:
+            try:
+                if self._checker is not None:
+                    self._checker.check(event)
+            except _CONTRADICTIONS as error:
+                raise damaged(self._path, str(error)) from None
+            yield event
+
+    def _read_end(self, block: TraceBlock, count: int) -> None:
+        try:
+            ending = read_ending(block.data)
+        except ValueError as error:
+            raise damaged(self._path, str(error)) from None
+        if ending.events != count:
+            raise damaged(self._path, tr("its end does not fit the rest"))
+        self._left_out, self.failure = ending.left_out, ending.failure
+
+
+_MOST_NAMED = 20
+"""Fields and events of a later version that are listed by name."""
+
+
+def _brief(name: str) -> str:
+    """A name from the file, short enough for a notice."""
+    return shorten(name, 60)
+
+
+def _left_out(what: str) -> str:
+    return tr("Left out: {what}, which a later version of Decodescope has written.").format(what=what)
