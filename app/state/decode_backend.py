@@ -8,7 +8,7 @@ from resources.language import mark, tr
 
 THERE = ("ready", "built")
 """States in which the machine code is there."""
-_USED = mark("DecodeBackend are taken in machine code that was built for this processor.")
+_USED = mark("Steps are taken in machine code that was built for this processor.")
 _UNUSED = mark("PyTorch takes the steps: the machine code has no way through a model of this kind.")
 _SENTENCES = {
     "ready": mark("Machine code for this processor is there."),

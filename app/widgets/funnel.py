@@ -60,7 +60,7 @@ class FunnelWidget(QWidget, AccessibleWidget):
         self._held: _DraggedStage | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
-        self.setAccessibleName(tr("FunnelWidget"))
+        self.setAccessibleName(tr("Funnel"))
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""

@@ -30,7 +30,7 @@ class FunnelPart(QWidget):
         self._theme = theme
         self.stages = FunnelWidget(theme)
         self.stages.setObjectName("funnel")
-        self._section = Section(tr("FunnelWidget"), self.stages, "row.funnel", self)
+        self._section = Section(tr("Funnel"), self.stages, "row.funnel", self)
         self._pictures: StagePictures | None = None
         """Made with the first step that has one."""
         self._default_order = QPushButton(tr("Default order"), self)
@@ -62,7 +62,7 @@ class FunnelPart(QWidget):
             remark = tr("{engine} applies its settings on its own machine, and tells nothing of the stages.").format(
                 engine=run.started.engine
             )
-        self._section.set_title(tr("FunnelWidget"), remark)
+        self._section.set_title(tr("Funnel"), remark)
         self.stages.setVisible(bool(stages))
         self._default_order.setVisible(not is_usual)
         self._tell_pictures(run, token)

@@ -43,7 +43,7 @@ def report_on(chorus: SampleTree, number: int) -> NodeReport:
     node = chorus.node(number)
     siblings = chorus.children(node.parent)
     return NodeReport(
-        heading=tr("SampleNode of the chorus"),
+        heading=tr("Node of the chorus"),
         term="chorus",
         token=token_text(node.piece, node.special),
         facts=_facts(chorus, node),

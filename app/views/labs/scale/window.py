@@ -44,7 +44,7 @@ class ScaleView(ReadDialog):
             ("residual", tr("ZeRO-R")),
             ("run", tr("Run it")),
         )
-        self.choice = Segmented(titles, tr("ScalePage"), self)
+        self.choice = Segmented(titles, tr("Page"), self)
         self.choice.chosen.connect(self.show_page)
         self._lay_out()
         self.show_page("memory")
