@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 from core.events import EVENTS  # noqa: E402  # the root has to be on the path first
 from core.trace.file_layout import described  # noqa: E402
-from core.trace.schema import VERSION, Kind, RecordSchema, records  # noqa: E402
+from core.trace.schema import FILE_NAMES, VERSION, Kind, RecordSchema, records  # noqa: E402
 
 DOCS = ROOT / "docs"
 PARTS = ROOT / "packaging" / "trace"
@@ -46,11 +46,12 @@ def spelled(kind: Kind) -> str:
 def docstrings() -> dict[str, str]:
     """What the source says below each field, by `Class.field`, and of each class, by its name."""
     found = {}
-    for path in (*sorted((ROOT / "core" / "events").glob("*.py")), ROOT / "core" / "arithmetic.py"):
+    for path in (*sorted((ROOT / "core" / "events").glob("*.py")), ROOT / "core" / "size_terms.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef):
-                found[node.name] = ast.get_docstring(node) or ""
-                found |= {f"{node.name}.{field}": words for field, words in _fields(node)}
+                name = FILE_NAMES.get(node.name, node.name)
+                found[name] = ast.get_docstring(node) or ""
+                found |= {f"{name}.{field}": words for field, words in _fields(node)}
     return {name: " ".join(words.split()).replace("|", "\\|") for name, words in found.items()}
 
 
@@ -77,7 +78,7 @@ def table(record: RecordSchema, words: dict[str, str]) -> str:
 
 def page() -> str:
     """The whole document."""
-    words, events = docstrings(), {cls.__name__ for cls in EVENTS}
+    words, events = docstrings(), {FILE_NAMES.get(cls.__name__, cls.__name__) for cls in EVENTS}
     head = (PARTS / "page.md").read_text(encoding="utf-8")
     reader = (PARTS / "reader.py").read_text(encoding="utf-8")
     tables = {name: table(record, words) for name, record in records().items()}

@@ -14,7 +14,7 @@ from core.trace import number_lists
 from core.trace.file_layout import FileLayout
 from core.trace.packing import fits, unpack
 from core.trace.ranges import ANY_LENGTH, LONGEST_TEXT, NumberRange, Ranges, check_value, range_of
-from core.trace.schema import Kind, records
+from core.trace.schema import Kind, file_name, records
 from resources.language import tr
 
 _VALUES_AT_LEAST = 2**21
@@ -235,8 +235,8 @@ def weigh(value: object, depth: int = 0) -> tuple[int, int]:
             parts: Iterable[object] = chain(value.keys(), value.values())
         case list() | tuple():
             parts = value
-        case _ if type(value).__name__ in records():
-            parts = [getattr(value, field.name) for field in records()[type(value).__name__].fields]
+        case _ if file_name(type(value)) in records():
+            parts = [getattr(value, field.name) for field in records()[file_name(type(value))].fields]
         case _:
             return 1, 0
     if depth >= _DEEPEST:
@@ -247,7 +247,7 @@ def weigh(value: object, depth: int = 0) -> tuple[int, int]:
 
 def check_records(value: object) -> None:
     """Check the numbers of every record in a value. Raises ValueError."""
-    record = records().get(type(value).__name__)
+    record = records().get(file_name(type(value)))
     if record is not None and type(value) is record.cls:
         for field in record.fields:
             held = getattr(value, field.name)

@@ -17,7 +17,7 @@ from core.events.laid import Laid
 from core.events.tokens import lay_out
 from core.trace import byte_planes
 from core.trace.packing import packable
-from core.trace.schema import Kind, RecordSchema, records
+from core.trace.schema import Kind, RecordSchema, file_name, records
 
 Column: TypeAlias = object
 """A list that MessagePack can write: a word that says how, and what that needs; None for no values at all."""
@@ -50,7 +50,7 @@ class BlockWriter:
         tables = []
         for cls, number in self._kinds.items():
             if rows := [event for event in events if type(event) is cls]:
-                tables.append([number, self._column(("record", cls.__name__), rows)])
+                tables.append([number, self._column(("record", file_name(cls)), rows)])
         doubles = byte_planes.pack_floats(np.fromiter(self._doubles, np.float64, len(self._doubles)))
         texts = [packable(text) for text in self._fresh]
         return _encode([len(events), texts, doubles, self._ints(order), tables])

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass
 from functools import cache
 
 from core.events import EVENTS
-from core.trace.schema import VERSION, Kind, RecordSchema, records
+from core.trace.schema import VERSION, Kind, RecordSchema, file_name, records
 from resources.language import tr
 
 
@@ -37,7 +37,7 @@ class FileLayout:
 def described() -> dict[str, object]:
     """This version's schema in plain values, as each file holds it."""
     return {
-        "events": [cls.__name__ for cls in EVENTS],
+        "events": [file_name(cls) for cls in EVENTS],
         "records": {
             record.name: [[field.name, field.kind] for field in record.fields] for record in records().values()
         },
@@ -49,7 +49,7 @@ def layout_of(schema: object, version: tuple[int, int] = VERSION) -> FileLayout:
     match schema:
         case {"events": list(names), "records": dict(classes)} if all(isinstance(name, str) for name in names):
             events = dict(enumerate(names))
-            known = {cls.__name__ for cls in EVENTS}
+            known = {file_name(cls) for cls in EVENTS}
             listed = {name: _listed(name, classes[name]) for name in records() if name in classes}
             return FileLayout(
                 {number: name for number, name in events.items() if name in known and name in listed},

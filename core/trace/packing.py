@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.msgpack import Ext
 
-from core.trace.schema import records
+from core.trace.schema import file_name, records
 from resources.language import tr
 
 TUPLE, INTEGER, TEXT, MAPPING, RECORD, WORDS = range(1, 7)
@@ -78,7 +78,7 @@ def _container(value: object, depth: int) -> object:
             return Ext(TUPLE, _encode([packable(item, depth) for item in value]))
         case Mapping():
             return _mapping(value, depth)
-    record = records().get(type(value).__name__)
+    record = records().get(file_name(type(value)))
     if record is None or type(value) is not record.cls:
         return _simple(value)
     held = {field.name: packable(getattr(value, field.name), depth) for field in record.fields}
@@ -169,7 +169,7 @@ def fits(kind: object, value: object) -> bool:
         case ("tuple", *of):
             return type(value) is tuple and len(value) == len(of) and all(map(fits, of, value))
         case ("record" | "union", *names):
-            return type(value).__name__ in names and type(value) is records()[type(value).__name__].cls
+            return file_name(type(value)) in names and type(value) is records()[file_name(type(value))].cls
     return False
 
 

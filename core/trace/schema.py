@@ -20,6 +20,18 @@ Kind: TypeAlias = "str | tuple[Kind, ...]"
 _PLAIN: dict[object, str] = {int: "int", float: "float", bool: "bool", str: "str", object: "any"}
 
 
+FILE_NAMES = {
+    "NamedNumber": "Figure", "RemainderOf": "Rest", "SumOf": "Sum", "ProductOf": "Product", "DifferenceOf": "Less",
+    "QuotientOf": "Share", "MinimumOf": "Least",
+}  # fmt: skip
+"""Names in files of the classes that are called otherwise in the code. Renaming a class changes no file."""
+
+
+def file_name(cls: type) -> str:
+    """Return the name of a record class in files, which stays the same when the class is renamed."""
+    return FILE_NAMES.get(cls.__name__, cls.__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordField:
     """One field of a class: `default` is what it is where a file says nothing of it, MISSING where it must."""
@@ -44,8 +56,8 @@ def records() -> dict[str, RecordSchema]:
     found: dict[str, RecordSchema] = {}
     waiting: list[type] = list(EVENTS)
     for cls in waiting:
-        if cls.__name__ not in found:
-            found[cls.__name__] = _record(cls)
+        if file_name(cls) not in found:
+            found[file_name(cls)] = _record(cls)
             waiting += _classes_in(get_type_hints(cls).values())
     return found
 
@@ -62,7 +74,7 @@ def kind_of(hint: object) -> Kind:
     if origin in (Union, types.UnionType):
         return _union(inside)
     if isinstance(hint, type) and is_dataclass(hint):
-        return ("record", hint.__name__)
+        return ("record", file_name(hint))
     return _PLAIN.get(hint, "any")
 
 
@@ -73,14 +85,14 @@ def _union(inside: tuple[object, ...]) -> Kind:
 
 
 def _records_of(hints: list[object]) -> Kind:
-    names = [hint.__name__ for hint in hints if isinstance(hint, type) and is_dataclass(hint)]
+    names = [file_name(hint) for hint in hints if isinstance(hint, type) and is_dataclass(hint)]
     return ("union", *names) if len(names) == len(hints) else "any"
 
 
 def _record(cls: type) -> RecordSchema:
     hints = get_type_hints(cls)
     return RecordSchema(
-        cls.__name__,
+        file_name(cls),
         cls,
         tuple(RecordField(item.name, kind_of(hints[item.name]), _default(item)) for item in fields(cls)),
     )

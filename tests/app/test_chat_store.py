@@ -149,13 +149,13 @@ def test_two_windows_lose_no_turn(config_dir: Path) -> None:
 _OTHER = """
 import sys
 from pathlib import Path
-from app.state.conversation import Conversation, Turn
+from app.state.conversation import Conversation, ConversationTurn
 from app.storage.chat_file import claim_chat
 store, talk = claim_chat(Path(sys.argv[1])), Conversation()
 store.restore(talk)
 print(store.path.name, [turn.content for turn in talk.turns], flush=True)
 for line in sys.stdin:
-    talk.turns.append(Turn("user", line.strip()))
+    talk.turns.append(ConversationTurn("user", line.strip()))
     store.save(talk)
     print("saved", flush=True)
 """

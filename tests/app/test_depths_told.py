@@ -46,8 +46,8 @@ def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.Mo
                     _said, (claim,) = recorder.claims(lambda one=before, other=stage: core.explain_cut(other, one))
                 heard.add(claim.name)
                 assert _holds(claim, figures), (each, code, claim)
-                assert (claim.name == "cuts._CUT") == (cut > 0)
-    assert heard == {"cuts._BEGIN", "cuts._SHIFT", "cuts._CUT"}
+                assert (claim.name == "filters._CUT") == (cut > 0)
+    assert heard == {"filters._BEGIN", "filters._SHIFT", "filters._CUT"}
 
 
 def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +93,6 @@ def test_a_drafted_node_tells_what_both_models_gave_it(monkeypatch: pytest.Monke
             with speaking(each, code):
                 said, claims = recorder.claims(lambda n=node: drafted._facts(n, several=False))
                 assert drafted.report_on(entry, node.node).facts == said
-            assert [claim.name for claim in claims] == ["report._SHARES"]
+            assert [claim.name for claim in claims] == ["round_report._SHARES"]
             assert _holds(claims[0], figures), (each, code, claims)
     assert nodes

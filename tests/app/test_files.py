@@ -20,7 +20,7 @@ from app.storage.settings_merge import merged
 HAMMER = """
 import sys
 from pathlib import Path
-from app.state.conversation import Conversation, Turn
+from app.state.conversation import Conversation, ConversationTurn
 from app.storage.chat_file import ChatStore
 from app.storage.settings_file import SettingsStore
 
@@ -31,7 +31,7 @@ for n in range(rounds):
     settings.models.folders.append(f"{name}-{n}")
     settings.choices.values[name] = {"top_k": n}
     store.save()
-    talk.turns.append(Turn("user", f"{name} {n}"))
+    talk.turns.append(ConversationTurn("user", f"{name} {n}"))
     chat.save(talk)
     assert SettingsStore(folder).load().models.folders
 print(store.notices + chat.notices)

@@ -42,7 +42,7 @@ RESIDUAL = s.Residual(
     ResidualEstimate(1, 2, 3),
     ResidualEstimate(1, 2, 3),
     0.0,
-    (s.allocator_arena([]), s.allocator_arena([])),
+    (s.arena([]), s.arena([])),
 )
 COUNTED = s.Measured("ddp", PARTS, PARTS, (8, 8), 8, 8, (1.0,), (1.0,), 0.1)
 BOXES = s.schedule(2, 2)
@@ -90,8 +90,8 @@ CALLS: Calls = {
     "read_examples": (p.read_examples, {"path": MISSING}),
     "write_rankings": (p.write_rankings, {"path": Path("new.jsonl"), "rankings": RANKINGS}),
     "write_pairs": (p.write_pairs, {"path": Path("new.jsonl"), "rankings": RANKINGS}),
-    "arena": (s.allocator_arena, {"blocks": [s.Block(0, 1, 8), s.Block(1, 2, 8)], "apart": True}),
-    "Block": (lambda **given: s.allocator_arena([s.Block(**given), s.Block(0, 2, 8)]),
+    "arena": (s.arena, {"blocks": [s.Block(0, 1, 8), s.Block(1, 2, 8)], "apart": True}),
+    "Block": (lambda **given: s.arena([s.Block(**given), s.Block(0, 2, 8)]),
               {"start": 0, "stop": 1, "bytes": 8, "kind": "gradient"}),
     "decimal": (s.decimal, {"count": 8}),
     "plan": (s.plan, {"parameters": 8, "devices": 2, "scheme": "zero1", "precision": "mixed"}),

@@ -116,5 +116,5 @@ def test_a_machine_that_says_nothing(machine: Machine, monkeypatch: pytest.Monke
 def test_a_reply_of_another_shape_says_where_reading_it_ended(choice: dict[str, object]) -> None:
     with pytest.raises(EngineReplyError) as caught:
         read({"choices": [choice]}, "the engine", GenerateResponse("the engine"))
-    assert "replies.py" in caught.value.details
+    assert "responses.py" in caught.value.details
     assert caught.value.__cause__ is not None

@@ -105,7 +105,7 @@ def test_who_lost_a_connection_is_not_blamed_for_who_ended(
     told: list[tuple[int, RankFailed | None]], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inside, "_NEWS_S", 0.2)
-    monkeypatch.setattr(inside, "Ranks", lambda *_: Heard(*told))
+    monkeypatch.setattr(inside, "LabProcesses", lambda *_: Heard(*told))
     jobs = [RankJob("", "zeror", rank, 2, 0, 1, 8) for rank in (0, 1)]
     with pytest.raises(ScaleError, match=words):
         list(inside.RankWatcher(jobs, threading.Event()).follow())
@@ -133,7 +133,7 @@ def test_a_port_that_is_taken_is_named() -> None:
 
 def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.models.memory_check.free_memory", lambda: 10**6)
-    monkeypatch.setattr(inside, "Ranks", None)
+    monkeypatch.setattr(inside, "LabProcesses", None)
     with pytest.raises(OutOfMemoryError, match=r"2 processes would take about 1\.1 GB; 1\.0 MB are free"):
         measure("storyteller", "ddp", 2)
     with pytest.raises(ParameterError, match="At most 4"):

@@ -7,21 +7,21 @@ import socket
 import pytest
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.scale import Block, Residual, allocator_arena, explain_residual, remembering
+from core.labs.scale import Block, Residual, arena, explain_residual, remembering
 from core.labs.scale.ranks.memory_profile import blocks
 
 
 def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
     """Two layers: each needs 6 bytes for a while, and leaves 2 that stay; then one block of 7 comes."""
     layers = [Block(0, 2, 6), Block(1, 9, 2, "checkpoint"), Block(3, 5, 6), Block(4, 9, 2, "checkpoint")]
-    mixed = allocator_arena([*layers, Block(6, 8, 7)])
+    mixed = arena([*layers, Block(6, 8, 7)])
     assert [each.place for each in mixed.placed] == [0, 6, 0, 8, 10]
     assert (mixed.top, mixed.live, mixed.gaps) == (17, 11, 6)
-    apart = allocator_arena([*layers, Block(6, 8, 7)], apart=True)
+    apart = arena([*layers, Block(6, 8, 7)], apart=True)
     assert [each.place for each in apart.placed] == [0, 2, 4, 4, 4]
     assert (apart.top, apart.live, apart.gaps) == (11, 11, 0)
     assert apart.most == {"checkpoint": 4, "other": 7}
-    assert allocator_arena([]).top == 0
+    assert arena([]).top == 0
 
 
 def test_blocks_by_the_profilers_events() -> None:

@@ -67,7 +67,10 @@ def test_a_field_without_a_default_is_found_out() -> None:
 def as_dict(value: object) -> object:
     """Records as the page's reader gives them."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {"class": type(value).__name__, **{f.name: as_dict(getattr(value, f.name)) for f in fields(value)}}
+        return {
+            "class": schema.file_name(type(value)),
+            **{f.name: as_dict(getattr(value, f.name)) for f in fields(value)},
+        }
     if isinstance(value, tuple):
         return tuple(map(as_dict, value))
     if isinstance(value, list):

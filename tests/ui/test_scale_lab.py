@@ -294,7 +294,7 @@ RESIDUAL = scale.Residual(
     ResidualEstimate(200, 800, 0),
     ResidualEstimate(100, 80, 200),
     1e-8,
-    (scale.allocator_arena(BLOCKS), scale.allocator_arena(BLOCKS, apart=True)),
+    (scale.arena(BLOCKS), scale.arena(BLOCKS, apart=True)),
 )
 
 

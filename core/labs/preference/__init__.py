@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Stopped,
     )
     from core.labs.preference.fine_tuning import Example, read_examples, sft
-    from core.labs.preference.ppo import PpoSettings, ppo
+    from core.labs.preference.ppo_training import PpoSettings, ppo
     from core.labs.preference.ranking_files import bundled_rankings, read_rankings, write_pairs, write_rankings
     from core.labs.preference.ranking_rule import Verdict, judge, rank_by_rule
     from core.labs.preference.rankings import Pair, Ranking, pairs, ranked
@@ -87,12 +87,12 @@ _HOMES = {
     "Begun": "events",
     "BestOf": "events",
     "Compared": "events",
-    "Example": "tuning",
+    "Example": "fine_tuning",
     "Kept": "events",
     "LabEvent": "events",
     "Pair": "rankings",
     "PpoChecked": "events",
-    "PpoSettings": "proximal",
+    "PpoSettings": "ppo_training",
     "PpoStep": "events",
     "Ranking": "rankings",
     "RewardChecked": "events",
@@ -102,25 +102,25 @@ _HOMES = {
     "SftStep": "events",
     "Stopped": "events",
     "TokenReward": "reward_model",
-    "Verdict": "rule",
-    "best_of": "choosing",
-    "bundled_rankings": "files",
-    "completions": "sampling",
-    "judge": "rule",
-    "kl_bound": "choosing",
+    "Verdict": "ranking_rule",
+    "best_of": "best_of_n",
+    "bundled_rankings": "ranking_files",
+    "completions": "completion_sampling",
+    "judge": "ranking_rule",
+    "kl_bound": "best_of_n",
     "load_reward_model": "reward_model",
     "pairs": "rankings",
-    "ppo": "proximal",
-    "rank_by_rule": "rule",
+    "ppo": "ppo_training",
+    "rank_by_rule": "ranking_rule",
     "rank_completions": "reward_model",
     "ranked": "rankings",
-    "read_examples": "tuning",
-    "read_rankings": "files",
+    "read_examples": "fine_tuning",
+    "read_rankings": "ranking_files",
     "score_tokens": "reward_model",
-    "sft": "tuning",
+    "sft": "fine_tuning",
     "train_reward": "reward",
-    "write_pairs": "files",
-    "write_rankings": "files",
+    "write_pairs": "ranking_files",
+    "write_rankings": "ranking_files",
 }
 
 
