@@ -30,28 +30,28 @@ def build_window(
     `language` (a choice as in the settings) goes before theirs, this time. `adopted` are the folders that have been
     copied from those of the program's former name; without `config_dir` the rest is copied here.
     """
-    from app.imports import take_hook_away
+    from app.imports import remove_pyside_import_hook
 
-    take_hook_away()
+    remove_pyside_import_hook()
     from app.storage.settings_file import SettingsStore
     from app.window.main_window import MainWindow
     from core.former_name import adopt_folders
 
     def assemble(window: MainWindow) -> WindowParts:
-        from app.session.garbage_collection import held
+        from app.session.garbage_collection import collection_paused
 
-        with held():
+        with collection_paused():
             from app.window.assembly import assemble  # the panels and views take a while to import
 
             return assemble(window, store, engine, language)
 
     store = SettingsStore(Path(config_dir)) if config_dir is not None else SettingsStore()
-    store.adopted = [*adopted, *(adopt_folders() if config_dir is None else ())]
+    store.adopted_folders = [*adopted, *(adopt_folders() if config_dir is None else ())]
     window = MainWindow(store, assemble, language)
     if assembled:
         window.assemble()
-        window.parts.centre.make_all()
-        window.parts.history_panel.make()
-        window.parts.setup.make_all()
-        window.parts.inspector.area.make()
+        window.parts.centre.create_all_views()
+        window.parts.history_panel.ensure_view()
+        window.parts.setup.create_all_rows()
+        window.parts.inspector.area.create_token_page()
     return window

@@ -23,12 +23,12 @@ except ImportError as error:
 import resources
 from app import build_window
 from app.start import qt_variables
-from app.start.cli import CommandLineOptions, named_before, parse
-from app.start.display import choose_screen, unusable_platform_reason
+from app.start.cli import CommandLineOptions, parse, peek_option
+from app.start.display import choose_platform, unusable_platform_reason
 from app.start.qt_messages import ignore_window_manager_warnings
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
-from app.theme.language import speak
+from app.theme.language import set_language
 from core.errors import FileNotWrittenError
 from core.file_writing import temporary_folder
 from core.former_name import NAME, AdoptedFolder, adopt_folders, adopt_variables
@@ -52,13 +52,13 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
     for notice in adopt_variables():
         print(f"{NAME}: {notice}", file=sys.stderr)
     adopted = _adopt_folders(arguments)
-    speak(_language(arguments))
+    set_language(_language(arguments))
     options = parse(arguments)
-    if problem := choose_screen(options) or unusable_platform_reason():
+    if problem := choose_platform(options) or unusable_platform_reason():
         print(f"decodescope: {problem}", file=sys.stderr)
         return 1
     ignore_window_manager_warnings()
-    for notice in qt_variables.correct():
+    for notice in qt_variables.remove_invalid_variables():
         print(f"decodescope: {notice}", file=sys.stderr)
     application = QApplication.instance() or QApplication(["decodescope"])
     assert isinstance(application, QApplication)
@@ -67,58 +67,60 @@ def _main(arguments: Sequence[str] | None, engine: Engine | None) -> int:
     application.setWindowIcon(QIcon(str(resources.path("icons", "decodescope.svg"))))
     application.setQuitOnLastWindowClosed(False)
     if options.pictures is not None:
-        return _leave(_album(application, options.pictures, options, engine))
+        return _exit(_run_album(application, options.pictures, options, engine))
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the window can be closed in order
     try:
-        with _home(options) as folder:
-            code = _window(application, options, engine, folder, adopted)
+        with _settings_folder(options) as folder:
+            code = _run_window(application, options, engine, folder, adopted)
     except FileNotWrittenError as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
         code = 1
-    return _leave(code)
+    return _exit(code)
 
 
 def _adopt_folders(arguments: Sequence[str]) -> list[AdoptedFolder]:
     """Copy the folders of the former name, unless another folder is named or no window is going to open."""
-    opens = not named_before(arguments, "--config-dir") and not {"-h", "--help"} & set(arguments)
-    return adopt_folders() if opens else []
+    opens_window = not peek_option(arguments, "--config-dir") and not {"-h", "--help"} & set(arguments)
+    return adopt_folders() if opens_window else []
 
 
-def _home(options: CommandLineOptions) -> AbstractContextManager[Path | None]:
+def _settings_folder(options: CommandLineOptions) -> AbstractContextManager[Path | None]:
     """Where settings are kept; None for the usual place. What leaves files depends on the command line alone."""
-    return temporary_folder() if options.config_dir is None and options.leaves else nullcontext(options.config_dir)
+    return (
+        temporary_folder() if options.config_dir is None and options.writes_files else nullcontext(options.config_dir)
+    )
 
 
-def _window(
+def _run_window(
     application: QApplication,
     options: CommandLineOptions,
     engine: Engine | None,
     folder: Path | None,
     adopted: Sequence[AdoptedFolder],
 ) -> int:
-    language = options.language or (ENGLISH if options.leaves else "")
+    language = options.language or (ENGLISH if options.writes_files else "")
     window = build_window(folder, _engine(options, engine), assembled=False, language=language, adopted=adopted)
-    if not options.leaves:
+    if not options.writes_files:
         window.show()
         application.processEvents()
-    return _loop(application, window, options)
+    return _run_loop(application, window, options)
 
 
 def _language(arguments: Sequence[str]) -> str:
     """The choice of language that even the command line's own messages follow."""
-    if named := named_before(arguments, "--language", LANGUAGE_CHOICES):
-        return named
-    folder = named_before(arguments, "--config-dir")
-    return (SettingsStore(Path(folder)) if folder else SettingsStore()).kept_language
+    if language := peek_option(arguments, "--language", LANGUAGE_CHOICES):
+        return language
+    folder = peek_option(arguments, "--config-dir")
+    return (SettingsStore(Path(folder)) if folder else SettingsStore()).saved_language
 
 
 def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None:
     """The engine given, or one that holds still, or records; None for the usual one."""
     if not options.still and options.record is None:
         return engine
-    from app.session.engines import Engines
+    from app.session.engines import EngineRouter
 
-    engine = engine or Engines()
+    engine = engine or EngineRouter()
     if options.still:
         from app.session.deterministic_engine import DeterministicEngine
 
@@ -130,35 +132,35 @@ def _engine(options: CommandLineOptions, engine: Engine | None) -> Engine | None
     return engine
 
 
-def _album(application: QApplication, path: Path, options: CommandLineOptions, engine: Engine | None) -> int:
+def _run_album(application: QApplication, path: Path, options: CommandLineOptions, engine: Engine | None) -> int:
     """Make the pictures of a script. Gives back the exit code."""
     import qasync
 
-    from app.album.picture import AlbumProblem
+    from app.album.picture import AlbumError
     from app.album.picture_drawing import draw_album
     from app.album.picture_script import read_script
-    from app.start.ending import run_until_ended
+    from app.start.ending import run_until_exit
 
     try:
         pictures = read_script(path, options.scale or 1.0, options.still, options.allow_outside)
-    except AlbumProblem as problem:
+    except AlbumError as problem:
         print(f"decodescope: {problem}", file=sys.stderr)
         return 2
     with qasync.QEventLoop(application) as loop:
-        return run_until_ended(loop, draw_album(pictures, engine))
+        return run_until_exit(loop, draw_album(pictures, engine))
 
 
-def _loop(application: QApplication, window: MainWindow, options: CommandLineOptions) -> int:
+def _run_loop(application: QApplication, window: MainWindow, options: CommandLineOptions) -> int:
     import qasync
 
-    from app.start.ending import run_until_ended
+    from app.start.ending import run_until_exit
     from app.start.launch import start
 
     with qasync.QEventLoop(application) as loop:
-        return run_until_ended(loop, start(window, options), window)
+        return run_until_exit(loop, start(window, options), window)
 
 
-def _leave(code: int) -> int:
+def _exit(code: int) -> int:
     """Where the worker did not come back, nothing can be tidied up behind it: the process ends at once."""
     from app.session.worker_thread import is_any_stuck
 

@@ -9,17 +9,17 @@ from os import PathLike
 from typing import Protocol, TypeVar, runtime_checkable
 
 from core.errors import ParameterError
-from core.parameter import limit, shortened
-from core.plain_values import plain_value
+from core.parameter import format_limit, short_repr
+from core.plain_values import to_plain_value
 from resources.language import tr
 
 T = TypeVar("T")
-LARGEST = 10**300
+MAX_FLOAT = 10**300
 """A float can just hold it."""
 
 
 @runtime_checkable
-class Cancel(Protocol):
+class CancelEvent(Protocol):
     """A `threading.Event`, or one of other processes."""
 
     def is_set(self) -> bool:
@@ -29,24 +29,24 @@ class Cancel(Protocol):
         """Until it is, or so many seconds."""
 
 
-def refused(name: str, value: object, remedy: str) -> ParameterError:
+def argument_error(name: str, value: object, remedy: str) -> ParameterError:
     """The error that names an argument."""
-    return ParameterError(tr("{field} is {value}.").format(field=name, value=shortened(value)), remedy, name)
+    return ParameterError(tr("{field} is {value}.").format(field=name, value=short_repr(value)), remedy, name)
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], remedy: str) -> None:
     """Raises ParameterError unless it is of the kind; a class is none of its own instances."""
     if not isinstance(value, kind) or isinstance(value, type):
-        raise refused(name, value, remedy)
+        raise argument_error(name, value, remedy)
 
 
 def check_cancel(value: object) -> None:
     """Raises ParameterError."""
     if value is not None:
-        check_kind("cancel", value, Cancel, tr("Give a threading.Event, or None."))
+        check_kind("cancel", value, CancelEvent, tr("Give a threading.Event, or None."))
 
 
-def cancel_of(value: threading.Event | None) -> threading.Event:
+def cancel_event_or_new(value: threading.Event | None) -> threading.Event:
     """It, or one that nobody sets. Raises ParameterError."""
     check_cancel(value)
     return threading.Event() if value is None else value
@@ -62,87 +62,87 @@ def check_folder(name: str, value: object) -> None:
     check_kind(name, value, (str, PathLike), tr("Give the path of a folder."))
 
 
-def check_several(name: str, value: object, remedy: str) -> None:
+def check_iterable(name: str, value: object, remedy: str) -> None:
     """Raises ParameterError for what nobody can go through, and for a text, which is one thing."""
     check_kind(name, value, Iterable, remedy)
     if isinstance(value, str | bytes):
-        raise refused(name, value, remedy)
+        raise argument_error(name, value, remedy)
     if isinstance(value, Iterable):
         try:
             iter(value)
         except TypeError as error:  # of one number, a tensor says so only now
-            raise refused(name, value, remedy) from error
+            raise argument_error(name, value, remedy) from error
 
 
 def check_events(value: object) -> None:
     """Raises ParameterError."""
-    check_several("events", value, tr("Give the events that decodescope.stream or decodescope.replay yields."))
+    check_iterable("events", value, tr("Give the events that decodescope.stream or decodescope.replay yields."))
 
 
 def check_drafters(value: object) -> None:
     """Raises ParameterError for what is no list; of what it holds, whoever asks them."""
-    check_several("drafters", value, tr("Give a list of loaded models."))
+    check_iterable("drafters", value, tr("Give a list of loaded models."))
 
 
 def check_bytes(name: str, value: object) -> None:
     """Raises ParameterError unless it is a count of bytes."""
     remedy = tr("Give a whole number of bytes, 0 or more.")
-    value = plain_value(value)
+    value = to_plain_value(value)
     check_kind(name, value, int, remedy)
     if isinstance(value, bool) or (isinstance(value, int) and value < 0):
-        raise refused(name, value, remedy)
+        raise argument_error(name, value, remedy)
 
 
-def check_whole(name: str, value: object, low: int, high: int) -> None:
+def check_integer(name: str, value: object, low: int, high: int) -> None:
     """Raises ParameterError unless it is a whole number from `low` to `high`."""
-    value = plain_value(value)
+    value = to_plain_value(value)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         remedy = tr("It must be a whole number from {low} to {high}.")
-        raise refused(name, value, remedy.format(low=limit(low), high=limit(high)))
+        raise argument_error(name, value, remedy.format(low=format_limit(low), high=format_limit(high)))
 
 
-def check_number(name: str, value: object, low: float = -LARGEST, high: float = LARGEST) -> None:
+def check_number(name: str, value: object, low: float = -MAX_FLOAT, high: float = MAX_FLOAT) -> None:
     """Raises ParameterError unless it is a number from `low` to `high`; what is no number (nan) is none."""
-    value = plain_value(value)
+    value = to_plain_value(value)
     if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-        bounded = tr("It must be a number from {low} to {high}.").format(low=limit(low), high=limit(high))
-        raise refused(name, value, bounded if high < LARGEST else tr("It must be a number."))
+        bounded = tr("It must be a number from {low} to {high}.").format(low=format_limit(low), high=format_limit(high))
+        raise argument_error(name, value, bounded if high < MAX_FLOAT else tr("It must be a number."))
 
 
-def check_truth(name: str, value: object) -> None:
+def check_bool(name: str, value: object) -> None:
     """Raises ParameterError."""
-    check_kind(name, plain_value(value), bool, tr("Use true or false."))
+    check_kind(name, to_plain_value(value), bool, tr("Use true or false."))
 
 
 def check_text(name: str, value: object) -> None:
     """Raises ParameterError, for half of a character (a lone surrogate) too, which nothing can write."""
     check_kind(name, value, str, tr("Give a text."))
-    if isinstance(value, str) and _is_broken(value):
-        raise refused(name, value, tr("Give a text."))
+    if isinstance(value, str) and _has_surrogates(value):
+        raise argument_error(name, value, tr("Give a text."))
 
 
-def _is_broken(text: str) -> bool:
+def _has_surrogates(text: str) -> bool:
     return any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def check_one_of(name: str, value: object, names: Collection[str]) -> None:
     """Raises ParameterError unless it is one of these names."""
     if not (isinstance(value, str) and value in names):
-        raise refused(name, value, tr("Choose one of: {names}.").format(names=", ".join(names)))
+        raise argument_error(name, value, tr("Choose one of: {names}.").format(names=", ".join(names)))
 
 
-def listed(name: str, value: Iterable[T], kind: type[T] | tuple[type[T], ...], remedy: str) -> list[T]:
+def checked_list(name: str, value: Iterable[T], kind: type[T] | tuple[type[T], ...], remedy: str) -> list[T]:
     """What it holds, which is gone through once. Raises ParameterError unless all of it is of the kind."""
-    check_several(name, value, remedy)
+    check_iterable(name, value, remedy)
     found = list(value)
     for one in found:
         check_kind(name, one, kind, remedy)
     return found
 
 
-def texts_of(name: str, value: Iterable[str]) -> list[str]:
+def checked_texts(name: str, value: Iterable[str]) -> list[str]:
     """What it holds. Raises ParameterError unless that are texts."""
-    found = listed(name, value, str, tr("Give a list of texts."))
+    found = checked_list(name, value, str, tr("Give a list of texts."))
     for text in found:
         check_text(name, text)
     return found

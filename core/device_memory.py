@@ -13,7 +13,7 @@ from core.errors import DecodescopeError
 _PROCESS = Path("/proc/self")
 
 
-_WORDS = (
+_OUT_OF_MEMORY_MESSAGES = (
     "out of memory",  # CUDA, HIP, MPS, XPU, whatever class carries it
     "allocate memory",  # "DefaultCPUAllocator: can't …", "unable to mmap …: Cannot allocate memory (12)"
     "not enough memory",  # the same allocator on Windows
@@ -41,7 +41,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     message = str(error).lower()
-    return any(words in message for words in _WORDS) or (
+    return any(words in message for words in _OUT_OF_MEMORY_MESSAGES) or (
         error.__cause__ is not None and is_out_of_memory(error.__cause__)
     )
 

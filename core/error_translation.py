@@ -19,26 +19,26 @@ T = TypeVar("T")
 
 
 @torch.inference_mode()
-def guarded(model: LoadedModel, make: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """What `make()` gives, most often events: memory failures as errors with figures, what nobody foresaw as an error
+def translate_iterator_errors(model: LoadedModel, make_iterator: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """What `make_iterator()` gives, most often events: memory failures as errors with figures, what nobody foresaw as an error
     with its words and place."""
-    with told(model):
-        yield from make()
+    with translate_errors(model):
+        yield from make_iterator()
 
 
 @contextmanager
-def told(model: LoadedModel) -> Iterator[None]:
+def translate_errors(model: LoadedModel) -> Iterator[None]:
     """Whatever fails meanwhile, told as an error of `core.errors`."""
     try:
         yield
     except DecodescopeError:
         raise
     except Exception as error:
-        known = _memory_error if is_out_of_memory(error) else _unforeseen
+        known = _memory_error if is_out_of_memory(error) else _unforeseen_error
         raise known(model, error) from error
 
 
-def _unforeseen(model: LoadedModel, error: Exception) -> UnforeseenError:
+def _unforeseen_error(model: LoadedModel, error: Exception) -> UnforeseenError:
     kind, said = type(error).__name__, str(error).strip().split("\n")[0][:300]
     cause = tr("{model} failed with {kind}: {said}.") if said else tr("{model} failed with {kind}.")
     return UnforeseenError(

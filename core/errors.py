@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.terminal import printable
-from resources.language import mark, sentences, tr, trn
+from resources.language import join_sentences, mark, tr, trn
 
 
 class DecodescopeError(Exception):
@@ -13,7 +13,7 @@ class DecodescopeError(Exception):
 
     def __init__(self, cause: str, remedy: str = "", details: str = "") -> None:
         self.cause, self.remedy, self.details = map(printable, (cause, remedy, details))
-        super().__init__(sentences(self.cause, self.remedy))
+        super().__init__(join_sentences(self.cause, self.remedy))
 
 
 TokenscopeError = DecodescopeError

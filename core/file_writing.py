@@ -13,12 +13,12 @@ from pathlib import Path
 from core.errors import FileNotWrittenError
 from resources.language import tr
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+DISK_FULL_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What a system says of a disk that takes nothing more."""
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Where to write what is to become `path`, with its suffix: beside it, or at once to what is no file (a device).
     A full disk, or a kill, leaves what stood there before; who may read that may read this. Raises OSError."""
     target = Path(os.path.realpath(path))  # a link stays a link
@@ -42,17 +42,17 @@ def temporary_folder() -> Iterator[Path]:
     try:
         made = tempfile.TemporaryDirectory(prefix="decodescope-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise _no_room(error) from error
+        raise _no_space_error(error) from error
     with made as folder:
         try:
             yield Path(folder)
         except OSError as error:
-            if error.errno in FULL:
-                raise _no_room(error) from error
+            if error.errno in DISK_FULL_ERRORS:
+                raise _no_space_error(error) from error
             raise
 
 
-def _no_room(error: OSError) -> FileNotWrittenError:
+def _no_space_error(error: OSError) -> FileNotWrittenError:
     return FileNotWrittenError(
         tr("No temporary files can be written: {reason}.").format(reason=error.strerror or error),
         tr("Make room on the disk, or set TMPDIR to a folder with room."),

@@ -43,7 +43,7 @@ def read_variable(name: str, default: str = "") -> str:
     former = name.replace(_PREFIX, _FORMER_PREFIX, 1)
     if (value := os.environ.get(former)) is None:
         return default
-    warnings.warn(_renamed(former, name), FutureWarning, stacklevel=2)
+    warnings.warn(_renamed_notice(former, name), FutureWarning, stacklevel=2)
     return value
 
 
@@ -55,7 +55,7 @@ def adopt_variables(environment: MutableMapping[str, str] | None = None) -> list
         name = former.replace(_FORMER_PREFIX, _PREFIX, 1)
         if name not in environment:
             environment[name] = environment[former]
-            notices.append(_renamed(former, name))
+            notices.append(_renamed_notice(former, name))
     return notices
 
 
@@ -118,7 +118,7 @@ def _copy_folder(source: Path, target: Path) -> None:
             shutil.rmtree(abandoned, ignore_errors=True)
     partial = target.parent / f"{_PARTIAL}{os.getpid()}"
     try:
-        shutil.copytree(source, partial, symlinks=True, ignore=_left_out)
+        shutil.copytree(source, partial, symlinks=True, ignore=_names_to_skip)
         for run in list(_former_runs(partial)):
             run.rename(run.with_suffix(RUN_SUFFIX))
         os.rename(partial, target)
@@ -126,12 +126,12 @@ def _copy_folder(source: Path, target: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _left_out(folder: str, names: Iterable[str]) -> set[str]:
+def _names_to_skip(folder: str, names: Iterable[str]) -> set[str]:
     """Names that are not copied: locks, shared memory, and whatever is neither a file, a folder nor a link."""
-    return {name for name in names if name.endswith(_NOT_COPIED) or not _is_plain(os.path.join(folder, name))}
+    return {name for name in names if name.endswith(_NOT_COPIED) or not _is_copyable(os.path.join(folder, name))}
 
 
-def _is_plain(path: str) -> bool:
+def _is_copyable(path: str) -> bool:
     with suppress(OSError):
         mode = os.lstat(path).st_mode
         return stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
@@ -155,7 +155,7 @@ def _is_alive(process: str) -> bool:
     return True
 
 
-def _renamed(former: str, name: str) -> str:
+def _renamed_notice(former: str, name: str) -> str:
     return tr("The environment variable {former} is now called {name}. Its value is used; rename it.").format(
         former=former, name=name
     )

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from resources.language import mark
 
-METADATA = frozenset({
+METADATA_FIELDS = frozenset({
     "transformers_version", "_from_model_config", "_commit_hash", "_original_object_hash",
 })  # fmt: skip
 """Where a configuration comes from. It sets nothing."""
 
-EVERYWHERE = frozenset({
+COMMON_FIELDS = frozenset({
     "max_length", "max_new_tokens", "max_time", "stop_strings", "do_sample", "num_beams", "num_beam_groups",
     "num_return_sequences", "use_mtp", "eos_token_id", "bos_token_id", "decoder_start_token_id", "penalty_alpha",
     "dola_layers", "prompt_lookup_num_tokens", "assistant_early_exit", "constraints", "force_words_ids",
@@ -24,7 +24,7 @@ EVERYWHERE = frozenset({
 })  # fmt: skip
 """Fields that every run reads: limits, first and last tokens, and the flags that select a strategy."""
 
-OF_PROCESSORS = frozenset({
+PROCESSOR_FIELDS = frozenset({
     "min_length", "min_new_tokens", "temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff",
     "eta_cutoff", "repetition_penalty", "encoder_repetition_penalty", "no_repeat_ngram_size", "bad_words_ids",
     "renormalize_logits", "forced_bos_token_id", "forced_eos_token_id", "remove_invalid_values",
@@ -33,13 +33,13 @@ OF_PROCESSORS = frozenset({
 })  # fmt: skip
 """Fields that logits processors read (`core.processors`)."""
 
-OF_STRATEGIES = frozenset({
+STRATEGY_FIELDS = frozenset({
     "early_stopping", "length_penalty", "diversity_penalty", "num_assistant_tokens", "num_assistant_tokens_schedule",
     "assistant_confidence_threshold", "max_matching_ngram_size",
 })  # fmt: skip
 """Fields that some strategies read (`Strategy.parameters`)."""
 
-OF_SOUND = frozenset({"language", "task", "return_timestamps"})
+SPEECH_FIELDS = frozenset({"language", "task", "return_timestamps"})
 """Fields that models of speech read; they are attributes of a GenerationConfig only where somebody sets them."""
 
 WITHOUT_EFFECT: Mapping[str, str] = {
@@ -64,4 +64,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
 }
 """Fields that no run reads, with the reason, as the second half of a sentence."""
 
-KNOWN = METADATA | EVERYWHERE | OF_PROCESSORS | OF_STRATEGIES | OF_SOUND | WITHOUT_EFFECT.keys()
+KNOWN_FIELDS = (
+    METADATA_FIELDS | COMMON_FIELDS | PROCESSOR_FIELDS | STRATEGY_FIELDS | SPEECH_FIELDS | WITHOUT_EFFECT.keys()
+)

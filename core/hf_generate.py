@@ -9,7 +9,7 @@ from typing import NamedTuple
 from resources.language import tr
 
 
-class Counterpart(NamedTuple):
+class GenerateEquivalent(NamedTuple):
     """What `generate` is given for a strategy or a cache beside the settings that both know by the same name."""
 
     settings: Mapping[str, object] = MappingProxyType({})
@@ -19,9 +19,9 @@ class Counterpart(NamedTuple):
     """What is not quite the same there, as sentences."""
 
 
-SAME = Counterpart()
+SAME_SETTINGS = GenerateEquivalent()
 
 
-def gone(title: str) -> Counterpart:
+def removed_from_transformers(title: str) -> GenerateEquivalent:
     """Of a strategy that transformers had up to its version 4."""
-    return Counterpart(missing=tr("transformers 5 no longer contains {title}.").format(title=title))
+    return GenerateEquivalent(missing=tr("transformers 5 no longer contains {title}.").format(title=title))

@@ -37,23 +37,23 @@ else:
 class _FieldLayout:
     """The fields' names, and what makes those values that are not given."""
 
-    __slots__ = ("absent", "names")
+    __slots__ = ("defaults", "names")
 
     def __init__(self, cls: type) -> None:
         if hasattr(cls, "__post_init__"):
             raise TypeError(f"{cls.__name__}.__post_init__ would not be called: a plain class knows none")
         self.names = tuple(field.name for field in fields(cls))
-        self.absent: dict[str, Callable[[], object]] = {}
+        self.defaults: dict[str, Callable[[], object]] = {}
         for field in fields(cls):
             if field.kw_only or not (field.init and field.repr and field.compare) or field.hash is not None:
                 raise TypeError(f"{cls.__name__}.{field.name} has an option that a plain class does not know")
             if field.default_factory is not MISSING:
-                self.absent[field.name] = field.default_factory
+                self.defaults[field.name] = field.default_factory
             elif field.default is not MISSING:
-                self.absent[field.name] = _always(field.default)
+                self.defaults[field.name] = _constant(field.default)
 
 
-def _always(value: object) -> Callable[[], object]:
+def _constant(value: object) -> Callable[[], object]:
     return lambda: value
 
 
@@ -67,8 +67,8 @@ def _init(self: Any, /, *given: object, **named: object) -> None:
     for name in shape.names[len(given) :]:
         if name in named:
             put(self, name, named.pop(name))
-        elif name in shape.absent:
-            put(self, name, shape.absent[name]())
+        elif name in shape.defaults:
+            put(self, name, shape.defaults[name]())
         else:
             raise TypeError(f"{kind}() is missing {name!r}")
     if named:

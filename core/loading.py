@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from core.remote import is_address
 
 if TYPE_CHECKING:
-    from core.models.disk_offload.offloaded_loading import Limit
+    from core.models.disk_offload.offloaded_loading import MemoryLimit
     from core.models.loaded_model import LoadedModel
     from core.remote.remote_model import RemoteModel
 
@@ -23,7 +23,7 @@ def load(
     allow_remote_code: bool = False,
     key: str | None = None,
     allow_plain: bool = False,
-    memory_limit: Limit | None = None,
+    memory_limit: MemoryLimit | None = None,
 ) -> LoadedModel | RemoteModel:
     """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded. An address,
     `https://host:port/v1#model-name`, gives a model that runs on another machine, for which only `key` and

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from core.errors import ParameterError
-from core.grammar.grammar_setting import problem
+from core.grammar.grammar_setting import grammar_format_problem
 from core.lightweight_dataclass import plain
 from core.optional_deps import Extra
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from core.text_truncation import cut_short
-from core.token_values import SHAPES, Form, fits, ids_in
+from core.token_values import FORM_DESCRIPTIONS, TokenIdForm, has_form, ids_in
 from resources.language import mark, tr
 
-_QUOTED = 60
+_MAX_QUOTED_LENGTH = 60
 """Most characters of a value that an error repeats."""
 
 Settings = Mapping[str, Any]
 """Values by the names of their settings; which types they have, each `Parameter` says."""
-Kind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar"]
+ParameterKind = Literal["int", "float", "bool", "choice", "text", "lines", "tokens", "names", "grammar"]
 """`lines`: one string a line (stop strings); `tokens`: a list of token ids or of phrases; `names`: a list of some
 of its choices, each at most once, in an order that matters; `grammar`: one of `core.grammar.grammar_setting.KINDS`
 with what it
@@ -33,7 +33,7 @@ class Parameter:
     name: str
     """GenerationConfig's field, or the key in `Request.options` when `option` is true."""
     title: str
-    kind: Kind
+    kind: ParameterKind
     default: Any
     help: str
     minimum: float | None = None
@@ -45,7 +45,7 @@ class Parameter:
     """Equal ways on the slider are equal factors, not equal differences; it begins above 0."""
     step: float | None = None
     choices: tuple[object, ...] = ()
-    form: Form | None = None
+    form: TokenIdForm | None = None
     """What it is made of where it holds token ids (`tokens`: "ids" unless said); of a choice or a text: what may stand
     there instead."""
     exclusive: bool = False
@@ -61,58 +61,61 @@ class Parameter:
 
 def check(parameter: Parameter, value: object) -> None:
     """Type and range of one setting. Raises ParameterError naming both."""
-    value = plain_value(value)
+    value = to_plain_value(value)
     wrong = _CHECKS[parameter.kind](parameter, value)
     if wrong is not None:
-        shown = quoted(value) if isinstance(value, str) else shortened(value)
+        shown = quote_text(value) if isinstance(value, str) else short_repr(value)
         cause = wrong.cause.format(title=tr(parameter.title), parameter=parameter.name, value=shown)
         raise ParameterError(cause, wrong.remedy, parameter.name)
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text as an error quotes it: short, and without what would break the line or speak to a terminal."""
-    signs = (sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text[: _QUOTED + 1])
-    return f"“{cut_short(''.join(signs), _QUOTED)}”"
+    signs = (
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode()
+        for sign in text[: _MAX_QUOTED_LENGTH + 1]
+    )
+    return f"“{cut_short(''.join(signs), _MAX_QUOTED_LENGTH)}”"
 
 
-def shortened(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value as an error quotes it."""
     try:
         words = repr(value)
     except ValueError:  # Python does not write numbers of more than 4,300 digits
         return tr("a number of thousands of digits")
-    return words if len(words) <= _QUOTED else f"{words[: _QUOTED - 1]}…"
+    return words if len(words) <= _MAX_QUOTED_LENGTH else f"{words[: _MAX_QUOTED_LENGTH - 1]}…"
 
 
-def named(value: object) -> str:
+def display_name(value: object) -> str:
     """What should be a name, as an error quotes it in marks of its own."""
-    return value if isinstance(value, str) else shortened(value)
+    return value if isinstance(value, str) else short_repr(value)
 
 
-def it_knows(names: Iterable[str]) -> str:
+def known_names_sentence(names: Iterable[str]) -> str:
     """What to choose from where a name is not known, as a sentence."""
     return tr("It knows: {names}.").format(names=", ".join(names) or tr("none"))
 
 
-class _Wrong(NamedTuple):
+class _Rejection(NamedTuple):
     remedy: str
     cause: str
 
 
-def _wrong(remedy: str) -> _Wrong:
-    return _Wrong(remedy, tr("{title} ({parameter}) is {value}."))
+def _reject(remedy: str) -> _Rejection:
+    return _Rejection(remedy, tr("{title} ({parameter}) is {value}."))
 
 
-def _number(parameter: Parameter, value: object) -> _Wrong | None:
+def _check_number(parameter: Parameter, value: object) -> _Rejection | None:
     low, high = parameter.minimum, parameter.maximum
     if isinstance(value, int if parameter.kind == "int" else (int, float)) and not isinstance(value, bool):
         below = low is not None and (value < low or (parameter.exclusive and value == low))
         if not below and not (high is not None and value > high) and value == value:
             return None
-    return _Wrong(_range(parameter), tr("{title} ({parameter}) is {value}, out of its range."))
+    return _Rejection(_range_remedy(parameter), tr("{title} ({parameter}) is {value}, out of its range."))
 
 
-def _range(parameter: Parameter) -> str:
+def _range_remedy(parameter: Parameter) -> str:
     """What a number has to be, as a sentence."""
     low, high, is_whole = parameter.minimum, parameter.maximum, parameter.kind == "int"
     if low is None or high is None:
@@ -123,59 +126,59 @@ def _range(parameter: Parameter) -> str:
         (False, True): mark("It must be a number above {low} to {high}."),
         (False, False): mark("It must be a number from {low} to {high}."),
     }[is_whole, parameter.exclusive]
-    return tr(sentence).format(low=limit(low), high=limit(high))
+    return tr(sentence).format(low=format_limit(low), high=format_limit(high))
 
 
-def limit(value: float) -> str:
+def format_limit(value: float) -> str:
     """The end of a range, as an error names it: `1,000,000`, `0.05`."""
     return f"{int(value):,}" if value == int(value) else f"{value:g}"
 
 
-def _truth(parameter: Parameter, value: object) -> _Wrong | None:
-    return None if isinstance(value, bool) else _wrong(tr("Use true or false."))
+def _check_bool(parameter: Parameter, value: object) -> _Rejection | None:
+    return None if isinstance(value, bool) else _reject(tr("Use true or false."))
 
 
-def _choice(parameter: Parameter, value: object) -> _Wrong | None:
-    if value in parameter.choices or (parameter.form is not None and fits(parameter.form, value)):
+def _check_choice(parameter: Parameter, value: object) -> _Rejection | None:
+    if value in parameter.choices or (parameter.form is not None and has_form(parameter.form, value)):
         return None
-    return _wrong(tr("Choose one of: {names}.").format(names=", ".join(str(choice) for choice in parameter.choices)))
+    return _reject(tr("Choose one of: {names}.").format(names=", ".join(str(choice) for choice in parameter.choices)))
 
 
-def _text(parameter: Parameter, value: object) -> _Wrong | None:
-    if parameter.form is not None and fits(parameter.form, value):
+def _check_text(parameter: Parameter, value: object) -> _Rejection | None:
+    if parameter.form is not None and has_form(parameter.form, value):
         return None
-    return None if isinstance(value, str) and "\0" not in value else _wrong(tr("Give a text."))
+    return None if isinstance(value, str) and "\0" not in value else _reject(tr("Give a text."))
 
 
-def _lines(parameter: Parameter, value: object) -> _Wrong | None:
+def _check_lines(parameter: Parameter, value: object) -> _Rejection | None:
     several = isinstance(value, (list, tuple)) and all(isinstance(line, str) for line in value)
-    return None if several or isinstance(value, str) else _wrong(tr("Give a text, or a list of texts."))
+    return None if several or isinstance(value, str) else _reject(tr("Give a text, or a list of texts."))
 
 
-def _tokens(parameter: Parameter, value: object) -> _Wrong | None:
+def _check_tokens(parameter: Parameter, value: object) -> _Rejection | None:
     form = parameter.form or "ids"
-    return None if fits(form, value) else _wrong(tr("Give {shape}.").format(shape=tr(SHAPES[form])))
+    return None if has_form(form, value) else _reject(tr("Give {shape}.").format(shape=tr(FORM_DESCRIPTIONS[form])))
 
 
-def _names(parameter: Parameter, value: object) -> _Wrong | None:
+def _check_names(parameter: Parameter, value: object) -> _Rejection | None:
     """Their type; which names there are, and which orders can be, is said by what takes them."""
     several = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
-    return None if several else _wrong(tr("Give a list of names."))
+    return None if several else _reject(tr("Give a list of names."))
 
 
-def _grammar(parameter: Parameter, value: object) -> _Wrong | None:
-    reason = problem(value)
-    return _Wrong(tr("Correct it, or switch the grammar off."), _literal(reason)) if reason else None
+def _check_grammar(parameter: Parameter, value: object) -> _Rejection | None:
+    reason = grammar_format_problem(value)
+    return _Rejection(tr("Correct it, or switch the grammar off."), _escape_braces(reason)) if reason else None
 
 
-def _literal(text: str) -> str:
+def _escape_braces(text: str) -> str:
     """As it is, through `format`."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-_CHECKS: dict[Kind, Callable[[Parameter, object], _Wrong | None]] = {
-    "int": _number, "float": _number, "bool": _truth, "choice": _choice, "text": _text, "lines": _lines,
-    "tokens": _tokens, "names": _names, "grammar": _grammar,
+_CHECKS: dict[ParameterKind, Callable[[Parameter, object], _Rejection | None]] = {
+    "int": _check_number, "float": _check_number, "bool": _check_bool, "choice": _check_choice, "text": _check_text, "lines": _check_lines,
+    "tokens": _check_tokens, "names": _check_names, "grammar": _check_grammar,
 }  # fmt: skip
 
 

@@ -6,26 +6,26 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-_PLAIN = (str, bool, int, float, bytes, type(None))
+_PLAIN_TYPES = (str, bool, int, float, bytes, type(None))
 
 
-def plain_value(value: Any) -> Any:
+def to_plain_value(value: Any) -> Any:
     """Return `value` with every NumPy or torch number as a Python number, and every array as lists of them.
 
     Lists, tuples, sets and mappings are converted with all they contain. The same object is returned where nothing had
     to be converted; other objects are returned as they are.
     """
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _PLAIN_TYPES:
         return value
     if _is_array_type(kind):
-        return _listed(value)
+        return _array_to_list(value)
     if kind in (list, tuple, set, frozenset):
-        if all(type(item) in _PLAIN for item in value):
+        if all(type(item) in _PLAIN_TYPES for item in value):
             return value
-        return _converted(value, kind)
+        return _convert_items(value, kind)
     if isinstance(value, Mapping):
-        items = [(plain_value(key), plain_value(item)) for key, item in value.items()]
+        items = [(to_plain_value(key), to_plain_value(item)) for key, item in value.items()]
         is_plain = all(
             key is old_key and item is old
             for (key, item), (old_key, old) in zip(items, value.items(), strict=True)
@@ -34,8 +34,8 @@ def plain_value(value: Any) -> Any:
     return value
 
 
-def _converted(value: Any, kind: type) -> Any:
-    items = [plain_value(item) for item in value]
+def _convert_items(value: Any, kind: type) -> Any:
+    items = [to_plain_value(item) for item in value]
     return value if all(item is old for item, old in zip(items, value, strict=True)) else kind(items)
 
 
@@ -49,7 +49,7 @@ def _is_array_type(kind: type) -> bool:
     return any(isinstance(one, type) and issubclass(kind, one) for one in kinds)
 
 
-def _listed(value: Any) -> Any:
+def _array_to_list(value: Any) -> Any:
     """The Python number, or the nested list; the value itself where it has none (a tensor without data)."""
     try:
         return value.tolist()

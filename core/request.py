@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import ParameterError
-from core.parameter import Settings, shortened
-from core.plain_values import plain_value
+from core.parameter import Settings, short_repr
+from core.plain_values import to_plain_value
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Request:
         """Convert numbers of NumPy and torch to Python's own, wherever they stand."""
         for name in _CONVERTED:
             value = getattr(self, name)
-            if (converted := plain_value(value)) is not value:
+            if (converted := to_plain_value(value)) is not value:
                 object.__setattr__(self, name, converted)
 
     def asked(self, setting: str) -> Any:
@@ -73,7 +73,7 @@ class Request:
         """The request's own configuration as plain settings by name."""
         if self.config is None or isinstance(self.config, Mapping):
             return self.config or {}
-        found: Settings = plain_value(vars(self.config))
+        found: Settings = to_plain_value(vars(self.config))
         return found
 
 
@@ -88,6 +88,6 @@ def check_request(request: object) -> None:
     """Raises ParameterError for anything else than a `Request`."""
     if not isinstance(request, Request):
         raise ParameterError(
-            tr("The request is {value}, and not a decodescope.Request.").format(value=shortened(request)),
+            tr("The request is {value}, and not a decodescope.Request.").format(value=short_repr(request)),
             tr("Make one of what is to be run: decodescope.Request(prompt)."),
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core.errors import CacheError, ParameterError, StrategyError
-from core.parameter import Parameter, Settings, check, shortened
+from core.parameter import Parameter, Settings, check, short_repr
 from core.request import Request, check_request
 from resources.language import mark, tr
 
@@ -18,17 +18,17 @@ _FIELDS = (
 )
 
 
-def check_fields(request: Request) -> None:
+def check_request_fields(request: Request) -> None:
     """Raises ParameterError, StrategyError, CacheError naming the field."""
     check_request(request)
     for parameter in _FIELDS:
         check(parameter, getattr(request, parameter.name))
     if not (request.strategy is None or isinstance(request.strategy, str)):
         raise StrategyError(
-            tr("The strategy is {strategy}.").format(strategy=shortened(request.strategy)), tr("Give its name.")
+            tr("The strategy is {strategy}.").format(strategy=short_repr(request.strategy)), tr("Give its name.")
         )
     if not isinstance(request.cache, str):
-        raise CacheError(tr("The cache is {cache}.").format(cache=shortened(request.cache)), tr("Give its name."))
+        raise CacheError(tr("The cache is {cache}.").format(cache=short_repr(request.cache)), tr("Give its name."))
     for name in ("options", "cache_options"):
         settings_by_name(name, getattr(request, name))
     check_paths(request.media)
@@ -39,7 +39,7 @@ def check_paths(media: object) -> None:
     several: Sequence[object] = media if isinstance(media, Sequence) and not isinstance(media, str | bytes) else ("",)
     if not all(isinstance(path, str | Path) and str(path) for path in several):
         raise ParameterError(
-            tr("The request's media are {value}.").format(value=shortened(media)),
+            tr("The request's media are {value}.").format(value=short_repr(media)),
             tr("Give a list of paths to sound or pictures."),
             "media",
         )
@@ -54,6 +54,6 @@ def settings_by_name(field: str, value: object) -> Settings:
     """`value`, which has to be that. Raises ParameterError naming the request's field."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ParameterError(
-            tr("{field} is {value}.").format(field=field, value=shortened(value)), tr("Give settings by name."), field
+            tr("{field} is {value}.").format(field=field, value=short_repr(value)), tr("Give settings by name."), field
         )
     return value

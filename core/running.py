@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from core.arguments import check_cancel, check_drafters, check_kind
-from core.caches.notices import notices
+from core.caches.notices import cache_notices
 from core.caches.prefixes.prefix_store import PrefixStore
 from core.decoding.prefill import PrefillStoppedError
 from core.decoding.run import DecodingRun
-from core.decoding.score_cache import KeptScores, check_kept
+from core.decoding.score_cache import KeptScores, check_score_cache
 from core.decoding.sequences import FinishedSequence
-from core.decoding.speculation.tree_support import reads_drafts
+from core.decoding.speculation.tree_support import supports_drafts
 from core.defaults import non_default
-from core.error_translation import guarded
+from core.error_translation import translate_iterator_errors
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd
 from core.memory.out_of_memory import with_fallback
 from core.models.loaded_model import LoadedModel, check_model
 from core.remote import remote_run as elsewhere
 from core.remote.remote_model import RemoteModel
 from core.request import Request, check_request
-from core.settings import resolve
-from core.streamers import Streamer, feed
+from core.settings import resolve_settings
+from core.streamers import Streamer, feed_streamer
 from core.unused_settings import unused_settings
 from resources.language import tr
 
@@ -64,7 +64,7 @@ def stream(
     Raises a DecodescopeError with cause and remedy; what was yielded before stays valid.
     """
     check_request(request)
-    _check_beside(cancel, streamer, prefixes, scores)
+    _check_stream_arguments(cancel, streamer, prefixes, scores)
     if drafters is not None:
         check_drafters(drafters)
         request = replace(request, drafters=tuple(drafters))
@@ -73,8 +73,10 @@ def stream(
     else:
         check_model(model)
         decode = partial(_decode, prefixes=prefixes, kept=scores)
-        events = guarded(model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes))
-    return feed(streamer, events) if streamer is not None else events
+        events = translate_iterator_errors(
+            model, partial(with_fallback, model, request, cancel or threading.Event(), decode, prefixes)
+        )
+    return feed_streamer(streamer, events) if streamer is not None else events
 
 
 def run(
@@ -101,43 +103,43 @@ def run(
     )
 
 
-def _check_beside(cancel: object, streamer: object, prefixes: object, scores: object) -> None:
+def _check_stream_arguments(cancel: object, streamer: object, prefixes: object, scores: object) -> None:
     """Raises ParameterError naming the argument."""
     check_cancel(cancel)
     if streamer is not None:
         check_kind("streamer", streamer, Streamer, tr("Give an object with transformers' put and end, or None."))
     if prefixes is not None:
         check_kind("prefixes", prefixes, PrefixStore, tr("Give a core.PrefixStore, or None."))
-    check_kept(scores)
+    check_score_cache(scores)
 
 
 def effective_settings(model: LoadedModel, request: Request) -> dict[str, object]:
     """The settings a run of `request` would have that differ from the library's defaults, the model's included."""
-    return non_default(resolve(model, request)[1])
+    return non_default(resolve_settings(model, request)[1])
 
 
 def _decode(
     model: LoadedModel, request: Request, cancel: threading.Event, prefixes: PrefixStore | None,
     kept: KeptScores | None,
 ) -> Iterator[Event]:  # fmt: skip
-    strategy, config = resolve(model, request)
+    strategy, config = resolve_settings(model, request)
     decoding = DecodingRun(model, request, strategy, config, cancel, prefixes)
-    decoding.reads_behind = reads_drafts
+    decoding.supports_chunked_prefill = supports_drafts
     if kept is not None:
-        kept.begin(decoding.start_ids)
-        decoding.kept = kept
-    yield decoding.begin()
-    yield from decoding.opening.notices
-    yield from notices(model, decoding.backend, config, strategy.speculates)
+        kept.start_run(decoding.start_ids)
+        decoding.score_cache = kept
+    yield decoding.build_start_event()
+    yield from decoding.inputs.notices
+    yield from cache_notices(model, decoding.backend, config, strategy.speculates)
     yield from unused_settings(model, request, strategy, config)
     if decoding.is_cancelled():
         decoding.results = [FinishedSequence((), "")]
     else:
         try:
-            yield from _with_plan(decoding, strategy.decode(decoding))
+            yield from _with_cache_plan(decoding, strategy.decode(decoding))
         except PrefillStoppedError:
             decoding.results = [FinishedSequence((), "")]
-            decoding.keep_read()
+            decoding.store_partial_prompt()
     written = decoding.results
     scores = tuple(item.score for item in written if item.score is not None)
     yield Finished(
@@ -150,12 +152,12 @@ def _decode(
     )
 
 
-def _with_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event]:
+def _with_cache_plan(decoding: DecodingRun, events: Iterator[Event]) -> Iterator[Event]:
     """The strategy's events, and behind `Prefilled` a `CachePlan`, where the model's layers can be told."""
     try:
         for event in events:
             yield event
-            if isinstance(event, Prefilled) and (plan := decoding.cache_plan()) is not None:
+            if isinstance(event, Prefilled) and (plan := decoding.plan_cache()) is not None:
                 yield plan
     finally:
         if isinstance(events, Generator):  # however the run ends, the strategy tidies its caches now

@@ -14,21 +14,21 @@ import torch
 from core import caches
 from core.arguments import check_cancel
 from core.decoding.comparison_model import ComparisonModel
-from core.decoding.full_text_scores import CACHE, FullTextScores
-from core.decoding.given_text import GivenText, read_given
-from core.decoding.prompt import prompt_tokens
+from core.decoding.full_text_scores import SCORING_CACHE, FullTextScores
+from core.decoding.given_text import GivenText, prepare_given_text
+from core.decoding.prompt import to_prompt_tokens
 from core.decoding.run_preparation import check_scores
-from core.decoding.sequences import AppendedToken, token_event
+from core.decoding.sequences import AppendedToken, build_token_event
 from core.decoding.step_details import StepDetails
-from core.decoding.step_stats import StepStats, read_step
+from core.decoding.step_stats import StepStats, compute_step_stats
 from core.decoding.watermark_search import WatermarkSearch
-from core.error_translation import guarded
+from core.error_translation import translate_iterator_errors
 from core.errors import ComparisonError
 from core.events import Event, Finished, Metrics, Prefilled, RunEnd, RunStarted, SequenceFinished, TokenChosen
 from core.models.loaded_model import LoadedModel, check_model
 from core.models.text import TextStream
 from core.parameter import Settings
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from core.remote import remote_scoring as elsewhere
 from core.remote.remote_model import RemoteModel
 from core.request_fields import check_top_n, settings_by_name
@@ -71,8 +71,8 @@ def score_stream(
     Raises what `score` does, and ComparisonError where two models mean something else by a token.
     """
     check_cancel(cancel)
-    text_or_ids, top_n, given = plain_value(text_or_ids), plain_value(top_n), plain_value(given)
-    watermark = plain_value(watermark)
+    text_or_ids, top_n, given = to_plain_value(text_or_ids), to_plain_value(top_n), to_plain_value(given)
+    watermark = to_plain_value(watermark)
     watermark = settings_by_name("watermark", watermark) if watermark is not None else {}
     if isinstance(model, RemoteModel):
         if second is not None or watermark:
@@ -84,31 +84,31 @@ def score_stream(
     check_model(model)
     if second is not None:
         check_model(second)
-    return guarded(model, partial(
-        _score, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark
+    return translate_iterator_errors(model, partial(
+        _score_events, model, text_or_ids, top_n, given, second, cancel or threading.Event(), watermark
     ))  # fmt: skip
 
 
-def _score(
+def _score_events(
     model: LoadedModel, text: object, top_n: int, before: object, second: LoadedModel | None, cancel: threading.Event,
     watermark: Settings,
 ) -> Iterator[Event]:  # fmt: skip
     check_top_n(top_n)
-    given = read_given(model, text, before)
+    given = prepare_given_text(model, text, before)
     other = ComparisonModel(second, model, given, top_n) if second is not None else None
-    yield _started(model, given, second.name if second is not None else "")
+    yield _run_started(model, given, second.name if second is not None else "")
     yield from TextScorer(model, given, top_n, other, watermark).events(cancel)
 
 
-def _started(model: LoadedModel, given: GivenText, second: str) -> RunStarted:
+def _run_started(model: LoadedModel, given: GivenText, second: str) -> RunStarted:
     return RunStarted(
         strategy="score",
         model=model.name,
         device=str(model.device),
         dtype=model.weights,
-        cache=CACHE,
+        cache=SCORING_CACHE,
         seed=0,
-        prompt=prompt_tokens(given.prompt, model.pieces),
+        prompt=to_prompt_tokens(given.prompt, model.pieces),
         settings=(),
         vocabulary=model.vocabulary,
         context=model.context,
@@ -122,57 +122,57 @@ class TextScorer:
     def __init__(
         self, model: LoadedModel, given: GivenText, top_n: int, other: ComparisonModel | None, watermark: Settings
     ) -> None:
-        self._model, self._given, self._top_n, self._other = model, given, top_n, other
+        self._model, self._given, self._top_n, self._comparison = model, given, top_n, other
         self._text = FullTextScores(model, given)
         self._stream, self._texts = TextStream(model.tokenizer, given.start, model.pieces), list[str]()
         self._search = WatermarkSearch(model, watermark)
-        self._begun = self._last = time.perf_counter()
-        self._read: float | None = None
+        self._start_time = self._last = time.perf_counter()
+        self._first_pass_time: float | None = None
         """When the first pass was done."""
 
     def events(self, cancel: threading.Event) -> Iterator[Event]:
         """Everything behind RunStarted."""
         for rows, theirs in self._logits(cancel):
-            if self._read is None:
-                self._read = self._last = time.perf_counter()
-                yield Prefilled(len(self._given.read), self._read - self._begun)
-            yield from self._tell(rows, theirs)
-        yield from self._end()
+            if self._first_pass_time is None:
+                self._first_pass_time = self._last = time.perf_counter()
+                yield Prefilled(len(self._given.decoder_ids), self._first_pass_time - self._start_time)
+            yield from self._token_events(rows, theirs)
+        yield from self._final_events()
 
     def _logits(self, cancel: threading.Event) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
         """Those of the model and of the second one, place by place alike."""
-        portions = self._text.portions()
-        if self._other is None:
+        portions = self._text.max_chunks()
+        if self._comparison is None:
             return zip(self._text.logits(portions, cancel), repeat(None), strict=False)
-        portions = portions.at_most(self._other.text.portions())
-        theirs = self._other.text.logits(portions, cancel)
+        portions = portions.minimum(self._comparison.scores.max_chunks())
+        theirs = self._comparison.scores.logits(portions, cancel)
         return zip(self._text.logits(portions, cancel), theirs, strict=False)  # a stop ends one before the other
 
-    def _tell(self, rows: torch.Tensor, theirs: torch.Tensor | None) -> Iterator[Event]:
+    def _token_events(self, rows: torch.Tensor, theirs: torch.Tensor | None) -> Iterator[Event]:
         """The tokens behind logits [n, V]; `theirs`: the second model's."""
         step = len(self._texts)
         tokens = self._given.tokens[step : step + len(rows)]
         check_scores(self._model, rows, rows, step)
         chosen = torch.tensor(tokens, device=rows.device)
-        readings = read_step([rows], chosen, self._top_n, (), self._model.pieces)
+        readings = compute_step_stats([rows], chosen, self._top_n, (), self._model.pieces)
         compared: Sequence[Event] = ()
-        if self._other is not None and theirs is not None:
-            compared = self._other.compare(step, rows, theirs, chosen)
+        if self._comparison is not None and theirs is not None:
+            compared = self._comparison.compare(step, rows, theirs, chosen)
         now = time.perf_counter()
         seconds, self._last = (now - self._last) / len(tokens), now
         for place, reading in enumerate(readings):
-            yield self._token(reading, seconds)
+            yield self._token_chosen(reading, seconds)
             yield from compared[place : place + 1]
 
-    def _token(self, reading: StepStats, seconds: float) -> TokenChosen:
+    def _token_chosen(self, reading: StepStats, seconds: float) -> TokenChosen:
         note = AppendedToken(len(self._texts), reading.token, self._stream.push(reading.token), seconds, None)
         self._texts.append(note.text)
-        if self._search.looks:
-            stages = self._search.behind(reading.look.funnel(), reading.token)
-            reading = reading._replace(look=StepDetails(reading.look.alternatives(), stages))
-        return token_event(self._model.pieces, 0, note, reading, "scored")
+        if self._search.is_active:
+            stages = self._search.append_stages(reading.details.funnel(), reading.token)
+            reading = reading._replace(details=StepDetails(reading.details.alternatives(), stages))
+        return build_token_event(self._model.pieces, 0, note, reading, "scored")
 
-    def _end(self) -> Iterator[Event]:
+    def _final_events(self) -> Iterator[Event]:
         tokens = tuple(self._given.tokens[: len(self._texts)])
         is_whole, tail = len(tokens) == len(self._given.tokens), self._stream.flush()
         yield SequenceFinished(0, "given" if is_whole else "stopped", tail=tail)
@@ -180,14 +180,14 @@ class TextScorer:
         yield Finished(reason, (tokens,), ("".join(self._texts) + tail,), self._metrics(), order=(0,))
 
     def _metrics(self) -> Metrics:
-        reading, passes = (self._read or self._begun) - self._begun, self._text.forward.passes
-        held = caches.registry[CACHE].measure(self._text.forward.cache).bytes
+        reading, passes = (self._first_pass_time or self._start_time) - self._start_time, self._text.forward.passes
+        held = caches.registry[SCORING_CACHE].measure(self._text.forward.cache).bytes
         return Metrics(
             prompt_tokens=len(self._given.start),
             new_tokens=len(self._texts),
-            seconds=time.perf_counter() - self._begun,
+            seconds=time.perf_counter() - self._start_time,
             time_to_first_token=reading or None,
-            prefill_tokens_per_second=len(self._given.read) / reading if reading and passes == 1 else None,
+            prefill_tokens_per_second=len(self._given.decoder_ids) / reading if reading and passes == 1 else None,
             target_passes=passes,
             cache_bytes=held,
             cache_peak_bytes=held,

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from core import strategies
 from core.errors import ParameterError
-from core.generation_fields import KNOWN, METADATA
-from core.parameter import quoted
+from core.generation_fields import KNOWN_FIELDS, METADATA_FIELDS
+from core.parameter import quote_text
 from core.request import Request
-from core.suggestions import closest, unknown_name
+from core.suggestions import closest_name, unknown_name_error
 from resources.language import tr
 
-_TYPING_ERROR = 0.8
+_TYPO_SIMILARITY = 0.8
 """How alike an attribute and a field have to be, from 0 to 1, for the attribute to be taken for a typing error."""
 
 
@@ -22,12 +22,12 @@ def generation_fields() -> frozenset[str]:
     """Names of the fields of a GenerationConfig, those of the installed transformers included where it is loaded."""
     module = sys.modules.get("transformers.generation.configuration_utils")
     config = getattr(module, "GenerationConfig", None)  # another thread may be importing the module
-    return KNOWN if config is None else _fields_of(config, config.__init__)
+    return KNOWN_FIELDS if config is None else _fields_of(config, config.__init__)
 
 
 @functools.cache
 def _fields_of(config: Callable[[], object], _initializer: object) -> frozenset[str]:
-    return KNOWN | vars(config()).keys()
+    return KNOWN_FIELDS | vars(config()).keys()
 
 
 def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
@@ -43,7 +43,7 @@ def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
     if not unknown:
         return
     if not isinstance(request.config, Mapping) and _is_from_file(request.config):
-        unknown = [name for name in unknown if closest(name, known, _TYPING_ERROR) is not None]
+        unknown = [name for name in unknown if closest_name(name, known, _TYPO_SIMILARITY) is not None]
     for name in unknown:
         if _is_option(name):
             raise ParameterError(
@@ -51,8 +51,8 @@ def check_setting_names(request: Request, own: Iterable[str] = ()) -> None:
                 tr("Give it in options instead of config."),
                 name,
             )
-        raise unknown_name(
-            tr("There is no generation setting {name}.").format(name=quoted(name)), name, known - METADATA
+        raise unknown_name_error(
+            tr("There is no generation setting {name}.").format(name=quote_text(name)), name, known - METADATA_FIELDS
         )
 
 
@@ -64,11 +64,11 @@ def foreign_settings(request: Request, own: Collection[str]) -> list[str]:
     return sorted(name for name in request.given if name not in known and name not in own)
 
 
-def unknown_option(cause: str, name: str, known: Iterable[str]) -> ParameterError:
+def unknown_option_error(cause: str, name: str, known: Iterable[str]) -> ParameterError:
     """The error for an unknown option; `cause` is a whole sentence."""
     if name in generation_fields():
         return ParameterError(cause, tr("“{name}” is a generation setting: give it in config.").format(name=name), name)
-    return unknown_name(cause, name, known)
+    return unknown_name_error(cause, name, known)
 
 
 def _is_option(name: str) -> bool:

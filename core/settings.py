@@ -10,15 +10,15 @@ from core import strategies
 from core.defaults import DEFAULTS
 from core.errors import StrategyError
 from core.models.loaded_model import LoadedModel, check_model
-from core.parameter import Parameter, Settings, check, shortened
-from core.plain_values import plain_value
+from core.parameter import Parameter, Settings, check, short_repr
+from core.plain_values import to_plain_value
 from core.request import Request
-from core.request_fields import check_fields, settings_by_name
-from core.setting_names import check_setting_names, unknown_option
+from core.request_fields import check_request_fields, settings_by_name
+from core.setting_names import check_setting_names, unknown_option_error
 from core.strategies.base import Strategy
 from resources.language import mark, tr
 
-_ALWAYS = (
+_COMMON_PARAMETERS = (
     Parameter("num_beams", mark("Beams"), "int", 1, "", minimum=1, maximum=100_000),
     Parameter("num_beam_groups", mark("Groups"), "int", 1, "", minimum=1, maximum=100_000),
     Parameter("num_return_sequences", mark("Texts"), "int", 1, "", minimum=1, maximum=1_000_000),
@@ -33,20 +33,20 @@ _ALWAYS = (
 """What every run looks at, whichever settings its strategy shows."""
 
 
-def resolve(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
+def resolve_settings(model: LoadedModel, request: Request) -> tuple[Strategy, GenerationConfig]:
     """The strategy and a configuration with nothing left open. Raises StrategyError, ParameterError."""
     check_model(model)
-    check_fields(request)
+    check_request_fields(request)
     _check_drafters(request)
-    wanted = _given_config(request)
+    wanted = _config_of(request)
     check_setting_names(request, vars(model.generation_config))
     named = strategies.named(request.strategy) if request.strategy else None
-    config = _fill(copy.deepcopy(wanted), model, named)
+    config = _fill_defaults(copy.deepcopy(wanted), model, named)
     config.use_mtp = vars(wanted).get("use_mtp")  # a model's own wish for drafts is one that every text can do without
-    for parameter in _ALWAYS:
+    for parameter in _COMMON_PARAMETERS:
         if (value := getattr(config, parameter.name, None)) is not None:
             check(parameter, value)
-    strategy = named or _by_flags(config, request)
+    strategy = named or _strategy_from_flags(config, request)
     for name, value in (named.flags if named else {}).items():
         setattr(config, name, value)
     _check_ranges(strategy, config, request)
@@ -62,22 +62,22 @@ def _check_drafters(request: Request) -> None:
     given: object = request.drafters
     if not isinstance(given, (list, tuple)) or not all(isinstance(draft, LoadedModel) for draft in given):
         raise StrategyError(
-            tr("The draft models are {given}.").format(given=shortened(given)),
+            tr("The draft models are {given}.").format(given=short_repr(given)),
             tr("Give a list of models as decodescope.load and decodescope.wrap make them."),
         )
 
 
-def _given_config(request: Request) -> GenerationConfig:
+def _config_of(request: Request) -> GenerationConfig:
     given = request.config if request.config is not None else {}
     if not isinstance(given, GenerationConfig):
         return make_config(settings_by_name("config", given))
     config = copy.copy(given)
-    vars(config).update(plain_value(vars(given)))
+    vars(config).update(to_plain_value(vars(given)))
     return config
 
 
 def make_config(settings: Settings) -> GenerationConfig:
-    """A GenerationConfig of plain values, unchecked: `resolve` checks them, with words for people.
+    """A GenerationConfig of plain values, unchecked: `resolve_settings` checks them, with words for people.
     Raises ParameterError for what is no settings by name."""
     config = _new_config()
     settings = settings_by_name("settings", settings)
@@ -91,7 +91,7 @@ def _new_config() -> GenerationConfig:
     return config
 
 
-def _fill(config: GenerationConfig, model: LoadedModel, named: Strategy | None) -> GenerationConfig:
+def _fill_defaults(config: GenerationConfig, model: LoadedModel, named: Strategy | None) -> GenerationConfig:
     """Set every attribute that is None from the strategy's defaults, the model's and the library's, in this order."""
     own_length = config.max_new_tokens is None and config.max_length is None
     inherited = model.generation_config.to_dict()
@@ -104,7 +104,7 @@ def _fill(config: GenerationConfig, model: LoadedModel, named: Strategy | None) 
     return config
 
 
-def _by_flags(config: GenerationConfig, request: Request) -> Strategy:
+def _strategy_from_flags(config: GenerationConfig, request: Request) -> Strategy:
     """transformers' rule: which strategy a configuration's flags mean. Raises StrategyError, ParameterError."""
     strategy = strategies.selected_by(strategies.flags_of(vars(config), bool(request.drafters)))
     if request.drafters and not strategy.takes_drafters:
@@ -125,7 +125,7 @@ def _check_ranges(strategy: Strategy, config: GenerationConfig, request: Request
             check(parameter, value)
     known = {parameter.name for parameter in strategy.parameters if parameter.option}
     if unknown := sorted(set(request.options) - known):
-        raise unknown_option(
+        raise unknown_option_error(
             tr("{strategy} has no option “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
             unknown[0],
             known,

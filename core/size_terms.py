@@ -73,7 +73,7 @@ Term: TypeAlias = NamedNumber | Length | RemainderOf | SumOf | ProductOf | Diffe
 NOTHING = SumOf(())
 
 
-def exactly(term: Term, length: int) -> Fraction:
+def evaluate_exactly(term: Term, length: int) -> Fraction:
     """The quantity for a text of that many tokens."""
     from fractions import Fraction  # takes as long to import as all of this file: the window opens without it
 
@@ -85,17 +85,17 @@ def exactly(term: Term, length: int) -> Fraction:
         case RemainderOf(block=block):
             return Fraction(length % block)
         case SumOf(parts=parts):
-            return sum((exactly(part, length) for part in parts), Fraction(0))
+            return sum((evaluate_exactly(part, length) for part in parts), Fraction(0))
         case ProductOf(factors=factors):
-            return prod((exactly(factor, length) for factor in factors), start=Fraction(1))
+            return prod((evaluate_exactly(factor, length) for factor in factors), start=Fraction(1))
         case DifferenceOf(whole=whole, part=part):
-            return exactly(whole, length) - exactly(part, length)
+            return evaluate_exactly(whole, length) - evaluate_exactly(part, length)
         case QuotientOf(whole=whole, by=by):
-            return exactly(whole, length) / exactly(by, length)
+            return evaluate_exactly(whole, length) / evaluate_exactly(by, length)
         case MinimumOf(one=one, other=other):
-            return min(exactly(one, length), exactly(other, length))
+            return min(evaluate_exactly(one, length), evaluate_exactly(other, length))
 
 
-def worked_out(term: Term, length: int) -> int:
+def evaluate(term: Term, length: int) -> int:
     """The same as a whole number, rounded down."""
-    return int(exactly(term, length))
+    return int(evaluate_exactly(term, length))

@@ -10,28 +10,28 @@ from functools import partial
 
 import torch
 
-from core.decoding.processor_pipeline import build_funnel
+from core.decoding.processor_pipeline import build_pipeline
 from core.decoding.rng_replay import StepRng
 from core.decoding.run import DecodingRun
-from core.decoding.score_cache import KeptScores, StepLogits, check_kept
-from core.decoding.sequences import AppendedToken, token_event
-from core.decoding.stage_observers import with_details
-from core.decoding.step_replayer import read_through, remembers
-from core.decoding.step_stats import read_step
-from core.error_translation import guarded
+from core.decoding.score_cache import KeptScores, StepLogits, check_score_cache
+from core.decoding.sequences import AppendedToken, build_token_event
+from core.decoding.stage_observers import add_stage_details
+from core.decoding.step_replayer import is_stateful, replay_inputs
+from core.decoding.step_stats import compute_step_stats
+from core.error_translation import translate_iterator_errors
 from core.errors import ParameterError, StrategyError
 from core.events import TokenChosen
 from core.interpretability.step_query import token_ids
 from core.models.loaded_model import LoadedModel, check_model
-from core.parameter import Settings, shortened
-from core.plain_values import plain_value
+from core.parameter import Settings, short_repr
+from core.plain_values import to_plain_value
 from core.request import Request
-from core.settings import resolve
+from core.settings import resolve_settings
 from core.strategies.base import Strategy
-from core.suggestions import unknown_name
+from core.suggestions import unknown_name_error
 from resources.language import tr
 
-_USUAL_TOP = 10
+_DEFAULT_TOP_N = 10
 """Alternatives of a step that were not traced."""
 
 
@@ -73,93 +73,97 @@ def what_if(
     check_model(model)
     if not isinstance(changes, Mapping | None):
         raise ParameterError(
-            tr("changes is {value}, and not settings by their names.").format(value=shortened(changes)),
+            tr("changes is {value}, and not settings by their names.").format(value=short_repr(changes)),
             tr("Give them as in {example}.").format(example='{"top_p": 0.5}'),
             "changes",
         )
-    changes, step, sequence = plain_value(changes), plain_value(step), plain_value(sequence)
-    check_kept(scores)
+    changes, step, sequence = to_plain_value(changes), to_plain_value(step), to_plain_value(sequence)
+    check_score_cache(scores)
     known = token_ids(model, ids)
-    _check_place("step", step, len(known) + 1)
-    (found,) = guarded(model, partial(_asked, model, request, known, step, changes or {}, sequence, scores))
+    _check_index("step", step, len(known) + 1)
+    (found,) = translate_iterator_errors(
+        model, partial(_replay_both_sides, model, request, known, step, changes or {}, sequence, scores)
+    )
     return found
 
 
-def _check_place(name: str, value: object, count: int) -> None:
+def _check_index(name: str, value: object, count: int) -> None:
     """Raises ParameterError unless it is one of so many places, from 0."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < count:
         raise ParameterError(
             tr("{name} is {value}, and can be 0 to {last:,}.").format(
-                name=name, value=shortened(value), last=count - 1
+                name=name, value=short_repr(value), last=count - 1
             ),
             tr("Ask for one of these."),
             name,
         )
 
 
-def _asked(
+def _replay_both_sides(
     model: LoadedModel, request: Request, ids: list[int], step: int, changes: Settings, sequence: int,
     scores: KeptScores | None,
 ) -> Iterator[WhatIf]:  # fmt: skip
-    strategy, config = resolve(model, request)
-    _check_place("sequence", sequence, int(config.num_return_sequences or 1))
-    before, after = (_ReplaySide(model, each) for each in (request, _changed(request, strategy, changes)))
-    whole = before.remembers or after.remembers
-    entering, is_kept = _entering(before, ids, step, sequence, scores, whole)
+    strategy, config = resolve_settings(model, request)
+    _check_index("sequence", sequence, int(config.num_return_sequences or 1))
+    before, after = (_ReplaySide(model, each) for each in (request, _request_with_changes(request, strategy, changes)))
+    whole = before.has_stateful_stages or after.has_stateful_stages
+    entering, is_kept = _entering_scores(before, ids, step, sequence, scores, whole)
     others = entering
-    if not after.again.enters_like(before.again):
-        others, is_kept = list(read_through(after.again, ids, step, whole=whole)), False
-    dice = before.again.dice(int(config.num_return_sequences or 1), sequence)
+    if not after.replayer.has_same_input(before.replayer):
+        others, is_kept = list(replay_inputs(after.replayer, ids, step, all_steps=whole)), False
+    dice = before.replayer.replay_rng(int(config.num_return_sequences or 1), sequence)
     for place in range(step):
-        dies = (dice.step(), dice.again()) if dice is not None else (None, None)
+        dies = (dice.next_step(), dice.same_step()) if dice is not None else (None, None)
         if whole:
-            before.go_through(entering[place], ids[:place], dies[0])
-            after.go_through(others[place], ids[:place], dies[1])
-    dies = (dice.step(), dice.again()) if dice is not None else (None, None)
-    judged = [before.judge(entering[-1], ids[:step], dies[0]), after.judge(others[-1], ids[:step], dies[1])]
-    yield _told(before, after, judged, ids, step, is_kept)
+            before.trace_scores(entering[place], ids[:place], dies[0])
+            after.trace_scores(others[place], ids[:place], dies[1])
+    dies = (dice.next_step(), dice.same_step()) if dice is not None else (None, None)
+    judged = [before.replay_step(entering[-1], ids[:step], dies[0]), after.replay_step(others[-1], ids[:step], dies[1])]
+    yield _counterfactual(before, after, judged, ids, step, is_kept)
 
 
 class _ReplaySide:
     """The settings of one side of the question, and how they judge."""
 
     def __init__(self, model: LoadedModel, request: Request) -> None:
-        alone = _with(request, {"num_return_sequences": 1}, {})
-        strategy, config = resolve(model, alone)
+        alone = _request_with(request, {"num_return_sequences": 1}, {})
+        strategy, config = resolve_settings(model, alone)
         self.run = run = DecodingRun(model, alone, strategy, config, threading.Event())
-        _check(run, tr(strategy.title))
-        self.again = strategy.again(run)
-        self.again.check()
-        self._die: StepRng | None = None
-        self._funnel = build_funnel(run.context._replace(dice=self._throw))
-        self.remembers = remembers(self._funnel)
+        _check_replayable(run, tr(strategy.title))
+        self.replayer = strategy.again(run)
+        self.replayer.check()
+        self._step_rng: StepRng | None = None
+        self._funnel = build_pipeline(run.context._replace(rng=self._random_numbers))
+        self.has_stateful_stages = is_stateful(self._funnel)
 
-    def _throw(self, rows: int) -> torch.Tensor:
-        assert self._die is not None, "what throws dice is refused where none are known"
-        return self._die.throw(rows)
+    def _random_numbers(self, rows: int) -> torch.Tensor:
+        assert self._step_rng is not None, "what throws dice is refused where none are known"
+        return self._step_rng.uniform(rows)
 
-    def go_through(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> list[torch.Tensor]:
+    def trace_scores(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> list[torch.Tensor]:
         """The scores of one step before the first stage and after each, [1, V]; `ids`: what was written before it."""
-        self._die = die
+        self._step_rng = die
         scores = [entering.raw] if entering.contrasted is None else [entering.raw, entering.contrasted]
         text = torch.tensor([[*self.run.start_ids, *ids]], device=self.run.model.device)
         return [*scores, *self._funnel.trace(text, scores[-1])[1:]]
 
-    def judge(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> _ReplayedStep:
+    def replay_step(self, entering: StepLogits, ids: list[int], die: StepRng | None) -> _ReplayedStep:
         """The step that is asked for."""
         run = self.run
-        scores = self.go_through(entering, ids, die)
+        scores = self.trace_scores(entering, ids, die)
         run.check_scores(scores[-1], scores[0], len(ids), scores)
-        return _ReplayedStep(scores, entering, self.again.pick(scores[-1], entering, die))
+        return _ReplayedStep(scores, entering, self.replayer.pick(scores[-1], entering, die))
 
-    def token(self, judged: _ReplayedStep, step: int, token: int, text: str) -> TokenChosen:
+    def token_chosen(self, judged: _ReplayedStep, step: int, token: int, text: str) -> TokenChosen:
         """As an event."""
-        run, scores, again = self.run, judged.scores, self.again
-        top_n, chosen = run.request.top_n or _USUAL_TOP, torch.tensor([token], device=run.model.device)
-        reading = read_step(scores, chosen, top_n, again.headings(self._funnel), run.model.pieces)[0]
-        reading = again.told(with_details(reading, scores, 0, self._funnel.witnesses()), scores, judged.entering)
+        run, scores, again = self.run, judged.scores, self.replayer
+        top_n, chosen = run.request.top_n or _DEFAULT_TOP_N, torch.tensor([token], device=run.model.device)
+        reading = compute_step_stats(scores, chosen, top_n, again.stage_headings(self._funnel), run.model.pieces)[0]
+        reading = again.add_strategy_stats(
+            add_stage_details(reading, scores, 0, self._funnel.observers()), scores, judged.entering
+        )
         note, choice = AppendedToken(step, token, text, 0.0, None), judged.entering.choice
-        return token_event(run.model.pieces, 0, note, reading, again.method, choice)
+        return build_token_event(run.model.pieces, 0, note, reading, again.method, choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ class _ReplayedStep:
     """None where nobody can tell."""
 
 
-def _told(
+def _counterfactual(
     before: _ReplaySide, after: _ReplaySide, judged: list[_ReplayedStep], ids: list[int], step: int, is_kept: bool
 ) -> WhatIf:  # fmt: skip
     """Both sides as events. Where the first is not the token that was written, nothing is decided by it."""
@@ -184,25 +188,25 @@ def _told(
     for token in ids[:step]:
         stream.push(token)
     sides = ((before, was, first), (after, would, then))
-    tokens = [side.token(found, step, token, stream.copy().push(token)) for side, found, token in sides]
+    tokens = [side.token_chosen(found, step, token, stream.copy().push(token)) for side, found, token in sides]
     return WhatIf(tokens[0], tokens[1], is_known and would.picked is not None, is_kept)
 
 
-def _entering(
-    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: KeptScores | None, whole: bool
+def _entering_scores(
+    side: _ReplaySide, ids: list[int], step: int, sequence: int, scores: KeptScores | None, all_steps: bool
 ) -> tuple[list[StepLogits], bool]:
-    """What came in at the step, behind what came in at all before it where the `whole` way is wanted; whether those
+    """What came in at the step, behind what came in at all before it where the `all_steps` way is wanted; whether those
     are the run's own."""
-    places = range(step + 1) if whole else (step,)
+    places = range(step + 1) if all_steps else (step,)
     if scores is not None:
-        kept = [scores.of(side.run.start_ids, ids, place, sequence) for place in places]
+        kept = [scores.get(side.run.start_ids, ids, place, sequence) for place in places]
         found = [entering for entering in kept if entering is not None]
         if len(found) == len(kept):
             return found, True
-    return list(read_through(side.again, ids, step, whole=whole)), False
+    return list(replay_inputs(side.replayer, ids, step, all_steps=all_steps)), False
 
 
-def _check(run: DecodingRun, title: str) -> None:
+def _check_replayable(run: DecodingRun, title: str) -> None:
     """Raises StrategyError for what cannot be asked so, whatever the strategy."""
     if run.beams > 1:
         raise StrategyError(
@@ -211,7 +215,7 @@ def _check(run: DecodingRun, title: str) -> None:
             ),
             tr("Choose a strategy that writes one token at a time."),
         )
-    throwing = [stage.name for stage in run.funnel.stages if stage.processor.throws]
+    throwing = [stage.name for stage in run.pipeline.stages if stage.processor.uses_rng]
     if throwing and run.strategy.speculates:
         raise StrategyError(
             tr("{setting} throws a die for every drafted token, and which one fell here is not known.").format(
@@ -221,19 +225,19 @@ def _check(run: DecodingRun, title: str) -> None:
         )
 
 
-def _changed(request: Request, strategy: Strategy, changes: Settings) -> Request:
+def _request_with_changes(request: Request, strategy: Strategy, changes: Settings) -> Request:
     known = {parameter.name: parameter for parameter in strategy.parameters}
     if unknown := sorted(set(changes) - set(known), key=str):
-        raise unknown_name(
+        raise unknown_name_error(
             tr("{strategy} has no setting “{name}”.").format(strategy=tr(strategy.title), name=unknown[0]),
             unknown[0],
             known,
         )
     options = {name: value for name, value in changes.items() if known[name].option}
-    return _with(request, {name: value for name, value in changes.items() if name not in options}, options)
+    return _request_with(request, {name: value for name, value in changes.items() if name not in options}, options)
 
 
-def _with(request: Request, settings: Settings, options: Settings) -> Request:
+def _request_with(request: Request, settings: Settings, options: Settings) -> Request:
     """The request with other settings."""
     config = request.config
     if config is None or isinstance(config, Mapping):

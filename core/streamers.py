@@ -21,7 +21,7 @@ class Streamer(Protocol):
         """Nothing more comes."""
 
 
-def feed(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event]:
+def feed_streamer(streamer: Streamer, events: Iterator[Event]) -> Iterator[Event]:
     """Pass events through, handing the prompt [1, T] and then every token of the first sequence [1] to `streamer`.
 
     A strategy that only knows its text at the end (beams) hands it over there. `end` is called in any case.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from core.errors import ParameterError
-from core.parameter import it_knows
+from core.parameter import known_names_sentence
 from resources.language import tr
 
 
-def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def closest_name(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Return the known name that `name` most resembles, in whatever case it is written; None where none does."""
     from difflib import get_close_matches  # most names are known: a start does without it
 
@@ -18,13 +18,13 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     return by_lower[found[0]] if found else None
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `Did you mean “sampling”?` with a space before it; empty where no known name resembles it."""
-    found = closest(name, known)
+    found = closest_name(name, known)
     return tr(" Did you mean “{name}”?").format(name=found) if found is not None else ""
 
 
-def unknown_name(cause: str, name: str, known: Iterable[str]) -> ParameterError:
+def unknown_name_error(cause: str, name: str, known: Iterable[str]) -> ParameterError:
     """Return the error for an unknown name; `cause` is a whole sentence."""
     names = sorted(known)
-    return ParameterError(f"{cause}{near(name, names)}", it_knows(names), name)
+    return ParameterError(f"{cause}{did_you_mean(name, names)}", known_names_sentence(names), name)

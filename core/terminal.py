@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-_CONTROL = re.compile(
+_CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line separators; marks that change the direction of writing
     "\ufff9-\ufffb\ufeff\U000e0001\U000e0020-\U000e007f"  # annotations and tags: they are not seen
@@ -23,10 +23,10 @@ _CONTROL = re.compile(
 
 def printable(text: str) -> str:
     r"""`text` with every control character written out, as `\x1b`; tabs and line feeds stay."""
-    return _CONTROL.sub(_written, text) if not text.isprintable() else text
+    return _CONTROL_CHARACTERS.sub(_escaped, text) if not text.isprintable() else text
 
 
-def _written(found: re.Match[str]) -> str:
+def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 

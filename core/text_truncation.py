@@ -19,26 +19,26 @@ def cut_short(text: str, most: int) -> str:
 def beginning(text: str, most: int) -> str:
     """The longest beginning of at most `most` code points that ends between two characters."""
     end = min(max(most, 0), len(text))
-    while 0 < end < len(text) and _goes_on(text, end):
+    while 0 < end < len(text) and _continues_character(text, end):
         end -= 1
     return text[:end]
 
 
-def _goes_on(text: str, place: int) -> bool:
+def _continues_character(text: str, place: int) -> bool:
     """Whether what stands at `place` belongs to the character before it."""
     sign, before = text[place], text[place - 1]
     if sign == _JOINER or before == _JOINER or unicodedata.category(sign) in ("Mn", "Mc", "Me"):
         return True
     if "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f":
         return True  # the tone of a skin, the letters of a region's flag
-    return _is_flag(sign) and _flags_before(text, place) % 2 == 1
+    return _is_flag(sign) and _flag_letters_before(text, place) % 2 == 1
 
 
 def _is_flag(sign: str) -> bool:
     return "\U0001f1e6" <= sign <= "\U0001f1ff"
 
 
-def _flags_before(text: str, place: int) -> int:
+def _flag_letters_before(text: str, place: int) -> int:
     """How many halves of flags stand right before `place`: two make one."""
     first = place
     while first > 0 and _is_flag(text[first - 1]):

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from core.errors import DecodescopeError
 from core.models.blueprint import Blueprint
-from core.models.disk_offload.offloaded_layers import DiskOffload, LayerOnDisk
+from core.models.disk_offload.offloaded_layers import DiskOffload, OffloadedLayer
 from core.models.loaded_model import check_model
 from core.request import Request
 from core.running import run
@@ -26,15 +26,15 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
-_SAMPLE = 2**28
+_SAMPLE_BYTES = 2**28
 """Bytes that a timed step reads; of a larger model a part."""
-_STEPS = 3
+_TIMED_STEPS = 3
 """Timed, of each short run; the first pass of a run is none of them."""
-_ROUNDS, _SECONDS = 2, 1.5
+_MIN_ROUNDS, _MIN_SECONDS = 2, 1.5
 """Short runs with the disk and without, at least, and as long as there is time: other programs come and go."""
-_LARGE = 0.5
+_SLOW_PASS_SECONDS = 0.5
 """Seconds of a pass from which on one of each sort tells enough."""
-_CALLS = 4e-4
+_LAYER_OVERHEAD_SECONDS = 4e-4
 """Seconds that a layer takes besides its products, where no run can be timed: near enough."""
 
 
@@ -78,10 +78,10 @@ class Foretold:
             if self.kept_layers
             else tr("All {layers} layers are read from the disk for every token: about {speed} tokens/s.")
         )
-        return told.format(kept=self.kept_layers, layers=self.layers, speed=_rounded(self.tokens_per_second))
+        return told.format(kept=self.kept_layers, layers=self.layers, speed=_format_speed(self.tokens_per_second))
 
 
-def _rounded(speed: float) -> str:
+def _format_speed(speed: float) -> str:
     return f"{speed:,.0f}" if speed >= 10 else f"{speed:.2g}"
 
 
@@ -92,92 +92,94 @@ def foretell(model: LoadedModel) -> Foretold | None:
     one layer instead, which is less sure. Raises CorruptWeightsError where a file has gone.
     """
     check_model(model)
-    shelf = model.shelf
+    shelf = model.disk_offload
     if shelf is None:
         return None
-    sample = _sample(shelf)
+    sample = _sample_layers(shelf)
     try:
-        reading, computing = _guessed(shelf, model) if _cannot_run(model) else _timed(model, shelf, sample)
+        reading, computing = (
+            _estimate_from_layer(shelf, model) if _cannot_run(model) else _time_runs(model, shelf, sample)
+        )
     except DecodescopeError:  # it writes nothing of a text alone
-        reading, computing = _guessed(shelf, model)
-    kept = shelf.of - len(shelf.layers)
-    return Foretold(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.of)
+        reading, computing = _estimate_from_layer(shelf, model)
+    kept = shelf.total_layers - len(shelf.layers)
+    return Foretold(shelf.bytes, shelf.kept_bytes, 1 / reading, computing, kept, shelf.total_layers)
 
 
 def _cannot_run(model: LoadedModel) -> bool:
     return isinstance(model, Blueprint) or model.takes.media
 
 
-def _sample(shelf: DiskOffload) -> list[LayerOnDisk]:
+def _sample_layers(shelf: DiskOffload) -> list[OffloadedLayer]:
     """The first layers that together are large enough to tell."""
     found, read = [], 0
     for layer in shelf.layers:
         found.append(layer)
         read += layer.bytes
-        if read > _SAMPLE:
+        if read > _SAMPLE_BYTES:
             break
     return found
 
 
-def _timed(model: LoadedModel, shelf: DiskOffload, sample: Sequence[LayerOnDisk]) -> tuple[float, float]:
+def _time_runs(model: LoadedModel, shelf: DiskOffload, sample: Sequence[OffloadedLayer]) -> tuple[float, float]:
     """Seconds of reading a byte, seconds of a step without reading. Raises DecodescopeError."""
     for layer in sample:  # what is between us and the disk keeps some of it, and a run reads it again and again
-        shelf.fill(layer)
-    size, slow = sum(layer.bytes for layer in sample), _of_a_large_one(model, shelf, sample)
+        shelf.read_layer(layer)
+    size, slow = sum(layer.bytes for layer in sample), _time_single_passes(model, shelf, sample)
     if slow is not None:
         return slow[0] / size, slow[1]
-    began, spent = time.perf_counter(), shelf.seconds
+    began, spent = time.perf_counter(), shelf.read_seconds
     with_disk, without = list[float](), list[float]()
-    while len(without) < _ROUNDS or time.perf_counter() - began < _SECONDS:
-        with shelf.reading(sample):
-            with_disk.append(_step(model))
-        with shelf.reading(()):
-            without.append(_step(model))
-    least = (shelf.seconds - spent) / (len(with_disk) * (_STEPS + 1))
+    while len(without) < _MIN_ROUNDS or time.perf_counter() - began < _MIN_SECONDS:
+        with shelf.read_only_layers(sample):
+            with_disk.append(_step_seconds(model))
+        with shelf.read_only_layers(()):
+            without.append(_step_seconds(model))
+    least = (shelf.read_seconds - spent) / (len(with_disk) * (_TIMED_STEPS + 1))
     return max(median(with_disk) - median(without), least) / size, median(without)
 
 
-def _of_a_large_one(
-    model: LoadedModel, shelf: DiskOffload, sample: Sequence[LayerOnDisk]
+def _time_single_passes(
+    model: LoadedModel, shelf: DiskOffload, sample: Sequence[OffloadedLayer]
 ) -> tuple[float, float] | None:
     """Seconds of reading the sample and of computing, of one pass each; None where a pass is so quick that what is
     done between two of them counts."""
     ids = torch.ones(1, 1, dtype=torch.long)
     inputs = {"input_ids": ids, **({"decoder_input_ids": ids} if model.is_encoder_decoder else {})}
     with torch.inference_mode():
-        with shelf.reading(()):
-            computing = min(_seconds(model, inputs) for _ in range(2))  # the first one sets up
-        if computing < _LARGE:
+        with shelf.read_only_layers(()):
+            computing = min(_pass_seconds(model, inputs) for _ in range(2))  # the first one sets up
+        if computing < _SLOW_PASS_SECONDS:
             return None
-        spent = shelf.seconds
-        with shelf.reading(sample):
-            both = _seconds(model, inputs)
-    return max(both - computing, shelf.seconds - spent), computing
+        spent = shelf.read_seconds
+        with shelf.read_only_layers(sample):
+            both = _pass_seconds(model, inputs)
+    return max(both - computing, shelf.read_seconds - spent), computing
 
 
-def _seconds(model: LoadedModel, inputs: Mapping[str, torch.Tensor]) -> float:
+def _pass_seconds(model: LoadedModel, inputs: Mapping[str, torch.Tensor]) -> float:
     began = time.perf_counter()
     model.model(**inputs)
     return time.perf_counter() - began
 
 
-def _step(model: LoadedModel) -> float:
+def _step_seconds(model: LoadedModel) -> float:
     """Seconds of a step, on the average of a short run. Raises DecodescopeError."""
-    tokens = _STEPS + 1
+    tokens = _TIMED_STEPS + 1
     config = {"max_new_tokens": tokens, "min_new_tokens": tokens, "do_sample": False}
     metrics = run(model, Request([1], config=config, top_n=0, memory_fallback=False)).metrics
     return 1 / (metrics.decode_tokens_per_second or 1.0)
 
 
-def _guessed(shelf: DiskOffload, model: LoadedModel) -> tuple[float, float]:
+def _estimate_from_layer(shelf: DiskOffload, model: LoadedModel) -> tuple[float, float]:
     """The same of a model that cannot be run: one layer read and multiplied again and again stands for all."""
     layer = max(shelf.layers, key=lambda one: one.bytes)
-    matrices = [view for name, view in shelf.views_of(layer).items() if view.dim() == 2]
+    matrices = [view for name, view in shelf.layer_views(layer).items() if view.dim() == 2]
     reads, products = [], []
     with torch.inference_mode():
-        for _ in range(_STEPS + 1):
+        for _ in range(_TIMED_STEPS + 1):
             began = time.perf_counter()
-            shelf.fill(layer)
+            shelf.read_layer(layer)
             read = time.perf_counter()
             for matrix in matrices:
                 F.linear(torch.ones(1, matrix.shape[1], dtype=matrix.dtype), matrix)
@@ -185,4 +187,6 @@ def _guessed(shelf: DiskOffload, model: LoadedModel) -> tuple[float, float]:
             products.append(time.perf_counter() - read)
     multiplied = sum(matrix.nbytes for matrix in matrices) or 1
     whole = model.parameters * shelf.dtype.itemsize
-    return median(reads) / layer.bytes, median(products) * whole / multiplied + shelf.of * _CALLS
+    return median(reads) / layer.bytes, median(
+        products
+    ) * whole / multiplied + shelf.total_layers * _LAYER_OVERHEAD_SECONDS

@@ -7,12 +7,12 @@ from typing import Literal
 
 from resources.language import mark
 
-Form = Literal["ids", "phrases", "biases", "decay", "alternatives"]
+TokenIdForm = Literal["ids", "phrases", "biases", "decay", "alternatives"]
 
-HIGHEST = 2**31 - 1
+MAX_TOKEN_ID = 2**31 - 1
 """No vocabulary is larger."""
 
-SHAPES: dict[Form, str] = {
+FORM_DESCRIPTIONS: dict[TokenIdForm, str] = {
     "ids": mark("a token id or a list of token ids"),
     "phrases": mark("a list of phrases, each a list of token ids"),
     "biases": mark("a list of [[token ids], bias]"),
@@ -21,54 +21,54 @@ SHAPES: dict[Form, str] = {
 }
 
 
-def fits(form: Form, value: object) -> bool:
+def has_form(form: TokenIdForm, value: object) -> bool:
     """Whether `value` has the shape."""
-    return _FITS[form](value)
+    return _FORM_CHECKS[form](value)
 
 
-def ids_in(form: Form, value: object) -> Iterator[int]:
+def ids_in(form: TokenIdForm, value: object) -> Iterator[int]:
     """All token ids of a value that fits."""
     if form == "decay":
         return
     if form == "biases":
-        value = [phrase for phrase, _bias in _pairs(value)]
-    yield from _flat(value)
+        value = [phrase for phrase, _bias in _bias_pairs(value)]
+    yield from _flat_ids(value)
 
 
-def _pairs(value: object) -> list[tuple[object, object]]:
+def _bias_pairs(value: object) -> list[tuple[object, object]]:
     """(phrase, bias) of biases in either form."""
     if isinstance(value, Mapping):
         return list(value.items())
     return [(pair[0], pair[1]) for pair in value] if isinstance(value, (list, tuple)) else []
 
 
-def _flat(value: object) -> Iterator[int]:
+def _flat_ids(value: object) -> Iterator[int]:
     if isinstance(value, int):
         yield value
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _flat(item)
+            yield from _flat_ids(item)
 
 
 def is_id(value: object) -> bool:
     """A whole number from 0."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= HIGHEST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TOKEN_ID
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
-def _all(value: object, each: Callable[[object], bool]) -> bool:
+def _is_sequence_of(value: object, each: Callable[[object], bool]) -> bool:
     return isinstance(value, (list, tuple)) and all(map(each, value))
 
 
 def _is_ids(value: object) -> bool:
-    return is_id(value) or _all(value, is_id)
+    return is_id(value) or _is_sequence_of(value, is_id)
 
 
 def _is_phrase(value: object) -> bool:
-    return bool(value) and _all(value, is_id)
+    return bool(value) and _is_sequence_of(value, is_id)
 
 
 def _is_bias(value: object) -> bool:
@@ -76,22 +76,24 @@ def _is_bias(value: object) -> bool:
 
 
 def _is_biases(value: object) -> bool:
-    return _all(list(value.items()) if isinstance(value, Mapping) else value, _is_bias)
+    return _is_sequence_of(list(value.items()) if isinstance(value, Mapping) else value, _is_bias)
 
 
 def _is_decay(value: object) -> bool:
-    if not isinstance(value, (list, tuple)) or len(value) != 2 or not _all(value, _is_number):
+    if not isinstance(value, (list, tuple)) or len(value) != 2 or not _is_sequence_of(value, _is_number):
         return False
     return is_id(value[0]) and 0 < value[1] < float("inf")
 
 
 def _is_alternatives(value: object) -> bool:
-    return _all(value, lambda words: _is_phrase(words) or (bool(words) and _all(words, _is_phrase)))
+    return _is_sequence_of(
+        value, lambda words: _is_phrase(words) or (bool(words) and _is_sequence_of(words, _is_phrase))
+    )
 
 
-_FITS: dict[Form, Callable[[object], bool]] = {
+_FORM_CHECKS: dict[TokenIdForm, Callable[[object], bool]] = {
     "ids": _is_ids,
-    "phrases": lambda value: _all(value, _is_phrase),
+    "phrases": lambda value: _is_sequence_of(value, _is_phrase),
     "biases": _is_biases,
     "decay": _is_decay,
     "alternatives": _is_alternatives,

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.code.effective_settings import without_effect
+from core.code.effective_settings import settings_without_effect
 from core.decoding.media_inputs import audio_inputs
 from core.defaults import DEFAULTS
 from core.events import Notice
-from core.generation_fields import EVERYWHERE, METADATA, OF_PROCESSORS, OF_SOUND, OF_STRATEGIES, WITHOUT_EFFECT
+from core.generation_fields import (
+    COMMON_FIELDS,
+    METADATA_FIELDS,
+    PROCESSOR_FIELDS,
+    SPEECH_FIELDS,
+    STRATEGY_FIELDS,
+    WITHOUT_EFFECT,
+)
 from core.setting_names import foreign_settings
 from resources.language import tr
 
@@ -33,7 +40,7 @@ def unused_settings(
     given = {
         name: value
         for name, value in request.given.items()
-        if value is not None and (value is not False or name == "use_cache") and name not in METADATA
+        if value is not None and (value is not False or name == "use_cache") and name not in METADATA_FIELDS
         if value != DEFAULTS.get(name) and value != own.get(name)
     }
     foreign = foreign_settings(request, own)
@@ -62,24 +69,29 @@ def _unused_reason(
         return tr("Only a prompt of text that a decoder continues can be healed.")
     if request.strategy and name in strategy.flags and strategy.flags[name] != value:
         return tr("The strategy that the request names decides: {strategy}.").format(strategy=title)
-    if request.strategy and name in _SELECTING and name not in strategy.parameter_names and name not in strategy.flags:
+    if (
+        request.strategy
+        and name in _SELECTING_FIELDS
+        and name not in strategy.parameter_names
+        and name not in strategy.flags
+    ):
         return tr("The strategy that the request names decides: {strategy}.").format(strategy=title)
-    if name in without_effect(strategy, bool(config.do_sample), vars(config)):
+    if name in settings_without_effect(strategy, bool(config.do_sample), vars(config)):
         return tr("Nothing is sampled (do_sample is off).")
     if name == "num_assistant_tokens_schedule":
-        return "" if strategy.speculates else _not_read(title)
-    if name in strategy.parameter_names or name in EVERYWHERE or name in OF_PROCESSORS:
+        return "" if strategy.speculates else _not_used_sentence(title)
+    if name in strategy.parameter_names or name in COMMON_FIELDS or name in PROCESSOR_FIELDS:
         return ""
-    if name in OF_SOUND and audio_inputs.has_marks(model):
+    if name in SPEECH_FIELDS and audio_inputs.has_start_tokens(model):
         return ""
-    if name in OF_STRATEGIES or name in OF_SOUND:
-        return _not_read(title)
+    if name in STRATEGY_FIELDS or name in SPEECH_FIELDS:
+        return _not_used_sentence(title)
     return tr("This version of the program does not know it.")
 
 
-_SELECTING = ("use_mtp", "prompt_lookup_num_tokens", "assistant_early_exit", "force_words_ids", "constraints")
+_SELECTING_FIELDS = ("use_mtp", "prompt_lookup_num_tokens", "assistant_early_exit", "force_words_ids", "constraints")
 """Fields that select a strategy where the request names none."""
 
 
-def _not_read(title: str) -> str:
+def _not_used_sentence(title: str) -> str:
     return tr("{strategy} does not use it.").format(strategy=title)

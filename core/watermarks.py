@@ -16,17 +16,17 @@ from transformers import SynthIDTextWatermarkLogitsProcessor, WatermarkLogitsPro
 from core.events import WatermarkSign
 
 
-class WatermarkSigns(Protocol):
+class WatermarkScorer(Protocol):
     """One kind of watermark, asked about one token of one text."""
 
     width: int
     """Tokens before one that decide what it shows."""
 
-    def of(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
+    def score_token(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
         """What `token` shows behind `before`, the text's own tokens; `repeated`: what decides has decided before."""
 
 
-class GreenSigns:
+class GreenListScorer:
     """Tokens on the green list, as `WatermarkDetector` counts them."""
 
     def __init__(self, processor: WatermarkLogitsProcessor, ratio: float) -> None:
@@ -34,18 +34,18 @@ class GreenSigns:
         self._selfhash = processor.seeding_scheme == "selfhash"
         self.width = processor.context_width - int(self._selfhash)
 
-    def of(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
+    def score_token(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
         """Green or not; not counted where the text has too few tokens before it."""
         deviation = (self._ratio * (1 - self._ratio)) ** 0.5
         if len(before) < self.width:
             return WatermarkSign(0.0, 0.0, self._ratio, deviation, counts=False)
         end = [*before[len(before) - self.width :], *([token] if self._selfhash else [])]
-        greens = self.processor._get_greenlist_ids(_ids(end, self.processor.rng.device))
+        greens = self.processor._get_greenlist_ids(_to_long_tensor(end, self.processor.rng.device))
         green = float((greens == token).any())
         return WatermarkSign(green, green, self._ratio, deviation)
 
 
-class SynthSigns:
+class SynthIdScorer:
     """The mean of a token's g-values, and the mean weighted by depth."""
 
     def __init__(self, processor: SynthIDTextWatermarkLogitsProcessor) -> None:
@@ -55,34 +55,34 @@ class SynthSigns:
         weights = torch.linspace(10.0, 1.0, depth)
         self._weights, self._deviation = weights * depth / weights.sum(), (0.25 / depth) ** 0.5
 
-    def of(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
+    def score_token(self, before: Sequence[int], token: int, repeated: bool) -> WatermarkSign:
         """Its share of ones; not counted behind too few tokens, nor where the same tokens have decided before."""
         if len(before) < self.width:
             return WatermarkSign(0.0, 0.0, 0.5, self._deviation, counts=False)
-        ngram = _ids([*before[len(before) - self.width :], token], self._processor.device)
+        ngram = _to_long_tensor([*before[len(before) - self.width :], token], self._processor.device)
         values = self._processor.compute_g_values(cast("torch.LongTensor", ngram[None]))[0, 0].float().cpu()
         weighted = float((values * self._weights).mean())
         return WatermarkSign(float(values.mean()), weighted, 0.5, self._deviation, counts=not repeated)
 
 
-def _ids(tokens: Sequence[int], device: torch.device) -> torch.LongTensor:
+def _to_long_tensor(tokens: Sequence[int], device: torch.device) -> torch.LongTensor:
     """As transformers' annotations want them."""
     return cast("torch.LongTensor", torch.tensor(tokens, device=device))
 
 
-class WatermarkReader:
+class WatermarkTextScorer:
     """One text as it is read, token by token."""
 
-    def __init__(self, signs: WatermarkSigns) -> None:
+    def __init__(self, signs: WatermarkScorer) -> None:
         self._signs = signs
         self._ids: list[int] = []
         self._seen: set[tuple[int, ...]] = set()
 
-    def next(self, token: int) -> WatermarkSign:
+    def score_next(self, token: int) -> WatermarkSign:
         """What the text's next token shows."""
         width = self._signs.width
         decides = tuple(self._ids[len(self._ids) - width :]) if len(self._ids) >= width else ()
-        sign = self._signs.of(self._ids, token, decides in self._seen)
+        sign = self._signs.score_token(self._ids, token, decides in self._seen)
         if decides:
             self._seen.add(decides)
         self._ids.append(token)

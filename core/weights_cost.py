@@ -13,10 +13,10 @@ from core.arguments import check_cancel
 from core.decoding.prompt import encode
 from core.errors import PromptError
 from core.models.loaded_model import LoadedModel, check_model
-from core.models.text_decoder import source_for_trial
+from core.models.text_decoder import dummy_encoder_outputs
 from resources.language import tr
 
-_PORTION = 64
+_REPORT_INTERVAL = 64
 """Tokens between two reports."""
 
 
@@ -53,32 +53,32 @@ def weights_cost(
     if total < 1:
         raise PromptError(tr("The text has fewer than two tokens."), tr("Give a longer one."))
     with torch.inference_mode():
-        ours, theirs = (_read(one, ids) for one in (model, plain))
+        ours, theirs = (_logits(one, ids) for one in (model, plain))
         apart = whole = lost = plain_lost = 0.0
-        for start in range(0, total, _PORTION):
+        for start in range(0, total, _REPORT_INTERVAL):
             if cancel is not None and cancel.is_set():
                 return
-            part = slice(start, min(start + _PORTION, total))
+            part = slice(start, min(start + _REPORT_INTERVAL, total))
             following = ids[0, 1:][part]
             apart += float((ours[part] - theirs[part]).square().sum())
             whole += float(theirs[part].square().sum())
-            lost += _lost(ours[part], following)
-            plain_lost += _lost(theirs[part], following)
+            lost += _summed_loss(ours[part], following)
+            plain_lost += _summed_loss(theirs[part], following)
             done = part.stop
             yield WeightsCost(
                 done, total, math.sqrt(apart / whole), math.exp(lost / done), math.exp(plain_lost / done)
             )  # fmt: skip
 
 
-def _read(model: LoadedModel, ids: torch.Tensor) -> torch.Tensor:
+def _logits(model: LoadedModel, ids: torch.Tensor) -> torch.Tensor:
     """float32 logits [n, V]; an encoder–decoder reads the text and foretells it."""
     ids = ids.to(model.device)
     given: dict[str, object] = {"input_ids": ids}
     if model.is_encoder_decoder:
-        given = {"decoder_input_ids": ids, "encoder_outputs": source_for_trial(model.model, ids)}
+        given = {"decoder_input_ids": ids, "encoder_outputs": dummy_encoder_outputs(model.model, ids)}
     logits: torch.Tensor = model.model(**given).logits
     return logits[0].float().cpu()
 
 
-def _lost(logits: torch.Tensor, following: torch.Tensor) -> float:
+def _summed_loss(logits: torch.Tensor, following: torch.Tensor) -> float:
     return float(torch.nn.functional.cross_entropy(logits, following, reduction="sum"))

@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from core.events import EVENTS  # noqa: E402  # the root has to be on the path first
-from core.trace.file_layout import described  # noqa: E402
-from core.trace.schema import FILE_NAMES, VERSION, Kind, RecordSchema, records  # noqa: E402
+from core.trace.file_layout import schema_description  # noqa: E402
+from core.trace.schema import FILE_NAMES, VERSION, RecordSchema, TypeSpec, record_schemas  # noqa: E402
 
 DOCS = ROOT / "docs"
 PARTS = ROOT / "packaging" / "trace"
@@ -27,7 +27,7 @@ PAGE = DOCS / "trace-format.md"
 SCHEMA = DOCS / "trace-schema" / f"{NAME}.json"
 
 
-def spelled(kind: Kind) -> str:
+def spelled(kind: TypeSpec) -> str:
     """A kind in words."""
     match kind:
         case ("optional", of):
@@ -81,7 +81,7 @@ def page() -> str:
     words, events = docstrings(), {FILE_NAMES.get(cls.__name__, cls.__name__) for cls in EVENTS}
     head = (PARTS / "page.md").read_text(encoding="utf-8")
     reader = (PARTS / "reader.py").read_text(encoding="utf-8")
-    tables = {name: table(record, words) for name, record in records().items()}
+    tables = {name: table(record, words) for name, record in record_schemas().items()}
     return "\n".join([
         head.format(version=NAME, schema=SCHEMA.relative_to(DOCS).as_posix(), reader=reader),
         "## Events\n",
@@ -93,7 +93,7 @@ def page() -> str:
 
 def schema() -> str:
     """The schema as every file's header holds it."""
-    return json.dumps(described(), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(schema_description(), indent=1, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

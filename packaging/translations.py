@@ -30,7 +30,7 @@ from babel.messages.pofile import read_po, write_po
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from core.trace.page.page_text import in_script, in_skeleton  # noqa: E402  # the root has to be on the path first
+from core.trace.page.page_text import script_messages, skeleton_messages  # noqa: E402  # the root has to be on the path first
 from resources.language import ENGLISH, LANGUAGES  # noqa: E402
 
 FOLDER = ROOT / "resources" / "translations"
@@ -131,11 +131,11 @@ def _of_data(path: Path) -> Iterator[Found]:
 
 
 def _of_script(path: Path) -> Iterator[Found]:
-    yield from ((message, None, []) for message in in_script(path.read_text(encoding="utf-8")))
+    yield from ((message, None, []) for message in script_messages(path.read_text(encoding="utf-8")))
 
 
 def _of_skeleton(path: Path) -> Iterator[Found]:
-    yield from ((message, None, []) for message in in_skeleton(path.read_text(encoding="utf-8")))
+    yield from ((message, None, []) for message in skeleton_messages(path.read_text(encoding="utf-8")))
 
 
 READERS: dict[str, Callable[[Path], Iterator[Found]]] = {

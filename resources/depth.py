@@ -20,37 +20,37 @@ PLAIN, USUAL, EXACT = "plain", "usual", "exact"
 DEPTHS = (PLAIN, USUAL, EXACT)
 
 _depth = USUAL
-_here: ContextVar[str] = ContextVar("depth", default="")
+_context_depth: ContextVar[str] = ContextVar("depth", default="")
 """Another depth than the program's, for as long as one text is made."""
 
 
-def current() -> str:
+def current_depth() -> str:
     """The depth of now."""
-    return _here.get() or _depth
+    return _context_depth.get() or _depth
 
 
-def use(depth: str) -> None:
+def set_depth(depth: str) -> None:
     """Speak so from now on. Raises ValueError for what is no depth."""
     global _depth
-    _depth = _checked(depth)
+    _depth = _check_depth(depth)
 
 
 @contextmanager
-def at(depth: str) -> Iterator[None]:
+def depth_context(depth: str) -> Iterator[None]:
     """Speak so within a `with`, in this thread alone. Raises ValueError for what is no depth."""
-    token = _here.set(_checked(depth))
+    token = _context_depth.set(_check_depth(depth))
     try:
         yield
     finally:
-        _here.reset(token)
+        _context_depth.reset(token)
 
 
 def pick(plain: T, usual: T, exact: T) -> T:
     """The one for the depth of now."""
-    return (plain, usual, exact)[DEPTHS.index(current())]
+    return (plain, usual, exact)[DEPTHS.index(current_depth())]
 
 
-def _checked(depth: str) -> str:
+def _check_depth(depth: str) -> str:
     if depth not in DEPTHS:
         raise ValueError(f"no depth of words: {depth!r}")
     return depth

@@ -37,7 +37,7 @@ def tr(text: str) -> str:
     return text if _catalogue is None or not text else _catalogue.gettext(text)
 
 
-def translated(text: str, code: str) -> str:
+def translate_to(text: str, code: str) -> str:
     """The text in that language, whatever the language of now is; the text itself where it has no translation."""
     return text if code == ENGLISH or not text else _catalogue_of(code).gettext(text)
 
@@ -54,17 +54,17 @@ def trc(about: str, text: str) -> str:
     return text if _catalogue is None else _catalogue.pgettext(about, text)
 
 
-def sentences(*parts: str) -> str:
+def join_sentences(*parts: str) -> str:
     """One after the other, those that are empty left out; Chinese sets no space between them."""
     return ("" if _code.startswith("zh") else " ").join(part for part in parts if part)
 
 
-def current() -> str:
+def current_language() -> str:
     """The code of the language of now."""
     return _code
 
 
-def nearest(name: str) -> str:
+def closest_language(name: str) -> str:
     """The code of the language that fits a name as systems write it: "zh_CN.UTF-8", "zh-Hans-SG", "de_AT".
 
     English where none fits. Only simplified Chinese is there: who reads the traditional script is given English.
@@ -74,7 +74,7 @@ def nearest(name: str) -> str:
     return "zh_CN" if parts[0] == "zh" and not traditional else ENGLISH
 
 
-def use(code: str) -> None:
+def set_language(code: str) -> None:
     """Speak this language from now on. Raises KeyError for one that is not in LANGUAGES."""
     global _code, _catalogue
     LANGUAGES[code]

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import resources
-from resources.language import ENGLISH, LANGUAGES, current, sentences
+from resources.language import ENGLISH, LANGUAGES, current_language, join_sentences
 
-_PLACE = re.compile(r"\{(\w*)[^{}]*\}")
+_PLACEHOLDER = re.compile(r"\{(\w*)[^{}]*\}")
 _SENTENCE = re.compile(r".+?(?:[.!?…](?=\s|$)|[。！？]|$)\s*", re.DOTALL)
-_FEWEST_LETTERS = 2
+_MIN_LETTERS = 2
 """A template with fewer letters of its own fits almost every text."""
-_DEEPEST = 4
+_MAX_DEPTH = 4
 """Texts within texts that are followed."""
 
 
@@ -33,7 +33,7 @@ class _Template(NamedTuple):
     """What it becomes, of one and of many things."""
 
     @property
-    def letters(self) -> int:
+    def letter_count(self) -> int:
         """How many letters of its own it has."""
         return sum(character.isalpha() for literal in self.literals for character in literal)
 
@@ -44,34 +44,34 @@ class _Template(NamedTuple):
         found = re.fullmatch("(.+?)".join(map(re.escape, self.literals)), text, re.DOTALL)
         return list(found.groups()) if found else None
 
-    def filled(self, values: list[str]) -> str:
+    def fill(self, values: list[str]) -> str:
         """The sentence that it becomes."""
         named = dict(reversed(list(zip(self.names, values, strict=True))))
         wanted = self.one if "1" in values else self.many
-        return _PLACE.sub(lambda place: named.get(place[1], place[0]), wanted)
+        return _PLACEHOLDER.sub(lambda place: named.get(place[1], place[0]), wanted)
 
 
-def translate_again(text: str) -> str:
+def retranslate(text: str) -> str:
     """`text` in the current language, if it was made by a translated sentence of any language; else as it is."""
-    return _translated(text, 0)
+    return _retranslate(text, 0)
 
 
-def _translated(text: str, depth: int) -> str:
+def _retranslate(text: str, depth: int) -> str:
     stripped = text.strip()
-    if not stripped or depth > _DEEPEST:
+    if not stripped or depth > _MAX_DEPTH:
         return text
-    exact, templates = _tables(current())
+    exact, templates = _tables(current_language())
     if stripped in exact:
         return text.replace(stripped, exact[stripped])
     parts = [part.strip() for part in _SENTENCE.findall(text) if part.strip()]
     if len(parts) > 1:
-        said = [_translated(part, depth + 1) for part in parts]
+        said = [_retranslate(part, depth + 1) for part in parts]
         if all(new != old for new, old in zip(said, parts, strict=True)):
-            return sentences(*said)
+            return join_sentences(*said)
     for template in templates:
         values = template.values(stripped)
         if values is not None:
-            return template.filled([_translated(value, depth + 1) for value in values])
+            return template.fill([_retranslate(value, depth + 1) for value in values])
     return text
 
 
@@ -84,22 +84,22 @@ def _tables(code: str) -> tuple[dict[str, str], tuple[_Template, ...]]:
         for english, foreign in _messages(other):
             old, new = (english, foreign) if code == other else (foreign, english)
             for form in old:
-                literals = tuple(_PLACE.sub("\x00", form).split("\x00"))
-                template = _Template(literals, tuple(_PLACE.findall(form)), new[0], new[-1])
+                literals = tuple(_PLACEHOLDER.sub("\x00", form).split("\x00"))
+                template = _Template(literals, tuple(_PLACEHOLDER.findall(form)), new[0], new[-1])
                 if len(literals) == 1:
                     exact.setdefault(form, new[0])
-                elif template.letters >= _FEWEST_LETTERS:
+                elif template.letter_count >= _MIN_LETTERS:
                     templates.append(template)
-    return exact, tuple(sorted(templates, key=lambda one: -one.letters))
+    return exact, tuple(sorted(templates, key=lambda one: -one.letter_count))
 
 
 def _messages(code: str) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """English forms and those of a language, of every message."""
     for file in sorted(resources.path("translations", code).glob("*.mo")):
-        yield from _read(file)
+        yield from _read_catalogue(file)
 
 
-def _read(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _read_catalogue(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The messages of a compiled catalogue. `gettext` keeps no plural forms of the original, so the file is read."""
     data = file.read_bytes()
     order = "<" if data[:4] == b"\xde\x12\x04\x95" else ">"

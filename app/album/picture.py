@@ -12,7 +12,7 @@ from app.views import VIEWS
 from resources.language import tr
 
 
-class AlbumProblem(Exception):
+class AlbumError(Exception):
     """The script, or one of its pictures, asks for what cannot be; the message says where, why and what to do."""
 
 
@@ -63,7 +63,7 @@ class Picture:
     still: bool = False
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """How messages name it."""
         return tr("Picture {number} ({name})").format(number=self.number, name=self.out.name)
 

@@ -6,56 +6,56 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from app.album.picture import AlbumProblem, Picture
+from app.album.picture import AlbumError, Picture
 from app.start.cli import CommandLineOptions
 from app.start.launch import show_recorded
-from app.start.window_waiting import loaded, next_value, painted, run_to_the_end
+from app.start.window_waiting import next_value, run_to_end, wait_until_loaded, wait_until_painted
 from app.state import setting_values
-from app.state.branching import Replacement
+from app.state.branching import TokenReplacement
 from app.state.run import Run
-from app.state.suggestions import short
+from app.state.suggestions import truncate_name
 from app.storage import examples
 from app.window.main_window import MainWindow
 from core import caches
 from core.strategies import Parameter
-from core.suggestions import near
+from core.suggestions import did_you_mean
 from resources.language import tr
 
 
-async def begin(window: MainWindow, picture: Picture) -> None:
+async def prepare_run(window: MainWindow, picture: Picture) -> None:
     """Set what is to be run, show the views, and run. Raises AlbumProblem, LaunchProblem."""
     parts = window.parts
     if picture.trace is None:
-        _set(window, picture)
+        _apply_settings(window, picture)
     else:
-        parts.loading.rest()
-        parts.fit.rest()
+        parts.loading.pause()
+        parts.memory_fit.pause()
     window.show()
-    await painted(window)
+    await wait_until_painted(window)
     if picture.trace is not None:
         show_recorded(window, CommandLineOptions(recorded=picture.trace, still=picture.still))
     else:
-        await (run_to_the_end(window) if picture.run else loaded(window))
+        await (run_to_end(window) if picture.run else wait_until_loaded(window))
     first = window.session.run
     for token, words in picture.instead:
         if first is not None:
             await _branch(window, first, token, words)
     _show_views(window, picture)
-    await painted(window)
+    await wait_until_painted(window)
 
 
 def _show_views(window: MainWindow, picture: Picture) -> None:
     centre = window.parts.centre
     centre.show_view(picture.views[0])
     if picture.split:
-        centre.split.setChecked(True)
+        centre.split_button.setChecked(True)
         centre.columns[1].show_view(picture.split[1])
 
 
 async def _branch(window: MainWindow, first: Run, token: int, words: str) -> None:
     """Go on from a place of the first run's text with other words. Raises AlbumProblem."""
     if token > len(first.tokens):
-        raise AlbumProblem(
+        raise AlbumError(
             tr("key “instead”: there is no token {token}; the run has {count}.").format(
                 token=token, count=len(first.tokens)
             )
@@ -63,22 +63,26 @@ async def _branch(window: MainWindow, first: Run, token: int, words: str) -> Non
     window.session.show(first)
     ended = asyncio.ensure_future(next_value(window.session.finished))
     await asyncio.sleep(0)  # it listens now
-    window.parts.runs.branch(Replacement(token - 1, words))
+    window.parts.runs.branch(TokenReplacement(token - 1, words))
     await ended
-    await painted(window)
+    await wait_until_painted(window)
 
 
-def _set(window: MainWindow, picture: Picture) -> None:
+def _apply_settings(window: MainWindow, picture: Picture) -> None:
     parts = window.parts
     if picture.example:
-        parts.controller.apply_example(next(one for one in examples.load() if one.id == picture.example))
-    problems = parts.controller.choose(picture.model, picture.strategy, picture.cache, picture.drafts)
+        parts.settings_controller.apply_example(
+            next(one for one in examples.load_examples() if one.id == picture.example)
+        )
+    problems = parts.settings_controller.choose(picture.model, picture.strategy, picture.cache, picture.drafts)
     if problems:
-        raise AlbumProblem(" ".join(problems))
+        raise AlbumError(" ".join(problems))
     strategy, cache = parts.chosen.strategy.strategy, parts.chosen.cache
     backend = caches.registry[cache.name]
-    parts.controller.set_more_values(_checked(tr(strategy.title), strategy.parameters, picture.parameters))
-    cache.parameters.set_values(_checked(tr(backend.title), backend.parameters, picture.cache_parameters))
+    parts.settings_controller.update_values(
+        _validate_settings(tr(strategy.title), strategy.parameters, picture.parameters)
+    )
+    cache.parameters.set_values(_validate_settings(tr(backend.title), backend.parameters, picture.cache_parameters))
     if picture.prompt is not None:
         parts.setup.prompt.set_prompt(picture.prompt, picture.chat)
     _lock_seed(window, picture)
@@ -89,20 +93,20 @@ def _lock_seed(window: MainWindow, picture: Picture) -> None:
     seed = window.parts.toolbar.seed
     if picture.seed is not None:
         seed.spin.setValue(picture.seed)
-    seed.lock.setChecked(True)
+    seed.lock_button.setChecked(True)
 
 
-def _checked(title: str, parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _validate_settings(title: str, parameters: tuple[Parameter, ...], values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Settings that their editors can show. Raises AlbumProblem."""
     known = {parameter.name: parameter for parameter in parameters}
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
             names = ", ".join(known) or "none"
-            raise AlbumProblem(
+            raise AlbumError(
                 tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
-                    title=title, name=short(name), near=near(name, known), names=names
+                    title=title, name=truncate_name(name), near=did_you_mean(name, known), names=names
                 )
             )
-        if reason := setting_values.why_not(known[name], value):
-            raise AlbumProblem(f"{title}: {reason}")
-    return given
+        if reason := setting_values.invalid_reason(known[name], value):
+            raise AlbumError(f"{title}: {reason}")
+    return values

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from PySide6.QtWidgets import QAbstractButton
 
-from app.album.picture import AlbumProblem, Picture
-from app.start.window_waiting import next_value, painted
+from app.album.picture import AlbumError, Picture
+from app.start.window_waiting import next_value, wait_until_painted
 from app.state.run import Run
-from app.state.suggestions import unknown
+from app.state.suggestions import unknown_name_message
 from app.views.base import View
 from app.views.branches.view import BranchesView
 from app.views.compare.view import CompareView
@@ -21,60 +21,60 @@ from core import words
 from resources.language import tr
 
 
-async def pose(window: MainWindow, picture: Picture) -> None:
+async def apply_state(window: MainWindow, picture: Picture) -> None:
     """Point at what the table names. Raises AlbumProblem."""
     run = window.session.run
     if run is not None:
-        _place(window, run, picture)
-        await painted(window)
+        _select_position(window, run, picture)
+        await wait_until_painted(window)
         for column in window.parts.centre.columns:
-            _point(column.shown, run, picture)
+            _apply_view_state(column.current_view, run, picture)
     for column in window.parts.centre.columns:
-        await _compare(window, column.shown, picture)
+        await _compare(window, column.current_view, picture)
 
 
-def _place(window: MainWindow, run: Run, picture: Picture) -> None:
+def _select_position(window: MainWindow, run: Run, picture: Picture) -> None:
     """The text, the cursor, the selected token."""
     session = window.session
-    session.show_sequence(_within("text", picture.text, len(run.sequences)) - 1)
+    session.show_sequence(_check_limit("text", picture.text, len(run.sequences)) - 1)
     if picture.cursor is not None:
-        session.move_cursor(_within("cursor", picture.cursor, run.length))
+        session.move_cursor(_check_limit("cursor", picture.cursor, run.length))
     if picture.token is not None:
-        session.select_token(_within("token", picture.token, len(run.tokens)) - 1)
+        session.select_token(_check_limit("token", picture.token, len(run.tokens)) - 1)
 
 
-def _point(view: View, run: Run, picture: Picture) -> None:
+def _apply_view_state(view: View, run: Run, picture: Picture) -> None:
     """A view's own: colours, round, node."""
     match view:
         case TokenView() if picture.colours:
             view.set_colouring(picture.colours)
         case BranchesView() if picture.fit:
-            view.canvas.travel.fit()
+            view.canvas.navigation.fit()
         case SpeculationView():
             if picture.round is not None:
-                view.show_round(_within("round", picture.round, view.place.count) - 1)
+                view.show_round(_check_limit("round", picture.round, view.selection.count) - 1)
             if picture.node is not None:
-                drafted = view.place.entry.nodes if view.place.entry is not None else ()
+                drafted = view.selection.entry.nodes if view.selection.entry is not None else ()
                 nodes = ((node.node, node.piece) for node in drafted)
-                view.canvas.selection.pick(_node(picture.node, nodes))
+                view.canvas.selection.pick(_find_node(picture.node, nodes))
         case TreeView():
             if picture.node is not None:
                 steps = run.beams.steps if run.beams is not None else ()
                 nodes = ((c.node, c.piece) for step in steps for c in step.candidates)
-                view.canvas.selection.pick(_node(picture.node, nodes))
+                view.canvas.selection.pick(_find_node(picture.node, nodes))
             if picture.fit:
-                view.canvas.travel.fit()
+                view.canvas.navigation.fit()
 
 
-def _node(wanted: int | str, nodes: Iterable[tuple[int, str]]) -> int:
+def _find_node(target: int | str, nodes: Iterable[tuple[int, str]]) -> int:
     """The first node of that number, or of those words."""
     known = list(nodes)
     for number, piece in known:
-        if wanted == number or (isinstance(wanted, str) and piece.strip() == wanted.strip()):
+        if target == number or (isinstance(target, str) and piece.strip() == target.strip()):
             return number
-    raise AlbumProblem(
+    raise AlbumError(
         tr("key “node”: there is no {wanted!r} among the {nodes} of this tree.").format(
-            wanted=wanted, nodes=words.count(len(known), "node")
+            wanted=target, nodes=words.count(len(known), "node")
         )
     )
 
@@ -83,22 +83,22 @@ async def _compare(window: MainWindow, view: View, picture: Picture) -> None:
     """Have the compare view measure what is to be compared."""
     if not isinstance(view, CompareView) or not picture.comparison:
         return
-    _choose(view, picture)
+    _choose_comparison(view, picture)
     if not view.setup.comparison().entries:
-        raise _problem("comparison", view.setup.refusal or tr("Nothing is chosen that could be compared."))
+        raise _key_error("comparison", view.setup.unsupported_reason or tr("Nothing is chosen that could be compared."))
     view.compare_or_stop()
-    while view.is_comparing:
+    while view.shows_side_runs:
         await next_value(window.session.measuringChanged)
-    await painted(window)
+    await wait_until_painted(window)
 
 
-def _choose(view: CompareView, picture: Picture) -> None:
+def _choose_comparison(view: CompareView, picture: Picture) -> None:
     """The kind of comparison, and the chips of what is compared. Raises AlbumProblem."""
-    _named(view, "", "Segment", picture.comparison, "comparison").click()
+    _find_button(view, "", "Segment", picture.comparison, "comparison").click()
     if not picture.compared:
         return
     for name in picture.compared:
-        _named(view, _CHIP, "", name, "compared")
+        _find_button(view, _CHIP, "", name, "compared")
     for chip in view.setup.findChildren(QAbstractButton):
         is_chip = chip.objectName().startswith(_CHIP) and chip.isEnabled()
         if is_chip and chip.isChecked() != (chip.objectName().removeprefix(_CHIP) in picture.compared):
@@ -108,26 +108,30 @@ def _choose(view: CompareView, picture: Picture) -> None:
 _CHIP = "compare."
 
 
-def _named(view: View, head: str, tail: str, name: str, key: str) -> QAbstractButton:
+def _find_button(view: View, prefix: str, suffix: str, name: str, key: str) -> QAbstractButton:
     """The view's button of that name. Raises AlbumProblem."""
-    found = view.findChild(QAbstractButton, f"{head}{name}{tail}")
+    found = view.findChild(QAbstractButton, f"{prefix}{name}{suffix}")
     if found is None:
         names = [button.objectName() for button in view.findChildren(QAbstractButton)]
-        offered = [n[len(head) : len(n) - len(tail)] for n in names if n.startswith(head) and n.endswith(tail) and n]
-        raise _problem(key, unknown("choice", name, offered) if offered else tr("There is nothing to choose there."))
+        offered = [
+            n[len(prefix) : len(n) - len(suffix)] for n in names if n.startswith(prefix) and n.endswith(suffix) and n
+        ]
+        raise _key_error(
+            key, unknown_name_message("choice", name, offered) if offered else tr("There is nothing to choose there.")
+        )
     return found
 
 
-def _problem(key: str, why: str) -> AlbumProblem:
-    return AlbumProblem(tr("key “{key}”: {why}").format(key=key, why=why))
+def _key_error(key: str, why: str) -> AlbumError:
+    return AlbumError(tr("key “{key}”: {why}").format(key=key, why=why))
 
 
-def _within(key: str, number: int, most: int) -> int:
+def _check_limit(key: str, number: int, maximum: int) -> int:
     """Raises AlbumProblem."""
-    if number > most:
-        raise AlbumProblem(
+    if number > maximum:
+        raise AlbumError(
             tr("key “{key}”: there is no number {number:,}; the run has {most:,}.").format(
-                key=key, number=number, most=most
+                key=key, number=number, most=maximum
             )
         )
     return number

@@ -21,7 +21,7 @@ class BorrowedSettings(QObject):
     """Keeps the user's own settings while something else uses the controls.
 
     `changed`: the settings were borrowed or given back. What is saved to the disk meanwhile are the user's own
-    settings (`kept`), so that neither closing the window nor a crash makes borrowed ones permanent.
+    settings (`own_settings`), so that neither closing the window nor a crash makes borrowed ones permanent.
     """
 
     changed = Signal()
@@ -30,7 +30,7 @@ class BorrowedSettings(QObject):
         super().__init__(sources.centre)
         self._sources = sources
         self._loans: dict[str, SettingsSnapshot] = {}
-        self._as_applied: SettingsSnapshot | None = None
+        self._applied_example: SettingsSnapshot | None = None
         """The settings right after an example was applied; None while there is no example."""
 
     @property
@@ -39,7 +39,7 @@ class BorrowedSettings(QObject):
         return self._loans
 
     @property
-    def kept(self) -> SettingsSnapshot:
+    def own_settings(self) -> SettingsSnapshot:
         """The user's own settings. An example that has been changed by hand has become the user's own."""
         loans = [loan for borrower, loan in self._loans.items() if borrower != EXAMPLE or not self.is_example_changed]
         return loans[0] if loans else take_snapshot(self._sources)
@@ -47,11 +47,11 @@ class BorrowedSettings(QObject):
     @property
     def is_example_changed(self) -> bool:
         """Whether the settings were changed by hand after an example was applied."""
-        if self._as_applied is None or EXAMPLE not in self._loans:
+        if self._applied_example is None or EXAMPLE not in self._loans:
             return False
         later = list(self._loans)[list(self._loans).index(EXAMPLE) + 1 :]
         now = self._loans[later[0]] if later else take_snapshot(self._sources)
-        return _without_view(now) != _without_view(self._as_applied)
+        return _without_view(now) != _without_view(self._applied_example)
 
     def is_lent_to(self, borrower: str) -> bool:
         """Whether that borrower has the settings."""
@@ -67,7 +67,7 @@ class BorrowedSettings(QObject):
 
     def mark_applied(self) -> None:
         """Remember what an example has set, so that a later change by hand is noticed."""
-        self._as_applied = take_snapshot(self._sources)
+        self._applied_example = take_snapshot(self._sources)
 
     def give_back(self, borrower: str) -> None:
         """Restore the settings as they were before that borrower; those of later borrowers are dropped."""
@@ -93,13 +93,13 @@ class BorrowedSettings(QObject):
 
     def state(self) -> BorrowedState:
         """What `resume` needs in a window that is built again, in another language."""
-        return BorrowedState(take_snapshot(self._sources), dict(self._loans), self._as_applied)
+        return BorrowedState(take_snapshot(self._sources), dict(self._loans), self._applied_example)
 
     def resume(self, state: BorrowedState) -> None:
         """Stand as another window stood. Does nothing if nothing was borrowed there."""
         if state.loans:
             restore_snapshot(state.current, self._sources)
-            self._loans, self._as_applied = dict(state.loans), state.as_applied
+            self._loans, self._applied_example = dict(state.loans), state.as_applied
             self.changed.emit()
 
 

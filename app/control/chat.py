@@ -17,12 +17,12 @@ from resources.language import tr
 class ChatController(QObject):
     """Connects prompt panel and chat views with the one conversation.
 
-    `answerWanted(messages)`: the last answer is to be written anew; `promptWanted`: the editor is to have the cursor;
+    `answerRequested(messages)`: the last answer is to be written anew; `promptRequested`: the editor is to have the cursor;
     `settled`: the conversation is as it is to be kept.
     """
 
-    answerWanted = Signal(object)
-    promptWanted = Signal()
+    answerRequested = Signal(object)
+    promptRequested = Signal()
     settled = Signal()
 
     def __init__(self, prompt: PromptPanel, centre: Centre, turns: conversation.Conversation) -> None:
@@ -31,9 +31,9 @@ class ChatController(QObject):
         self._run: Run | None = None
         self.conversation = turns
         """The turns so far; the prompt's editor holds the next message."""
-        for view in centre.made:
+        for view in centre.created_views:
             self.connect_view(view)
-        centre.viewAdded.connect(self.connect_view)
+        centre.viewCreated.connect(self.connect_view)
         prompt.modeChosen.connect(self._on_mode)
         prompt.exampleChosen.connect(self._on_example)
 
@@ -51,10 +51,10 @@ class ChatController(QObject):
     def connect_view(self, view: View) -> None:
         """Let a view show the conversation, and obey what the reader does in it."""
         view.set_conversation(self.conversation)
-        view.signals.newChatWanted.connect(self.new_chat)
-        view.signals.regenerateWanted.connect(self.regenerate)
-        view.signals.editLastWanted.connect(self.edit_last)
-        view.signals.whenFullChosen.connect(self._on_when_full)
+        view.signals.newChatRequested.connect(self.new_chat)
+        view.signals.regenerateRequested.connect(self.regenerate)
+        view.signals.editLastRequested.connect(self.edit_last)
+        view.signals.overflowPolicyChosen.connect(self._on_when_full)
 
     @Slot()
     def new_chat(self) -> None:
@@ -62,22 +62,22 @@ class ChatController(QObject):
         if self.conversation.is_open:
             return
         self.conversation.clear()
-        self._tell()
-        self.promptWanted.emit()
+        self._notify_views()
+        self.promptRequested.emit()
 
     @Slot()
     def regenerate(self) -> None:
         """Write the last answer anew, with another seed."""
         if self.conversation.can_regenerate:
-            self.answerWanted.emit(self.conversation.without_answer())
+            self.answerRequested.emit(self.conversation.messages_before_answer())
 
     @Slot()
     def edit_last(self) -> None:
         """Take the user's last message back into the editor."""
         if self.conversation.can_edit:
-            self._prompt.set_prompt(self.conversation.take_back(), is_chat=True)
-            self._tell()
-            self.promptWanted.emit()
+            self._prompt.set_prompt(self.conversation.remove_last_user_turn(), is_chat=True)
+            self._notify_views()
+            self.promptRequested.emit()
 
     @Slot(object)
     def on_started(self, run: Run) -> None:
@@ -85,38 +85,38 @@ class ChatController(QObject):
         self._run = run
         if isinstance(run.request.prompt, str) or run.request.scored:
             return
-        new = self.conversation.begin(run)
+        new = self.conversation.start_answer(run)
         if new and self._prompt.is_chat and conversation.parse(self._prompt.editor.toPlainText()) == new:
             self._prompt.set_prompt("", is_chat=True)
         if new:
             self.settled.emit()  # what was said is kept, whatever becomes of the answer
-        self._tell()
+        self._notify_views()
 
     @Slot(object)
     def on_trimmed(self, run: Run) -> None:
         """Not all turns had a place: those that had none are shown so."""
-        self.conversation.settle(run)
-        self._tell()
+        self.conversation.mark_trimmed(run)
+        self._notify_views()
 
     @Slot(object)
     def on_finished(self, _outcome: object) -> None:
         """What the run wrote is the answer."""
         if self._run is not None and self.conversation.is_open:
-            self.conversation.finish(self._run)
-            self._tell()
+            self.conversation.finish_answer(self._run)
+            self._notify_views()
 
     @Slot(object)
     def on_model(self, info: ModelInfo) -> None:
         """Another model has another context."""
         self.conversation.context = info.context
-        self._tell()
+        self._notify_views()
 
     @Slot(bool)
     def _on_mode(self, is_chat: bool) -> None:
         """Whoever chats wants to see the chat, and whoever writes text not."""
         if is_chat:
             self._centre.show_view("chat")
-        elif self._centre.columns[0].current == "chat":
+        elif self._centre.columns[0].current_name == "chat":
             self._centre.show_view("tokens")
 
     @Slot(object)
@@ -124,17 +124,17 @@ class ChatController(QObject):
         """Start a new chat; an example of plain text leaves the conversation unchanged."""
         if example.is_chat and not self.conversation.is_open:
             self.conversation.clear()
-            self._tell()
+            self._notify_views()
         self._centre.show_view(example.shown_in)
 
     @Slot(str)
     def _on_when_full(self, policy: str) -> None:
         self.conversation.when_full = policy
-        self._tell()
+        self._notify_views()
 
-    def _tell(self) -> None:
+    def _notify_views(self) -> None:
         """The views follow, and so does the file, but not for every answer that only begins."""
         if not self.conversation.is_open:
             self.settled.emit()
-        for view in self._centre.made:
+        for view in self._centre.created_views:
             view.conversation_changed()

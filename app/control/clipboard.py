@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 from app.control.messages import Messages
 from app.panels.centre import Centre
 from app.views.base import Excerpt
-from app.widgets.clipboard import put_words
+from app.widgets.clipboard import copy_text_and_html
 from resources.language import mark, tr
 
 _TITLE = mark("Nothing was copied")
@@ -34,11 +34,11 @@ class CopyController(QObject):
         """Words with colours for what takes HTML, and plain for what does not."""
         excerpt = self._excerpt()
         if excerpt is not None:
-            put_words(excerpt.plain, excerpt.html)
+            copy_text_and_html(excerpt.plain, excerpt.html)
 
     def _excerpt(self) -> Excerpt | None:
         column = self._centre.columns[0]
-        excerpt = column.shown.excerpt() or column.view("tokens").excerpt()
+        excerpt = column.current_view.excerpt() or column.view("tokens").excerpt()
         if excerpt is None:
             self._messages.show_notice(tr(_NOTHING), tr(_TITLE))
         return excerpt

@@ -10,7 +10,7 @@ from core import ModelEntry, catalog
 from resources.language import tr
 
 
-class Second(NamedTuple):
+class ComparisonModelOption(NamedTuple):
     """A model that could read along; `reason`: why it cannot, judged by its files alone."""
 
     name: str
@@ -18,15 +18,19 @@ class Second(NamedTuple):
     reason: str
 
 
-def seconds_for(models: ModelList, name: str) -> Sequence[Second]:
+def comparison_options(models: ModelList, name: str) -> Sequence[ComparisonModelOption]:
     """Every other model that is here, those that can first."""
     first = models.get(name)
     others = [entry for entry in models.entries if entry.name != name and entry.source != ENGINE]
-    found = [Second(entry.name, entry.title, _why_not(entry, first)) for entry in others if first is not None]
-    return sorted(found, key=lambda second: bool(second.reason))
+    options = [
+        ComparisonModelOption(entry.name, entry.title, _unsupported_reason(entry, first))
+        for entry in others
+        if first is not None
+    ]
+    return sorted(options, key=lambda second: bool(second.reason))
 
 
-def _why_not(second: ModelEntry, first: ModelEntry) -> str:
+def _unsupported_reason(second: ModelEntry, first: ModelEntry) -> str:
     """The core looks closer when the text is read."""
     if second.problem:
         return second.problem

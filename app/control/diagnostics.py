@@ -58,7 +58,7 @@ class Diagnostics(QObject):
         yield "processors", os.cpu_count() or "unknown"
         screen = screen_of(self._over)
         yield "screen", f"{screen.size().width()} x {screen.size().height()}, ratio {screen.devicePixelRatio():g}"
-        yield "language", language.current()
+        yield "language", language.current_language()
         appearance, compute = self._settings.appearance, self._settings.compute
         yield "appearance", f"{appearance.theme}, text {round(100 * appearance.font_scale)} %, {appearance.depth} words"
         yield "compute settings", f"device {compute.device}, number type {compute.dtype}, threads {compute.threads}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.setting_changes import ChangeWatch
+from app.control.setting_changes import SettingsChangeWatcher
 from app.session.session import Session
 from app.storage.settings_file import SettingsStore
 
@@ -22,23 +22,23 @@ class Dialogs(QObject):
     appearanceChanged = Signal()
     loadingChanged = Signal()
     historyChanged = Signal()
-    forgetAllWanted = Signal()
+    forgetAllRequested = Signal()
     languageChosen = Signal(str)
     changed = Signal()
-    stepsTold = Signal(object)
-    commandWanted = Signal(str)
+    backendChanged = Signal(object)
+    commandRequested = Signal(str)
     """A button of the help window was pressed: the name of a command."""
 
-    def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: ChangeWatch) -> None:
+    def __init__(self, over: QWidget, store: SettingsStore, session: Session, changes: SettingsChangeWatcher) -> None:
         super().__init__(over)
         self._over, self._store, self._session, self._changes = over, store, session, changes
-        self._steps: DecodeBackend | None = None
+        self._backend: DecodeBackend | None = None
         self._settings: SettingsDialog | None = None
 
     @property
-    def scrolled(self) -> int | None:
+    def scroll_position(self) -> int | None:
         """How far down the settings window shows its settings, in pixels; None while it is not open."""
-        return self._settings.scrolled if self._settings is not None else None
+        return self._settings.scroll_position if self._settings is not None else None
 
     @Slot()
     def open_settings(self) -> SettingsDialog:
@@ -47,20 +47,20 @@ class Dialogs(QObject):
 
         dialog = SettingsDialog(self._store.settings, str(self._store.folder), self._over.window())
         dialog.changed.connect(self._on_changed)
-        dialog.forgetAllWanted.connect(self.forgetAllWanted)
+        dialog.forgetAllRequested.connect(self.forgetAllRequested)
         dialog.languageChosen.connect(self.languageChosen)
         dialog.destroyed.connect(self._on_settings_closed)
-        self.stepsTold.connect(dialog.show_steps)
-        dialog.show_steps(self._steps)
+        self.backendChanged.connect(dialog.show_backend)
+        dialog.show_backend(self._backend)
         dialog.open()
         self._settings = dialog
         return dialog
 
     @Slot(object)
-    def tell_steps(self, steps: DecodeBackend | None) -> None:
+    def show_decode_backend(self, backend: DecodeBackend | None) -> None:
         """Who takes the steps of the model in memory; the settings say so, now or once they are open."""
-        self._steps = steps
-        self.stepsTold.emit(steps)
+        self._backend = backend
+        self.backendChanged.emit(backend)
 
     @Slot()
     def open_shortcuts(self) -> None:
@@ -75,7 +75,7 @@ class Dialogs(QObject):
         from app.panels.help_dialog import HelpDialog
 
         dialog = HelpDialog(self._over.window())
-        dialog.commandWanted.connect(self.commandWanted)
+        dialog.commandRequested.connect(self.commandRequested)
         dialog.open()
 
     @Slot()

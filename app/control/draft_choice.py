@@ -10,7 +10,7 @@ from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.control.registry_choice import StrategyChoice
 from app.panels.draft_picker import DraftPicker
-from app.state.suggestions import short
+from app.state.suggestions import truncate_name
 from resources.language import tr
 
 
@@ -33,7 +33,7 @@ class DraftChoice(QObject):
         return self._picker.chosen if self._strategy.strategy.takes_drafters else ()
 
     @property
-    def remembered(self) -> list[str]:
+    def selected_names(self) -> list[str]:
         """What is chosen, whether the strategy has a use for it or not."""
         return list(self._picker.chosen)
 
@@ -50,16 +50,18 @@ class DraftChoice(QObject):
 
     def choose(self, names: Sequence[str]) -> list[str]:
         """Choose by name or folder; gives back a sentence for each that cannot draft."""
-        new = [name for name in names if self._picker.why_not(name) is None and self._models.add_folder(name)]
+        new = [
+            name for name in names if self._picker.unsupported_reason(name) is None and self._models.add_folder(name)
+        ]
         if new:
             self.offer()
         refused = self._picker.choose_all(names) if names else []
-        return [self._refusal(name) for name in refused]
+        return [self._rejection_text(name) for name in refused]
 
-    def _refusal(self, name: str) -> str:
-        reason = self._picker.why_not(name)
+    def _rejection_text(self, name: str) -> str:
+        reason = self._picker.unsupported_reason(name)
         if reason is None:
-            return tr("There is no draft model “{name}” here.").format(name=short(name))
+            return tr("There is no draft model “{name}” here.").format(name=truncate_name(name))
         return tr("“{draft}” cannot draft for {model}. {reason}").format(
             draft=name, model=self._model.name, reason=reason or tr("There are enough drafts already.")
         )

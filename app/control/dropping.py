@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.labs.lab_windows import Labs
+from app.control.labs.lab_windows import LabWindows
 from app.control.media import MediaController
 from app.control.messages import Messages
 from app.control.model_download import ModelDownload
 from app.control.model_folders import ModelFolders
 from app.control.preset_library import PresetLibrary
 from app.control.recorded_runs import RecordedRuns
-from app.control.settings_setup import SetupController
+from app.control.settings_setup import SettingsController
 from app.state.media import kind_by_name
 from app.storage import dropped
 from app.storage.dropped import DropOffer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class DropController(QObject):
-    """`take` carries out an offer, `refuse` says why something could not be used."""
+    """`handle_drop` carries out an offer, `show_rejection` says why something could not be used."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class DropController(QObject):
         folders: ModelFolders,
         library: PresetLibrary,
         media: MediaController,
-        getting: ModelDownload,
-        labs: Labs,
-        setup: SetupController,
+        model_download: ModelDownload,
+        labs: LabWindows,
+        setup: SettingsController,
         messages: Messages,
     ) -> None:
         super().__init__(over)
-        self._media, self._getting, self._labs = media, getting, labs
+        self._media, self._model_download, self._labs = media, model_download, labs
         self._setup, self._messages = setup, messages
         self._actions: Mapping[str, Callable[..., object]] = {
             dropped.RECORDING: recorded.open,
@@ -56,16 +56,16 @@ class DropController(QObject):
         }
 
     @Slot(object)
-    def take(self, offer: DropOffer) -> None:
+    def handle_drop(self, offer: DropOffer) -> None:
         """Do what the overlay has announced."""
         self._actions[offer.action](*offer.values)
 
     @Slot(str, str)
-    def refuse(self, title: str, reason: str) -> None:
+    def show_rejection(self, title: str, reason: str) -> None:
         """Say why nothing happens."""
         self._messages.show_notice(reason, title)
 
-    def media_reason(self, path: str) -> str:
+    def media_unsupported_reason(self, path: str) -> str:
         """Why the chosen model does not use a sound or picture of that name; empty where it does."""
         kind = kind_by_name(path)
         if kind in self._media.kinds:
@@ -77,17 +77,17 @@ class DropController(QObject):
             try:
                 text = Path(text).read_bytes().decode("utf-8-sig")
             except (OSError, ValueError):
-                self.refuse(tr("The file cannot be read as text"), tr("Save it as UTF-8 and drop it again."))
+                self.show_rejection(tr("The file cannot be read as text"), tr("Save it as UTF-8 and drop it again."))
                 return
         self._setup.write_prompt(text)
 
     def _find_on_hub(self, name: str) -> None:
-        dialog = self._getting.open().dialog
+        dialog = self._model_download.open().dialog
         dialog.field.setText(name)
-        dialog.searchWanted.emit(name)
+        dialog.searchRequested.emit(name)
 
     def _connect(self, address: str) -> None:
-        self._getting.connect_engine().dialog.address.setText(address)
+        self._model_download.connect_engine().dialog.address.setText(address)
 
     def _learn(self, path: str, task: Task) -> None:
         view = self._labs.open_preference().view

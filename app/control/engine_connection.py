@@ -9,131 +9,135 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.model_choice import ModelChoice
 from app.panels.engine_dialog import EngineDialog, EngineInput
-from app.session.background_task import BackgroundTask, report_of
+from app.session.background_task import BackgroundTask, error_report
 from app.session.task_manager import TaskManager
 from app.state.worker_messages import ErrorReport
-from app.storage.settings import Models
+from app.storage.settings import ModelsSection
 from core import remote, words
 from core.errors import AddressError
-from resources.language import sentences, tr, trn
+from resources.language import join_sentences, tr, trn
 
 if TYPE_CHECKING:
     from core.remote import Kind
 
-_LOOK, _KEEP = "look", "keep"
+_PROBE, _SAVE_KEY = "look", "keep"
 
 
 class EngineConnection(QObject):
     """One opening of the dialog; goes with it."""
 
-    def __init__(self, window: QWidget, model: ModelChoice, kept: Models) -> None:
-        self.dialog = EngineDialog(_why_no_keyring(), window)
+    def __init__(self, window: QWidget, model: ModelChoice, settings: ModelsSection) -> None:
+        self.dialog = EngineDialog(_keyring_unavailable_reason(), window)
         super().__init__(self.dialog)
-        self._model, self._kept = model, kept
-        self._errands = TaskManager(self)
-        self._errand: BackgroundTask | None = None
+        self._model, self._settings = model, settings
+        self._tasks = TaskManager(self)
+        self._task: BackgroundTask | None = None
         self.dialog.edited.connect(self._on_edited)
-        self.dialog.lookWanted.connect(self._look)
-        self.dialog.connectWanted.connect(self._connect)
-        self.dialog.forgetWanted.connect(self._forget)
-        self.dialog.destroyed.connect(self._errands.end)
-        self._begin()
+        self.dialog.modelsRequested.connect(self._probe)
+        self.dialog.connectRequested.connect(self._connect)
+        self.dialog.forgetRequested.connect(self._forget_engine)
+        self.dialog.destroyed.connect(self._tasks.stop_all)
+        self._fill_in_address()
 
-    def _begin(self) -> None:
+    def _fill_in_address(self) -> None:
         """With the engine that is chosen, or the one that was added last."""
-        known = self._model.name if remote.is_address(self._model.name) else next(reversed(self._kept.engines), "")
+        known = self._model.name if remote.is_address(self._model.name) else next(reversed(self._settings.engines), "")
         if known:
             self.dialog.address.setText(known)
-            self.dialog.plain.setChecked(known in self._kept.allow_plain)
+            self.dialog.allow_plain_box.setChecked(known in self._settings.allow_plain)
 
     @Slot(str)
     def _on_edited(self, text: str) -> None:
-        if self._errand is not None:
-            self._errand.stop.set()
-            self._errand = None
+        if self._task is not None:
+            self._task.stop_event.set()
+            self._task = None
         address = _parsed(text)
-        self.dialog.set_plain_needed(address is not None and address.scheme == "http" and not address.is_here)
-        self.dialog.set_known(text in self._kept.engines)
+        self.dialog.set_plain_http_visible(address is not None and address.scheme == "http" and not address.is_here)
+        self.dialog.set_forget_visible(text in self._settings.engines)
 
     @Slot(object)
-    def _look(self, wanted: EngineInput) -> None:
+    def _probe(self, engine_input: EngineInput) -> None:
         """Ask what is there, beside the window."""
         try:
-            address = remote.parse(wanted.address, wanted.allows_plain)
+            address = remote.parse(engine_input.address, engine_input.allows_plain_http)
         except AddressError as error:
-            self.dialog.show_status(sentences(error.cause, error.remedy), "danger")
+            self.dialog.show_status(join_sentences(error.cause, error.remedy), "danger")
             return
-        if wanted.key:
-            remote.keep_key(address, wanted.key)
+        if engine_input.key:
+            remote.keep_key(address, engine_input.key)
 
         def work(errand: BackgroundTask) -> None:
             try:
-                found = remote.probe(address, errand.stop)
+                found = remote.probe(address, errand.stop_event)
             except Exception as error:
-                errand.tell(self._on_trouble, errand, report_of(error))
+                errand.post(self._on_error, errand, error_report(error))
             else:
                 names = [(served.name, served.context) for served in found.models]
-                errand.tell(self._on_found, errand, found.kind, names, address.model)
+                errand.post(self._on_models_found, errand, found.kind, names, address.model)
 
         self.dialog.show_status(tr("Looking…"))
-        self._errand = self._errands.send(_LOOK, work)
+        self._task = self._tasks.start(_PROBE, work)
 
-    def _on_found(self, errand: BackgroundTask, kind: Kind, names: list[tuple[str, int | None]], picked: str) -> None:
-        if errand is not self._errand:
+    def _on_models_found(
+        self, task: BackgroundTask, kind: Kind, names: list[tuple[str, int | None]], selected: str
+    ) -> None:
+        if task is not self._task:
             return
-        if picked and picked not in dict(names):
-            names = [*names, (picked, None)]
+        if selected and selected not in dict(names):
+            names = [*names, (selected, None)]
         listed = [(name, words.count(context, "token") if context else "") for name, context in names]
-        self.dialog.show_models(listed, picked)
+        self.dialog.show_models(listed, selected)
         count = trn("{engine} answers, with {count} model.", "{engine} answers, with {count} models.", len(names))
-        self.dialog.show_status(sentences(count.format(engine=kind.title, count=len(names)), _tells(kind)), "finished")
+        self.dialog.show_status(
+            join_sentences(count.format(engine=kind.title, count=len(names)), _token_data_text(kind)), "finished"
+        )
         self.dialog.models.setFocus()
 
-    def _on_trouble(self, errand: BackgroundTask, error: ErrorReport) -> None:
-        if errand is self._errand:
-            self.dialog.show_status(sentences(error.cause, error.remedy), "danger")
+    def _on_error(self, task: BackgroundTask, error: ErrorReport) -> None:
+        if task is self._task:
+            self.dialog.show_status(join_sentences(error.cause, error.remedy), "danger")
 
     @Slot(object, str)
-    def _connect(self, wanted: EngineInput, name: str) -> None:
-        parsed = remote.parse(wanted.address, wanted.allows_plain)
+    def _connect(self, engine_input: EngineInput, name: str) -> None:
+        parsed = remote.parse(engine_input.address, engine_input.allows_plain_http)
         address = f"{parsed.base}#{name}"
-        if wanted.key:
-            remote.keep_key(parsed, wanted.key)
-        if wanted.allows_plain and address not in self._kept.allow_plain:
-            self._kept.allow_plain.append(address)
+        if engine_input.key:
+            remote.keep_key(parsed, engine_input.key)
+        if engine_input.allows_plain_http and address not in self._settings.allow_plain:
+            self._settings.allow_plain.append(address)
         self._model.add_engine(address)
-        if wanted.key and wanted.keeps_key:
-            self._keep(parsed, wanted.key)
+        if engine_input.key and engine_input.keeps_key:
+            self._save_key(parsed, engine_input.key)
         else:
             self.dialog.close()
 
-    def _keep(self, address: remote.Address, key: str) -> None:
+    def _save_key(self, address: remote.Address, key: str) -> None:
         """In the system's keyring, beside the window: a locked one asks for its password."""
 
         def work(errand: BackgroundTask) -> None:
-            errand.tell(self._on_kept, remote.keep_key(address, key, lasting=True))
+            errand.post(self._on_key_saved, remote.keep_key(address, key, lasting=True))
 
         self.dialog.show_status(tr("The system's keyring is asked to keep the key…"))
-        self._errands.send(_KEEP, work)
+        self._tasks.start(_SAVE_KEY, work)
 
-    def _on_kept(self, is_kept: bool) -> None:
-        if is_kept:
+    def _on_key_saved(self, is_saved: bool) -> None:
+        if is_saved:
             self.dialog.close()
         else:
-            told = tr(
+            message = tr(
                 "The engine is connected, but the system's keyring did not take the key: it may be locked. The key is "
                 "known until the program ends."
             )
-            self.dialog.show_status(told, "danger")
+            self.dialog.show_status(message, "danger")
 
     @Slot(object)
-    def _forget(self, wanted: EngineInput) -> None:
+    def _forget_engine(self, engine_input: EngineInput) -> None:
         """Its address, its permission and its key."""
-        for kept in (self._kept.engines, self._kept.allow_plain):
-            if wanted.address in kept:
-                kept.remove(wanted.address)
-        remote.forget_key(remote.parse(wanted.address, allow_plain=True))
-        self._model.drop(wanted.address)
+        for kept in (self._settings.engines, self._settings.allow_plain):
+            if engine_input.address in kept:
+                kept.remove(engine_input.address)
+        remote.forget_key(remote.parse(engine_input.address, allow_plain=True))
+        self._model.remove(engine_input.address)
         self.dialog.address.clear()
 
 
@@ -144,7 +148,7 @@ def _parsed(text: str) -> remote.Address | None:
         return None
 
 
-def _tells(kind: Kind) -> str:
+def _token_data_text(kind: Kind) -> str:
     """What can be seen of its tokens."""
     if not kind.alternatives:
         return tr("It tells text only: no probabilities.")
@@ -155,7 +159,7 @@ def _tells(kind: Kind) -> str:
     ).format(count=kind.alternatives)
 
 
-def _why_no_keyring() -> str:
+def _keyring_unavailable_reason() -> str:
     if remote.has_keyring():
         return ""
     if remote.has_keyring_package():

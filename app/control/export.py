@@ -13,28 +13,28 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.recorded_runs import RecordedRuns
 from app.theme.theme import Theme, theme_for
-from app.widgets.ask_file import ask_where_to_save
-from app.widgets.save_error import tell_not_saved
+from app.widgets.ask_file import open_save_dialog
+from app.widgets.save_error import show_save_error
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.control.exports import Exports
-    from app.panels.export_dialog import ExportOffer
+    from app.control.exports import ExportItems
+    from app.panels.export_dialog import ExportTarget
     from app.views.base import View
-    from app.views.shared.view_picture import Pose
+    from app.views.shared.view_picture import PictureOptions
 
 
 class ExportController(QObject):
     """Speaks above the window that `over` lies in; how a run is recorded, `recorded` knows. What can be taken out is
     made when somebody first asks."""
 
-    def __init__(self, over: QWidget, make: Callable[[], Exports], recorded: RecordedRuns) -> None:
+    def __init__(self, over: QWidget, make: Callable[[], ExportItems], recorded: RecordedRuns) -> None:
         super().__init__(over)
         self._over, self._make, self._recorded = over, make, recorded
         self._theme = theme_for("light")
 
     @cached_property
-    def exports(self) -> Exports:
+    def exports(self) -> ExportItems:
         """What can be taken out of the window, in the shown theme."""
         exports = self._make()
         exports.theme = self._theme
@@ -47,71 +47,71 @@ class ExportController(QObject):
         if "exports" in vars(self):
             self.exports.theme = theme
 
-    def add_room(self, name: str, title: str, view: View) -> None:
+    def add_lab(self, name: str, title: str, view: View) -> None:
         """A lab's view can be taken out too, as long as its room is open."""
-        self.exports.add_room(name, title, view)
+        self.exports.add_lab(name, title, view)
 
-    def drop_room(self, name: str) -> None:
+    def remove_lab(self, name: str) -> None:
         """It is gone."""
         if "exports" in vars(self):
-            self.exports.drop_room(name)
+            self.exports.remove_lab(name)
 
     @Slot()
-    def ask(self) -> None:
+    def open_dialog(self) -> None:
         """Ask what to take out, and how."""
-        self._ask(self.exports.offers(), self._over)
+        self._open_dialog(self.exports.offers(), self._over)
 
-    def ask_for(self, name: str, over: QWidget) -> None:
+    def open_dialog_for(self, name: str, over: QWidget) -> None:
         """Ask how to take out what is called so, above a window of its own."""
-        self._ask([offer for offer in self.exports.offers() if offer.name == name], over)
+        self._open_dialog([offer for offer in self.exports.offers() if offer.name == name], over)
 
-    def _ask(self, offers: list[ExportOffer], over: QWidget) -> None:
+    def _open_dialog(self, offers: list[ExportTarget], over: QWidget) -> None:
         from app.panels.export_dialog import ExportDialog
 
         dialog = ExportDialog(offers, over.window())
-        dialog.chosen.connect(self._ask_where)
-        dialog.copyWanted.connect(self.copy)
+        dialog.chosen.connect(self._choose_path)
+        dialog.copyRequested.connect(self.copy)
         dialog.open()
 
     @Slot(str, str, object)
-    def _ask_where(self, name: str, kind: str, pose: Pose) -> None:
-        from app.panels.export_dialog import KINDS, TRACE
+    def _choose_path(self, name: str, kind: str, pose: PictureOptions) -> None:
+        from app.panels.export_dialog import EXPORT_FORMATS, TRACE
 
         if kind == TRACE:
-            self._recorded.ask_where_to_save()
+            self._recorded.choose_save_path()
             return
-        title = tr(KINDS[kind].save)
-        files = f"{tr(KINDS[kind].files)} (*.{kind})"
-        ask_where_to_save(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))
+        title = tr(EXPORT_FORMATS[kind].save_title)
+        files = f"{tr(EXPORT_FORMATS[kind].filter_title)} (*.{kind})"
+        open_save_dialog(self._over, title, f"{name}.{kind}", files, partial(self.save, name, pose))
 
-    def save(self, name: str, pose: Pose, path: str) -> None:
-        """Write what `Exports` calls so; a failure is told."""
+    def save(self, name: str, pose: PictureOptions, path: str) -> None:
+        """Write what `ExportItems` calls so; a failure is told."""
         try:
             self.exports.save(name, Path(path), pose)
         except OSError as error:
-            tell_not_saved(self._over, path, error)
+            show_save_error(self._over, path, error)
 
     @Slot(str, str, object)
-    def copy(self, name: str, kind: str, pose: Pose) -> None:
+    def copy(self, name: str, kind: str, pose: PictureOptions) -> None:
         """Put a picture, or figures as text, on the clipboard; a failure is told."""
         from app.panels.export_dialog import PNG
-        from app.storage.table_files import CSV, as_csv, as_json
+        from app.storage.table_files import CSV, as_json, to_csv
 
         clipboard = QGuiApplication.clipboard()
         if kind != PNG:
             rows = self.exports.figures(name)
-            clipboard.setText(as_csv(rows, pose.guard_formulas) if kind == CSV else as_json(rows))
+            clipboard.setText(to_csv(rows, pose.guard_formulas) if kind == CSV else as_json(rows))
             return
         try:
             clipboard.setImage(self.exports.image(name, pose))
         except OSError as error:
-            tell_not_saved(self._over, tr("The picture"), error)
+            show_save_error(self._over, tr("The picture"), error)
 
     @Slot()
     def copy_picture(self) -> None:
         """Put a picture of the view in front on the clipboard, as large as it is shown and twice as fine."""
         from app.panels.export_dialog import PNG
-        from app.views.shared.view_picture import Pose
+        from app.views.shared.view_picture import PictureOptions
 
         offer = self.exports.offers()[0]
-        self.copy(offer.name, PNG, Pose(offer.size, scale=2.0))
+        self.copy(offer.name, PNG, PictureOptions(offer.size, scale=2.0))

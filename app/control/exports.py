@@ -11,7 +11,7 @@ from PySide6.QtGui import QImage
 
 import core
 from app.panels.centre import Centre
-from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportOffer
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportTarget
 from app.panels.view_column import ViewColumn
 from app.session.session import Session
 from app.storage.table_files import CSV, JSON, write_table
@@ -19,17 +19,17 @@ from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.base import Table, View
 from app.views.inspector.panel import Inspector
-from app.views.shared.view_picture import PictureSubject, Pose, picture, take
+from app.views.shared.view_picture import PictureOptions, PictureSubject, render_view, save_view_picture
 from app.views.timeline import Timeline
 from app.widgets import widget_pictures
-from core.file_writing import whole_file
+from core.file_writing import atomic_write
 from resources.language import tr
 
 RUN, WINDOW = "run", "window"
 _PICTURES, _FIGURES = (PNG, SVG), (CSV, JSON)
 
 
-class Exports:
+class ExportItems:
     """Views go by their names, the panels as `inspector` and `timeline`; then there are `window` and `run`."""
 
     def __init__(self, centre: Centre, inspector: Inspector, timeline: Timeline, session: Session) -> None:
@@ -40,50 +40,50 @@ class Exports:
         self.theme = theme_for("light")
         """The shown one."""
 
-    def add_room(self, name: str, title: str, view: View) -> None:
+    def add_lab(self, name: str, title: str, view: View) -> None:
         """A lab's view is offered like a panel, as long as its room is open."""
         self._panels[name] = (title, view)
 
-    def drop_room(self, name: str) -> None:
+    def remove_lab(self, name: str) -> None:
         """It is offered no more."""
         self._panels.pop(name, None)
 
-    def offers(self) -> list[ExportOffer]:
+    def offers(self) -> list[ExportTarget]:
         """What there is: views in front, the other views, the panels, the window, and the run if there is one."""
-        in_front = [column.current for column in self._centre.columns]
-        names = dict.fromkeys([*in_front, *self._centre.columns[0].offered, *self._panels])
+        in_front = [column.current_name for column in self._centre.columns]
+        names = dict.fromkeys([*in_front, *self._centre.columns[0].available_names, *self._panels])
         offers = [self._offer(name) for name in names]
-        offers.append(ExportOffer(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
+        offers.append(ExportTarget(WINDOW, tr("Whole window"), _PICTURES, self._centre.window().size(), is_fixed=True))
         run = self._session.run
         if run is not None and run.started is not None:
             kinds = (HTML, TRACE) if run.outcome is not None else (HTML,)
-            offers.append(ExportOffer(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
+            offers.append(ExportTarget(RUN, tr("The whole run"), kinds, QSize(), is_fixed=True))
         return offers
 
-    def _offer(self, name: str) -> ExportOffer:
+    def _offer(self, name: str) -> ExportTarget:
         kinds = _PICTURES + (_FIGURES if self.figures(name) else ())
         if name in self._panels:
             title, panel = self._panels[name]
-            return ExportOffer(name, title, kinds, panel.size())
-        return ExportOffer(name, _title(name), kinds, self._column(name).stack.size())
+            return ExportTarget(name, title, kinds, panel.size())
+        return ExportTarget(name, _title(name), kinds, self._column(name).stack.size())
 
     def figures(self, name: str) -> Table:
         """What a view or a panel shows as a table; empty where it has none."""
-        return self._view(name).figures()
+        return self._view(name).export_table()
 
-    def image(self, name: str, pose: Pose) -> QImage:
+    def image(self, name: str, pose: PictureOptions) -> QImage:
         """A picture in pixels. Raises OSError when it is too large."""
         if name == WINDOW:
-            return widget_pictures.picture_of(self._centre.window(), scale=pose.scale)
+            return widget_pictures.render_widget(self._centre.window(), scale=pose.scale)
         with self._subject(name) as subject:
-            return picture(subject, pose, self.theme)
+            return render_view(subject, pose, self.theme)
 
-    def save(self, name: str, path: Path, pose: Pose) -> None:
+    def save(self, name: str, path: Path, pose: PictureOptions) -> None:
         """Write it as the path's suffix says. Raises OSError."""
-        with whole_file(path) as part:
+        with atomic_write(path) as part:
             self._write(name, part, pose)
 
-    def _write(self, name: str, path: Path, pose: Pose) -> None:
+    def _write(self, name: str, path: Path, pose: PictureOptions) -> None:
         kind = path.suffix.lower().removeprefix(".")
         if kind == HTML:
             self._save_page(path)
@@ -93,7 +93,7 @@ class Exports:
             widget_pictures.save_picture(self._centre.window(), path, scale=pose.scale)
         else:
             with self._subject(name) as subject:
-                take(subject, path, pose, self.theme)
+                save_view_picture(subject, path, pose, self.theme)
 
     def _save_page(self, path: Path) -> None:
         run = self._session.run
@@ -108,16 +108,16 @@ class Exports:
             yield PictureSubject(title, panel, panel, "panel")
             return
         column = self._column(name)
-        before = column.current
+        before = column.current_name
         column.show_view(name)
         try:
-            yield PictureSubject(_title(name), column.shown, column.shown)
+            yield PictureSubject(_title(name), column.current_view, column.current_view)
         finally:
             column.show_view(before)
 
     def _column(self, name: str) -> ViewColumn:
         """Where it is in front, else the first."""
-        return next((column for column in self._centre.columns if column.current == name), self._centre.columns[0])
+        return next((column for column in self._centre.columns if column.current_name == name), self._centre.columns[0])
 
     def _view(self, name: str) -> View:
         return self._panels[name][1] if name in self._panels else self._column(name).view(name)

@@ -6,12 +6,12 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.history import History
-from app.storage.settings import HistorySettingsSection as Kept
+from app.storage.settings import HistorySection as Kept
 from core import words
 from resources.language import tr, trn
 
 
-class KeptChanges(QObject):
+class HistoryEdits(QObject):
     """`deleted(name)`: that run can be brought back; empty: none can. Asks above the window of `over`."""
 
     deleted = Signal(str)
@@ -22,11 +22,11 @@ class KeptChanges(QObject):
         self._deleted: list[str] = []
 
     @property
-    def keeps(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether runs are kept from now on."""
         return self._settings.keep
 
-    def set_keeping(self, is_on: bool) -> None:
+    def set_enabled(self, is_on: bool) -> None:
         """Keep them from now on, or no more."""
         self._settings.keep = is_on
 
@@ -37,13 +37,13 @@ class KeptChanges(QObject):
 
     def pin(self, run: str) -> None:
         """Pin a run, or a pinned one no more."""
-        record = self._history.ask(lambda store: store.get(run), None)
+        record = self._history.query(lambda store: store.get(run), None)
         if record is not None:
             self._history.change(lambda store: store.pin(run, not record.pinned))
 
     def delete(self, run: str) -> None:
         """Out of the list; it can be brought back until the list is closed."""
-        record = self._history.ask(lambda store: store.get(run), None)
+        record = self._history.query(lambda store: store.get(run), None)
         if record is not None:
             self._deleted.append(run)
             self._history.change(lambda store: store.delete(run))
@@ -54,11 +54,11 @@ class KeptChanges(QObject):
         if not self._deleted:
             return ""
         run = self._deleted.pop()
-        self._history.change(lambda store: store.bring_back(run))
+        self._history.change(lambda store: store.restore(run))
         self.deleted.emit("")
         return run
 
-    def settle(self) -> None:
+    def commit_deletions(self) -> None:
         """What was deleted is removed for good."""
         deleted, self._deleted = self._deleted, []
         if deleted:
@@ -66,32 +66,32 @@ class KeptChanges(QObject):
         self.deleted.emit("")
 
     @Slot()
-    def ask_to_forget_all(self) -> None:
+    def confirm_delete_all(self) -> None:
         """Ask, then remove everything that is kept."""
         from PySide6.QtWidgets import QMessageBox
 
-        count, size = self._history.ask(lambda store: store.totals(), (0, 0))
+        count, size = self._history.query(lambda store: store.totals(), (0, 0))
         box = QMessageBox(QMessageBox.Icon.Warning, tr("Forget all"), "", parent=self._over.window())
         box.setObjectName("forgetAllQuestion")
-        told = trn(
+        question = trn(
             "Forget {count:,} run, {size}, pinned ones too?", "Forget {count:,} runs, {size}, pinned ones too?", count
         )
         if not count:
-            told = tr("Forget whatever is kept?")
+            question = tr("Forget whatever is kept?")
         box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(told.format(count=count, size=words.size(size)))
+        box.setText(question.format(count=count, size=words.size(size)))
         box.setInformativeText(
             tr("They are removed from the disk and cannot be brought back. The shown run stays shown.")
         )
         forget = box.addButton(tr("Forget all"), QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton(tr("Keep them"), QMessageBox.ButtonRole.RejectRole))
-        forget.clicked.connect(self.forget_all)
+        forget.clicked.connect(self.delete_all)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
 
     @Slot()
-    def forget_all(self) -> None:
+    def delete_all(self) -> None:
         """Remove everything that is kept."""
         self._deleted.clear()
-        self._history.forget_all()
+        self._history.delete_all()
         self.deleted.emit("")

@@ -30,22 +30,22 @@ class HistoryFile(QObject):
 
     changed = Signal()
     opened = Signal()
-    """The file is open, or cannot be: `why_not`."""
+    """The file is open, or cannot be: `unavailable_reason`."""
     noticed = Signal(str, str)
     """Something to know: text and title."""
 
-    def __init__(self, parent: QObject, folder: Callable[[], Path], keeper: SettingsSaver) -> None:
+    def __init__(self, parent: QObject, folder: Callable[[], Path], saver: SettingsSaver) -> None:
         super().__init__(parent)
-        self._folder, self._keeper = folder, keeper
+        self._folder, self._saver = folder, saver
         self._store: HistoryStore | None = None
-        self._is_over = False
-        self.why_not = ""
+        self._is_closed = False
+        self.unavailable_reason = ""
         """Why nothing can be kept or looked for; empty while it can."""
 
     @property
     def store(self) -> HistoryStore | None:
-        """The kept runs; None where they cannot be had, which `why_not` explains, and once the window is closed."""
-        if self._store is None and not self.why_not and not self._is_over:
+        """The kept runs; None where they cannot be had, which `unavailable_reason` explains, and once the window is closed."""
+        if self._store is None and not self.unavailable_reason and not self._is_closed:
             self._open()
         return self._store
 
@@ -59,19 +59,19 @@ class HistoryFile(QObject):
         """Open the file as soon as there is nothing else to do."""
         QTimer.singleShot(0, self, lambda: self.store)
 
-    def ask(self, question: Callable[[HistoryStore], T], otherwise: T) -> T:
-        """What the kept runs say; `otherwise` where they cannot be had (now), which is told."""
+    def query(self, question: Callable[[HistoryStore], T], default: T) -> T:
+        """What the kept runs say; `default` where they cannot be had (now), which is told."""
         try:
-            return self.demand(question, otherwise)
+            return self.query_or_raise(question, default)
         except StorageError as error:
-            self._keeper.tell(error)
-            return otherwise
+            self._saver.report_error(error)
+            return default
 
-    def demand(self, question: Callable[[HistoryStore], T], otherwise: T) -> T:
-        """The same, `otherwise` where nothing is kept at all. Raises StorageError where the disk refuses."""
+    def query_or_raise(self, question: Callable[[HistoryStore], T], default: T) -> T:
+        """The same, `default` where nothing is kept at all. Raises StorageError where the disk refuses."""
         store = self.store
         if store is None:
-            return otherwise
+            return default
         try:
             return question(store)
         finally:
@@ -80,24 +80,24 @@ class HistoryFile(QObject):
 
     @Slot()
     def _on_repaired(self) -> None:
-        if self._tell_notices():
+        if self._emit_notices():
             self.changed.emit()
 
     def get(self, run: str) -> HistoryRecord | None:
         """One kept run; None where it is not there, or cannot be had now."""
-        return self.ask(lambda store: store.get(run), None)
+        return self.query(lambda store: store.get(run), None)
 
     def change(self, action: Callable[[HistoryStore], object]) -> None:
         """Do something to the kept runs, and tell of it."""
         store = self.store
         if store is not None:
-            self._keeper.keep(partial(action, store))
-            self._tell_notices()
+            self._saver.write(partial(action, store))
+            self._emit_notices()
             self.changed.emit()
 
     def close(self) -> None:
         """Give it back; it is not opened again."""
-        self._is_over = True  # what still waits for its turn must not open the file again
+        self._is_closed = True  # what still waits for its turn must not open the file again
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -108,16 +108,16 @@ class HistoryFile(QObject):
         try:
             self._store = HistoryStore(self._folder() / FOLDER)
         except DecodescopeError as error:
-            self.why_not = str(error)
-            self.noticed.emit(self.why_not, tr(error.title))
+            self.unavailable_reason = str(error)
+            self.noticed.emit(self.unavailable_reason, tr(error.title))
         else:
-            self._tell_notices()
+            self._emit_notices()
         self.opened.emit()
 
-    def _tell_notices(self) -> bool:
+    def _emit_notices(self) -> bool:
         """Whether there was something to tell."""
         notices = self._store.notices if self._store is not None else []
-        told, notices[:] = notices[:], []
-        for notice in told:
+        pending, notices[:] = notices[:], []
+        for notice in pending:
             self.noticed.emit(notice, tr("The history was repaired"))
-        return bool(told)
+        return bool(pending)

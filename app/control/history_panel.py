@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 
 from app.control.history import History
-from app.control.history_edits import KeptChanges
+from app.control.history_edits import HistoryEdits
 from app.control.run_navigation import RunNavigation
 from app.panels.setup import SetupPanel
-from app.state.request_json import RequestProblem, from_plain
+from app.state.request_json import RequestFormatError, request_from_json
 from app.state.run import Run
-from app.state.worker_messages import report
+from app.state.worker_messages import make_error_report
 from app.theme.theme import Theme
 from core import words
 from core.errors import DecodescopeError
@@ -23,37 +23,37 @@ if TYPE_CHECKING:
     from app.panels.history.history_view import HistoryView
     from app.storage.history.history_record import HistoryRecord
 
-NOTHING = mark(
+EMPTY_TEXT = mark(
     "Nothing is kept yet. Every run from now on is: its text, its settings and all that was seen of it, on this "
     "machine alone."
 )
-OFF = mark("No history is kept. It can be switched on in the menu above.")
-NOT_FOUND = mark("No kept run holds all of these words.")
+DISABLED_TEXT = mark("No history is kept. It can be switched on in the menu above.")
+NO_MATCH_TEXT = mark("No kept run holds all of these words.")
 
 
 class HistoryPanel(QObject):
-    """`requestWanted(RunRequest)`: the panels are to take these settings; `compareWanted(Run)`: hold it beside the
-    shown one; `shown`: the panel it stands in has to be open; `changed`: a setting has; `runWanted`: something is
+    """`restoreRequested(RunRequest)`: the panels are to take these settings; `compareRequested(Run)`: hold it beside the
+    shown one; `shown`: the panel it stands in has to be open; `changed`: a setting has; `runRequested`: something is
     to be run, for there is nothing here yet."""
 
-    requestWanted = Signal(object)
-    compareWanted = Signal(object)
+    restoreRequested = Signal(object)
+    compareRequested = Signal(object)
     shown = Signal()
     changed = Signal()
-    runWanted = Signal()
+    runRequested = Signal()
 
-    def __init__(self, setup: SetupPanel, history: History, changes: KeptChanges, steps: RunNavigation) -> None:
+    def __init__(self, setup: SetupPanel, history: History, changes: HistoryEdits, steps: RunNavigation) -> None:
         super().__init__(setup)
-        self._setup, self._history, self._changes, self._steps = setup, history, changes, steps
+        self._setup, self._history, self._edits, self._navigation = setup, history, changes, steps
         self._theme: Theme | None = None
-        self._marked = ""
+        self._shown_id = ""
         """The id of the run that is shown in the window; empty before there is one."""
         self.view: HistoryView | None = None
         """None until it is first wanted."""
         history.changed.connect(self.refresh)
 
     @property
-    def search(self) -> str | None:
+    def search_text(self) -> str | None:
         """What is looked for; None while the history is not to be seen."""
         return self.view.query if self.view is not None and self.view.isVisible() else None
 
@@ -68,24 +68,24 @@ class HistoryPanel(QObject):
     @Slot()
     def show(self) -> None:
         """Show it, with the cursor in the search."""
-        view = self.make()
-        self._setup.cover(view)
+        view = self.ensure_view()
+        self._setup.show_page(view)
         self.shown.emit()
         self.refresh()
         view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
-    def make(self) -> HistoryView:
+    def ensure_view(self) -> HistoryView:
         """Have it ready, as it is from when it was first shown."""
         if self.view is None:
-            self.view = self._make()
-            self._setup.add(self.view)
+            self.view = self._make_view()
+            self._setup.add_page(self.view)
         return self.view
 
     @Slot()
     def close(self) -> None:
         """Back to prompt and parameters; what was deleted stays so."""
-        self._setup.uncover()
-        self._changes.settle()
+        self._setup.show_inputs()
+        self._edits.commit_deletions()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -100,109 +100,111 @@ class HistoryPanel(QObject):
         view = self.view
         if view is None or not view.isVisible():
             return
-        ids = self._history.ask(lambda store: store.ids(view.query), list[str]())
-        count, size = self._history.ask(lambda store: store.totals(), (0, 0))
-        empty = tr(NOT_FOUND if view.query else NOTHING if self._changes.keeps else OFF)
+        ids = self._history.query(lambda store: store.ids(view.query), list[str]())
+        count, size = self._history.query(lambda store: store.totals(), (0, 0))
+        empty = tr(NO_MATCH_TEXT if view.query else EMPTY_TEXT if self._edits.is_enabled else DISABLED_TEXT)
         total = f"{words.count(count, 'run')} ({words.size(size)})" if count else ""
-        view.head.show_keeping(self._changes.keeps)
-        view.show_runs(ids, self._records, total, self._history.why_not or empty)
-        view.offer("" if ids or self._history.why_not else self._remedy(view))
+        view.header.set_history_enabled(self._edits.is_enabled)
+        view.show_runs(ids, self._records, total, self._history.unavailable_reason or empty)
+        view.set_empty_action("" if ids or self._history.unavailable_reason else self._empty_action_label(view))
 
-    def _remedy(self, view: HistoryView) -> str:
+    def _empty_action_label(self, view: HistoryView) -> str:
         """What fills an empty list."""
         if view.query:
             return tr("Show all runs")
-        return tr("Run this prompt") if self._changes.keeps else tr("Keep runs from now on")
+        return tr("Run this prompt") if self._edits.is_enabled else tr("Keep runs from now on")
 
     @Slot()
-    def _fill(self) -> None:
+    def _run_empty_action(self) -> None:
         """Do that."""
         if self.view is not None and self.view.query:
             self.view.search.clear()
             self.refresh()
-        elif self._changes.keeps:
-            self.runWanted.emit()
+        elif self._edits.is_enabled:
+            self.runRequested.emit()
         else:
-            self._set_keeping(True)
+            self._set_enabled(True)
 
     def _records(self, runs: Sequence[str]) -> list[HistoryRecord]:
         nothing: list[HistoryRecord] = []
-        return self._history.ask(lambda store: store.records(runs), nothing)
+        return self._history.query(lambda store: store.records(runs), nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Another window may have kept something while this one was not in front."""
-        if event.type() == QEvent.Type.WindowActivate and self._history.ask(lambda store: store.has_changed(), False):
+        if event.type() == QEvent.Type.WindowActivate and self._history.query(lambda store: store.has_changed(), False):
             self.refresh()
         return False
 
-    def _make(self) -> HistoryView:
+    def _make_view(self) -> HistoryView:
         from app.panels.history.history_view import HistoryView
 
         view = HistoryView()
         for signal, slot in (
-            (view.head.closeWanted, self.close),
+            (view.header.closeRequested, self.close),
             (view.searchChanged, self.refresh),
-            (view.openWanted, self._open),
-            (view.actionWanted, self._act),
-            (view.renameWanted, self._changes.rename),
-            (view.foot.undoWanted, self._undo),
-            (view.head.backWanted, self._steps.back),
-            (view.head.forwardWanted, self._steps.forward),
-            (view.head.forgetAllWanted, self._changes.ask_to_forget_all),
-            (view.head.keepWanted, self._set_keeping),
-            (view.fill.wanted, self._fill),
+            (view.openRequested, self._open),
+            (view.actionRequested, self._run_action),
+            (view.renameRequested, self._edits.rename),
+            (view.footer.undoRequested, self._undo),
+            (view.header.backRequested, self._navigation.back),
+            (view.header.forwardRequested, self._navigation.forward),
+            (view.header.forgetAllRequested, self._edits.confirm_delete_all),
+            (view.header.keepRequested, self._set_enabled),
+            (view.empty_action.fillRequested, self._run_empty_action),
         ):
             signal.connect(slot)
-        self._steps.changed.connect(view.head.show_steps)
-        self._changes.deleted.connect(view.foot.show_deleted)
-        view.head.show_steps(self._steps.can_go_back, self._steps.can_go_forward)
+        self._navigation.changed.connect(view.header.set_navigation)
+        self._edits.deleted.connect(view.footer.show_deleted)
+        view.header.set_navigation(self._navigation.can_go_back, self._navigation.can_go_forward)
         self._setup.window().installEventFilter(self)
         if self._theme is not None:
             view.set_theme(self._theme)
-        if self._marked:
-            view.list.mark(self._marked)
+        if self._shown_id:
+            view.list.mark_shown(self._shown_id)
         return view
 
     @Slot(str)
     def _open(self, run: str) -> None:
-        if self._marked != run:
+        if self._shown_id != run:
             self._history.show(run)
 
     @Slot(str, str)
-    def _act(self, name: str, run: str) -> None:
-        changes = self._changes
+    def _run_action(self, name: str, run: str) -> None:
+        changes = self._edits
         actions = {"restore": self._restore, "compare": self._compare, "pin": changes.pin, "delete": changes.delete}
         actions[name](run)
 
     def _restore(self, run: str) -> None:
         try:
-            self.requestWanted.emit(from_plain(self._history.ask(lambda store: store.request(run), dict[str, Any]())))
-        except RequestProblem as error:
-            self._history.refused.emit(report(error))
+            self.restoreRequested.emit(
+                request_from_json(self._history.query(lambda store: store.request(run), dict[str, Any]()))
+            )
+        except RequestFormatError as error:
+            self._history.failed.emit(make_error_report(error))
         else:
             self.close()
 
     def _compare(self, run: str) -> None:
         try:
-            self.compareWanted.emit(self._history.open_run(run))
+            self.compareRequested.emit(self._history.open_run(run))
         except DecodescopeError as error:
-            self._history.refused.emit(report(error))
+            self._history.failed.emit(make_error_report(error))
 
     @Slot()
     def _undo(self) -> None:
-        run = self._changes.undo()
+        run = self._edits.undo()
         if run and self.view is not None:
-            self.view.list.pick(run)
+            self.view.list.select(run)
 
     @Slot(bool)
-    def _set_keeping(self, is_on: bool) -> None:
-        self._changes.set_keeping(is_on)
+    def _set_enabled(self, is_on: bool) -> None:
+        self._edits.set_enabled(is_on)
         self.changed.emit()
         self.refresh()
 
     @Slot(object)
-    def mark(self, run: Run) -> None:
+    def mark_shown(self, run: Run) -> None:
         """That one is shown in the window."""
-        self._marked = run.id
+        self._shown_id = run.id
         if self.view is not None:
-            self.view.list.mark(run.id)
+            self.view.list.mark_shown(run.id)

@@ -14,10 +14,10 @@ from app.session.downloads import Downloads
 from app.state.hub_models import DownloadStatus
 from app.widgets.accessibility.announcements import announce
 from core import catalog
-from resources.language import sentences, tr, trn
+from resources.language import join_sentences, tr, trn
 
-_MOODS = {"failed": "danger", "paused": "warning", "whole": "finished"}
-_ENDS = ("whole", "paused", "failed")
+_STATUS_COLOURS = {"failed": "danger", "paused": "warning", "whole": "finished"}
+_FINAL_STATUSES = ("whole", "paused", "failed")
 """Standings that are read out when a model comes to them."""
 
 
@@ -28,37 +28,37 @@ class HubDialog(QObject):
         self.dialog = DownloadDialog(window)
         super().__init__(self.dialog)
         self._downloads, self._model = downloads, model
-        self._last: dict[str, str] = {}
-        self._hub, self._standings = downloads.hub, downloads.standings
-        self.dialog.searchWanted.connect(self._hub.search)
+        self._last_status: dict[str, str] = {}
+        self._hub, self._statuses = downloads.hub, downloads.statuses
+        self.dialog.searchRequested.connect(self._hub.search)
         self.dialog.list.picked.connect(self._show_page)
-        self.dialog.page.actionWanted.connect(self._act)
+        self.dialog.page.actionRequested.connect(self._run_action)
         self.dialog.page.pickle.toggled.connect(self._show_page)
-        for told in (self._hub, self._standings):
-            told.listed.connect(self._show_rows)
-        for changed in (self._hub.judged, self._standings.changed):
+        for source in (self._hub, self._statuses):
+            source.listed.connect(self._show_rows)
+        for changed in (self._hub.judged, self._statuses.changed):
             changed.connect(self._on_changed)
         if self._hub.query:
             self.dialog.field.setText(self._hub.query)
         self._show_rows()
-        downloads.look_at_disk()
+        downloads.scan_disk()
 
     @Slot()
     def _show_rows(self) -> None:
-        known, found = self._standings.kept, self._hub.found
-        busy = [name for name in known if self._standings.of(name).status != "whole"]
-        names = [*busy, *(name for name in found if name not in busy)]
+        known, results = self._statuses.names, self._hub.found
+        busy = [name for name in known if self._statuses.get(name).status != "whole"]
+        names = [*busy, *(name for name in results if name not in busy)]
         if self._hub.query is None:
             names += [name for name in known if name not in names]
-        self.dialog.show_rows([self._row(name) for name in names], self._note(len(found)))
+        self.dialog.show_rows([self._row(name) for name in names], self._list_note(len(results)))
         self._show_page()
 
-    def _note(self, count: int) -> str:
+    def _list_note(self, count: int) -> str:
         hub = self._hub
-        if hub.trouble is not None:
-            return sentences(hub.trouble.cause, hub.trouble.remedy)
+        if hub.error is not None:
+            return join_sentences(hub.error.cause, hub.error.remedy)
         if hub.query is None:
-            return tr("Models of the hub that are on this disk.") if self._standings.kept else ""
+            return tr("Models of the hub that are on this disk.") if self._statuses.names else ""
         if hub.is_searching and not count:
             return tr("Searching…")
         if not count:
@@ -68,39 +68,43 @@ class HubDialog(QObject):
         )
 
     def _row(self, name: str) -> HubModelRow:
-        model, standing = self._hub.found.get(name), self._standings.of(name)
-        facts = download_wording.short_facts(model) if model is not None else ""
-        told = download_wording.how(standing)
-        if told:
-            share = standing.done / standing.total if standing.total and standing.status != "whole" else None
-            return HubModelRow(name, facts, told, _MOODS.get(standing.status, "accent"), share)
+        model, status = self._hub.found.get(name), self._statuses.get(name)
+        facts = download_wording.short_facts_text(model) if model is not None else ""
+        status_text = download_wording.progress_text(status)
+        if status_text:
+            fraction = status.done / status.total if status.total and status.status != "whole" else None
+            return HubModelRow(name, facts, status_text, _STATUS_COLOURS.get(status.status, "accent"), fraction)
         return HubModelRow(
-            name, facts, download_wording.short_verdict(model) if model is not None else "", _mood(model)
+            name, facts, download_wording.short_fit_text(model) if model is not None else "", _fit_colour(model)
         )
 
     @Slot()
     def _show_page(self) -> None:
         name = self.dialog.list.name
         if name:
-            self.dialog.page.show_model(name, self._hub.found.get(name), self._standings.of(name))
+            self.dialog.page.show_model(name, self._hub.found.get(name), self._statuses.get(name))
 
     @Slot(str)
     def _on_changed(self, name: str) -> None:
         self.dialog.list.show_row(self._row(name))
         if name == self.dialog.list.name:
             self._show_page()
-        self._tell(name, self._standings.of(name))
+        self._announce_end(name, self._statuses.get(name))
 
-    def _tell(self, name: str, standing: DownloadStatus) -> None:
+    def _announce_end(self, name: str, status: DownloadStatus) -> None:
         """Read out that something has ended: its progress would never end."""
-        if self._last.get(name) != standing.status and standing.status in _ENDS and name in self._last:
-            announce(self.dialog, f"{name}: {download_wording.how(standing)}")
-        self._last[name] = standing.status
+        if (
+            self._last_status.get(name) != status.status
+            and status.status in _FINAL_STATUSES
+            and name in self._last_status
+        ):
+            announce(self.dialog, f"{name}: {download_wording.progress_text(status)}")
+        self._last_status[name] = status.status
 
     @Slot(str)
-    def _act(self, action: str) -> None:
+    def _run_action(self, action: str) -> None:
         name, downloads = self.dialog.list.name, self._downloads
-        if action in (actions.FETCH, actions.RESUME, actions.MEND):
+        if action in (actions.FETCH, actions.RESUME, actions.REPAIR):
             downloads.fetch(name, self.dialog.page.allows_pickle)
         elif action == actions.PAUSE:
             downloads.stop(name)
@@ -108,14 +112,14 @@ class HubDialog(QObject):
             downloads.discard(name)
         elif action == actions.VERIFY:
             downloads.verify(name)
-        elif action == actions.SURELY:
+        elif action == actions.CONFIRM_DELETE:
             downloads.delete(name)
         elif action == actions.USE:
-            self._model.use_hub(name)
+            self._model.choose_hub_model(name)
             self.dialog.close()
 
 
-def _mood(model: catalog.HubModel | None) -> str:
+def _fit_colour(model: catalog.HubModel | None) -> str:
     if model is None or not model.judged:
         return "muted"
     return "finished" if model.fits or model.fits_as else "warning"

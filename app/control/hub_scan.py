@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from core import ModelEntry, catalog
 
-_LOOK_MS = 40
+_POLL_MS = 40
 
 
 class HubScan(QObject):
@@ -19,8 +19,8 @@ class HubScan(QObject):
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._entries: list[ModelEntry] | None = None
-        self._timer = QTimer(self, interval=_LOOK_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer = QTimer(self, interval=_POLL_MS)
+        self._timer.timeout.connect(self._poll)
 
     def start(self) -> None:
         """Begin. A thread that outlives the window touches nothing of it: the result is fetched, not sent."""
@@ -29,14 +29,14 @@ class HubScan(QObject):
             self._timer.start()
 
     def _scan(self) -> None:
-        found: list[ModelEntry] = []
+        entries: list[ModelEntry] = []
         try:
-            found = catalog.hub_cached()
+            entries = catalog.hub_cached()
         finally:  # whatever happens here, the timer that waits for an answer ends
-            self._entries = found
+            self._entries = entries
 
     @Slot()
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._entries is not None:
             self._timer.stop()
             self.found.emit(self._entries)

@@ -12,29 +12,29 @@ from app.session.session import Session
 from app.state.worker_messages import Outcome
 from app.widgets.accessibility import announce
 
-BREATH_MS = 1500
+ANNOUNCE_INTERVAL_MS = 1500
 """Between two announcements; what comes meanwhile is said in one."""
 _SENTENCE = r".*[.!?…\n](?=\s|$)|.*[。！？；]"
 _WORD = r".*\s|.*[\u3040-\u30ff\u3400-\u9fff，、]"
 
 
-def whole(text: str) -> str:
+def complete_prefix(text: str) -> str:
     """As much of `text` as ends with a sentence, else with a word; nothing where neither has ended."""
-    found = re.match(_SENTENCE, text, re.DOTALL) or re.match(_WORD, text, re.DOTALL)
-    return found[0] if found else ""
+    match = re.match(_SENTENCE, text, re.DOTALL) or re.match(_WORD, text, re.DOTALL)
+    return match[0] if match else ""
 
 
-class LiveText(QObject):
+class ScreenReaderText(QObject):
     """Follows the session's run. Does nothing while no screen reader is at work."""
 
     def __init__(self, session: Session, over: QWidget) -> None:
         super().__init__(over)
         self._session, self._over = session, over
-        self._heard, self._pending = 0, ""
-        self._timer = QTimer(self, singleShot=True, interval=BREATH_MS)
-        self._timer.timeout.connect(self._say)
+        self._announced_count, self._pending = 0, ""
+        self._timer = QTimer(self, singleShot=True, interval=ANNOUNCE_INTERVAL_MS)
+        self._timer.timeout.connect(self._announce)
         session.runStarted.connect(self._begin)
-        session.runShown.connect(self._skip)
+        session.runShown.connect(self._skip_existing)
         session.eventsArrived.connect(self._follow)
         session.cursorMoved.connect(self._follow)
         session.finished.connect(self._end)
@@ -42,28 +42,28 @@ class LiveText(QObject):
     @Slot()
     def _begin(self) -> None:
         self._timer.stop()
-        self._heard, self._pending = 0, ""
+        self._announced_count, self._pending = 0, ""
 
     @Slot()
-    def _skip(self) -> None:
+    def _skip_existing(self) -> None:
         """What was written earlier is read when it is gone to, not all at once."""
         self._begin()
         run = self._session.run
-        self._heard = len(run.tokens) if run is not None else 0
+        self._announced_count = len(run.tokens) if run is not None else 0
 
     @Slot()
     def _follow(self) -> None:
         run = self._session.run
         if run is None or not QAccessible.isActive() or (run.beams is not None and run.outcome is None):
             return  # a search changes its mind: its text is read when it is done
-        self._pending += "".join(token.text for token in run.tokens[self._heard : run.cursor])
-        self._heard = max(self._heard, run.cursor)
+        self._pending += "".join(token.text for token in run.tokens[self._announced_count : run.cursor])
+        self._announced_count = max(self._announced_count, run.cursor)
         if self._pending and not self._timer.isActive():
             self._timer.start()
 
     @Slot()
-    def _say(self) -> None:
-        words = whole(self._pending)
+    def _announce(self) -> None:
+        words = complete_prefix(self._pending)
         self._pending = self._pending[len(words) :]
         announce(self._over, words.strip())
 

@@ -29,22 +29,22 @@ class MediaBarController(QObject):
         self._theme: Theme | None = None
         self._bar: MediaBar | None = None
         self._tools: MediaTools | None = None
-        media.told.connect(self._show)
-        panel.filesGiven.connect(media.add)
-        panel.pictureGiven.connect(self.add_picture)
+        media.displayChanged.connect(self._show)
+        panel.filesInserted.connect(media.add)
+        panel.imageInserted.connect(self.add_picture)
         self._show()
 
     @Slot(object)
     def add_picture(self, picture: QImage) -> None:
         """A picture that has no file yet."""
-        self.make()[1].keep(picture)
+        self.ensure_bar()[1].add_picture(picture)
 
     @Slot(int)
-    def remove(self, number: int) -> None:
+    def remove(self, index: int) -> None:
         """That file goes no longer with the prompt, and is no longer heard."""
         if self._tools is not None:
-            self._tools.silence()
-        self._media.remove(number)
+            self._tools.stop_playback()
+        self._media.remove(index)
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -57,20 +57,20 @@ class MediaBarController(QObject):
     def stop(self) -> None:
         """The parts that are seen go: nothing is to be heard any more."""
         if self._tools is not None:
-            self._tools.end()
+            self._tools.close()
 
-    def make(self) -> tuple[MediaBar, MediaTools]:
+    def ensure_bar(self) -> tuple[MediaBar, MediaTools]:
         """The bar and what its buttons do, made when first wanted."""
         if self._bar is None or self._tools is None:
             from app.control.media_tools import MediaTools
             from app.panels.media.bar import MediaBar
 
             self._bar = MediaBar()
-            self._panel.show_above(self._bar)
+            self._panel.insert_above_editor(self._bar)
             self._tools = MediaTools(self._bar, self._data, self)
-            self._tools.given.connect(self._media.add)
+            self._tools.filesAdded.connect(self._media.add)
             self._tools.failed.connect(self._media.show_error)
-            self._bar.removeWanted.connect(self.remove)
+            self._bar.removeRequested.connect(self.remove)
             if self._theme is not None:
                 self.set_theme(self._theme)
         return self._bar, self._tools
@@ -79,10 +79,10 @@ class MediaBarController(QObject):
     def _show(self) -> None:
         """What stands above the prompt."""
         media = self._media
-        if self._bar is None and not media.kinds and not media.given:
+        if self._bar is None and not media.kinds and not media.media:
             return
-        bar, tools = self.make()
-        bar.offer(media.kinds)
-        bar.show_media([(medium, media.why_not(medium)) for medium in media.given], tools.can_play)
-        bar.tell_wanted(media.wanted)
-        self._panel.refuse_text(media.no_text)
+        bar, tools = self.ensure_bar()
+        bar.show_buttons(media.kinds)
+        bar.show_media([(medium, media.unsupported_reason(medium)) for medium in media.media], tools.can_play)
+        bar.show_required(media.missing_media_text)
+        self._panel.set_text_unsupported(media.text_unsupported_reason)

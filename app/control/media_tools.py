@@ -11,26 +11,26 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QObject, Signal, Slot
 from PySide6.QtGui import QGuiApplication, QImage, QImageWriter
 
 from app.panels.media.bar import MediaBar
-from app.session.sound_device import why_missing
-from app.state.media import filter_of
-from app.state.worker_messages import report
-from app.storage.examples import samples
-from app.storage.media_files import keep_picture, new_recording
+from app.session.sound_device import audio_unavailable_reason
+from app.state.media import file_filter
+from app.state.worker_messages import make_error_report
+from app.storage.examples import bundled_media
+from app.storage.media_files import new_recording_path, save_pasted_picture
 from app.theme.theme import Theme
-from app.widgets.ask_file import ask_what_to_open
+from app.widgets.ask_file import open_file_dialog
 from core.errors import DecodescopeError
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.panels.media.recorder import RecorderPanel
+    from app.panels.media.recorder import RecorderDialog
     from app.session.loudspeaker import Loudspeaker
     from app.session.microphone import Microphone
 
 
 class MediaTools(QObject):
-    """`given(paths)`: files that are to go with the prompt; `failed(ErrorReport)`: why there is none."""
+    """`filesAdded(paths)`: files that are to go with the prompt; `failed(ErrorReport)`: why there is none."""
 
-    given = Signal(list)
+    filesAdded = Signal(list)
     failed = Signal(object)
 
     def __init__(self, bar: MediaBar, data: Callable[[], Path], parent: QObject) -> None:
@@ -39,57 +39,57 @@ class MediaTools(QObject):
         self._loudspeaker: Loudspeaker | None = None
         self.theme: Theme | None = None
         """What dialogs are drawn in."""
-        bar.playWanted.connect(self.play_or_stop)
+        bar.playRequested.connect(self.play_or_stop)
         for button in bar.buttons.values():
-            button.openWanted.connect(self.ask)
-            button.recordWanted.connect(self.record)
-            button.pasteWanted.connect(self.paste)
+            button.openRequested.connect(self.choose_file)
+            button.recordRequested.connect(self.record)
+            button.pasteRequested.connect(self.paste)
             button.sampleChosen.connect(self._on_sample)
-            button.opened.connect(self._fill)
+            button.opened.connect(self._update_menus)
 
     @property
     def can_play(self) -> bool:
         """Whether sounds can be heard here, as far as packages tell."""
-        return not why_missing()
+        return not audio_unavailable_reason()
 
     @Slot(str)
-    def ask(self, kind: str) -> None:
+    def choose_file(self, kind: str) -> None:
         """Choose a file of that kind."""
-        ask_what_to_open(self._bar, tr("Choose a file"), filter_of(kind), self._on_sample)
+        open_file_dialog(self._bar, tr("Choose a file"), file_filter(kind), self._on_sample)
 
     @Slot()
     def paste(self) -> None:
         """The clipboard's picture."""
-        self.keep(QGuiApplication.clipboard().image())
+        self.add_picture(QGuiApplication.clipboard().image())
 
-    def keep(self, picture: QImage) -> None:
+    def add_picture(self, picture: QImage) -> None:
         """Keep a picture that has no file yet, and give that."""
         content = QByteArray()
         buffer = QBuffer(content)
         buffer.open(QIODevice.OpenModeFlag.WriteOnly)
         QImageWriter(buffer, QByteArray(b"png")).write(picture)
         try:
-            path = keep_picture(self._data(), bytes(content.data()))
+            path = save_pasted_picture(self._data(), bytes(content.data()))
         except DecodescopeError as error:
-            self.failed.emit(report(error))
+            self.failed.emit(make_error_report(error))
         else:
-            self.given.emit([str(path)])
+            self.filesAdded.emit([str(path)])
 
     @Slot()
-    def record(self) -> RecorderPanel | None:
+    def record(self) -> RecorderDialog | None:
         """Listen until the reader says that it is enough; None where nothing can be heard."""
-        from app.panels.media.recorder import RecorderPanel
-        from app.session.microphone import LONGEST, Microphone
+        from app.panels.media.recorder import RecorderDialog
+        from app.session.microphone import MAX_SECONDS, Microphone
 
-        dialog = RecorderPanel(LONGEST, self._bar.window())
-        microphone = Microphone(new_recording(self._data(), datetime.now()), dialog)
+        dialog = RecorderDialog(MAX_SECONDS, self._bar.window())
+        microphone = Microphone(new_recording_path(self._data(), datetime.now()), dialog)
         try:
             microphone.start()
         except DecodescopeError as error:
             dialog.deleteLater()
-            self.failed.emit(report(error))
+            self.failed.emit(make_error_report(error))
             return None
-        self._follow(dialog, microphone)
+        self._connect_recorder(dialog, microphone)
         dialog.open()
         return dialog
 
@@ -100,7 +100,7 @@ class MediaTools(QObject):
             from app.session.loudspeaker import Loudspeaker
 
             self._loudspeaker = Loudspeaker(self)
-            self._loudspeaker.played.connect(self._bar.show_played)
+            self._loudspeaker.played.connect(self._bar.show_playback)
             self._loudspeaker.failed.connect(self.failed)
         if self._loudspeaker.path == path:
             self._loudspeaker.stop()
@@ -108,39 +108,39 @@ class MediaTools(QObject):
             self._loudspeaker.play(path)
 
     @Slot()
-    def silence(self) -> None:
+    def stop_playback(self) -> None:
         """Nothing is to be heard any more."""
         if self._loudspeaker is not None:
             self._loudspeaker.stop()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """The window closes."""
         if self._loudspeaker is not None:
-            self._loudspeaker.end()
+            self._loudspeaker.close()
 
-    def _follow(self, dialog: RecorderPanel, microphone: Microphone) -> None:
+    def _connect_recorder(self, dialog: RecorderDialog, microphone: Microphone) -> None:
         if self.theme is not None:
             dialog.set_theme(self.theme)
-        microphone.heard.connect(dialog.show_heard)
+        microphone.levelChanged.connect(dialog.show_level)
         microphone.failed.connect(self.failed)
-        microphone.ended.connect(dialog.keep)
+        microphone.ended.connect(dialog.close_kept)
         microphone.ended.connect(self._on_recorded)
-        dialog.stopWanted.connect(microphone.stop)
-        dialog.forgetWanted.connect(microphone.forget)
+        dialog.stopRequested.connect(microphone.stop)
+        dialog.forgetRequested.connect(microphone.discard)
         dialog.finished.connect(dialog.deleteLater)
 
     @Slot()
-    def _fill(self) -> None:
+    def _update_menus(self) -> None:
         """The menus offer what there is now."""
         can_paste = not QGuiApplication.clipboard().image().isNull()
         for button in self._bar.buttons.values():
-            button.offer(samples(button.kind), why_missing(), can_paste)
+            button.update_menu(bundled_media(button.kind), audio_unavailable_reason(), can_paste)
 
     @Slot(str)
     def _on_sample(self, path: str) -> None:
-        self.given.emit([path])
+        self.filesAdded.emit([path])
 
     @Slot(str)
     def _on_recorded(self, path: str) -> None:
         if path:
-            self.given.emit([path])
+            self.filesAdded.emit([path])

@@ -16,40 +16,40 @@ FIRST_MS = 1500
 """After the window was made: by then it has been painted."""
 
 
-class FitController(QObject):
+class MemoryFitController(QObject):
     """Asks the worker to reckon, one question at a time, and shows the answer at the foot of the setup panel.
 
-    `reckoned(tokens, rows)` is the size of the run that was reckoned; `paceTold` how quick it is, where layers are read
+    `runSizeEstimated(tokens, rows)` is the size of the run that was reckoned; `throughputEstimated` how quick it is, where layers are read
     from the disk, else nothing.
     """
 
-    reckoned = Signal(int, int)
-    paceTold = Signal(str)
+    runSizeEstimated = Signal(int, int)
+    throughputEstimated = Signal(str)
 
     def __init__(self, session: Session, panel: SetupPanel, requests: RequestBuilder) -> None:
         super().__init__(panel)
         self._session, self._panel, self._requests = session, panel, requests
-        self._is_asked = self._is_stale = self._rests = False
+        self._is_pending = self._is_stale = self._is_paused = False
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
-        self._timer.timeout.connect(self._ask)
-        session.modelReady.connect(self._wake)
+        self._timer.timeout.connect(self._request_estimate)
+        session.modelReady.connect(self._resume)
         for signal in (session.modelReady, session.finished, session.measuringChanged):
-            signal.connect(self.later)
+            signal.connect(self.schedule)
         session.answered.connect(self._on_answer)
         self._timer.start(FIRST_MS)
 
     @Slot()
-    def later(self) -> None:
+    def schedule(self) -> None:
         """Reckon once the hand rests."""
         self._timer.start(DELAY_MS)
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Reckon nothing until a model is loaded: it takes the libraries that a recorded run does without."""
-        self._rests = True
+        self._is_paused = True
 
     @Slot()
-    def _wake(self) -> None:
-        self._rests = False
+    def _resume(self) -> None:
+        self._is_paused = False
 
     @Slot()
     def stop(self) -> None:
@@ -57,27 +57,27 @@ class FitController(QObject):
         self._timer.stop()
 
     @Slot()
-    def _ask(self) -> None:
-        if self._is_asked or self._session.busy:
+    def _request_estimate(self) -> None:
+        if self._is_pending or self._session.busy:
             self._is_stale = True  # the end of a run asks again, and so does the answer
             return
         request = self._requests.request(seed=0)
-        if self._rests or not self._panel.window().isVisible() or not request.model:
+        if self._is_paused or not self._panel.window().isVisible() or not request.model:
             return
-        self._is_asked, self._is_stale = True, False
-        self._session.ask(request)
+        self._is_pending, self._is_stale = True, False
+        self._session.request(request)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
         if not isinstance(answer.request, RunRequest):
             return
-        self._is_asked = False
+        self._is_pending = False
         fit = answer.result
         if self._is_stale:
-            self.later()
+            self.schedule()
         elif isinstance(fit, MemoryEstimate):
-            self._panel.show_fit(fit.figures, fit.advice, fit.pace)
-            self.paceTold.emit(fit.pace)
-            self.reckoned.emit(fit.tokens, fit.rows)
+            self._panel.show_memory_estimate(fit.summary, fit.advice, fit.speed)
+            self.throughputEstimated.emit(fit.speed)
+            self.runSizeEstimated.emit(fit.tokens, fit.rows)
         else:
-            self._panel.show_fit("", "")
+            self._panel.show_memory_estimate("", "")

@@ -20,12 +20,12 @@ _PERMISSIONS = {"PickledWeightsError": "allow_pickle", "RemoteCodeError": "allow
 
 
 class Messages(QObject):
-    """Feeds the two banners, and tells what their buttons promise: `retryWanted`, `allowed(permission)`,
-    `offerTaken(name)`, and `noticeAction(name)` for those of a notice. `errorDismissed`: the error was closed."""
+    """Feeds the two banners, and tells what their buttons promise: `retryRequested`, `allowed(permission)`,
+    `offerAccepted(name)`, and `noticeAction(name)` for those of a notice. `errorDismissed`: the error was closed."""
 
-    retryWanted = Signal()
+    retryRequested = Signal()
     allowed = Signal(str)
-    offerTaken = Signal(str)
+    offerAccepted = Signal(str)
     noticeAction = Signal(str)
     errorDismissed = Signal()
 
@@ -73,7 +73,7 @@ class Messages(QObject):
 
     def withdraw_notice(self, title: str) -> None:
         """Close the notice of that title, which is no longer true; any other stays."""
-        if self._notices.told == title:
+        if self._notices.last_title == title:
             self._notices.dismiss()
 
     @Slot()
@@ -85,10 +85,10 @@ class Messages(QObject):
     @Slot(str)
     def _on_action(self, action: str) -> None:
         if action == DISK_OFFER:
-            self.offerTaken.emit(action)
+            self.offerAccepted.emit(action)
         if action in _PERMISSIONS.values():
             self.allowed.emit(action)
         if action == "dismiss":
             self.errorDismissed.emit()
         else:
-            self.retryWanted.emit()
+            self.retryRequested.emit()

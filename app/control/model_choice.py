@@ -16,9 +16,9 @@ from app.control.model_list import (
     ModelList,
     subtitle,
 )
-from app.state.suggestions import unknown
+from app.state.suggestions import unknown_name_message
 from app.state.worker_messages import ModelInfo
-from app.storage.settings import Models
+from app.storage.settings import ModelsSection
 from app.widgets.picker_combo import PickerCombo
 from core import ModelEntry, catalog
 from resources.language import tr
@@ -31,27 +31,27 @@ class ModelChoice(QObject):
     changed = Signal()
     listed = Signal()
     ready = Signal(object)
-    folderWanted = Signal()
-    hubWanted = Signal()
-    weightsWanted = Signal()
-    engineWanted = Signal()
+    folderRequested = Signal()
+    hubRequested = Signal()
+    weightsRequested = Signal()
+    engineRequested = Signal()
 
-    def __init__(self, picker: PickerCombo, models: ModelList, kept: Models, first: str) -> None:
-        """`first`: the one to begin with."""
+    def __init__(self, picker: PickerCombo, models: ModelList, settings: ModelsSection, initial: str) -> None:
+        """`initial`: the one to begin with."""
         super().__init__(picker)
-        self._picker, self._models, self._kept = picker, models, kept
+        self._picker, self._models, self._settings = picker, models, settings
         self._info: ModelInfo | None = None
-        models.memory = kept.memory
-        models.refresh(kept.folders, first)
-        for address in kept.engines:
+        models.memory_limits = settings.memory
+        models.refresh(settings.folders, initial)
+        for address in settings.engines:
             models.add_engine(address)
         self._show_models()
-        picker.choose(first)
-        self._show_words()
+        picker.select_data(initial)
+        self._show_subtitle()
         picker.currentIndexChanged.connect(self._on_chosen)
         picker.activated.connect(self._on_activated)
         scan = HubScan(self)
-        scan.found.connect(self._on_found)
+        scan.found.connect(self._add_entries)
         scan.start()
 
     @property
@@ -72,75 +72,75 @@ class ModelChoice(QObject):
 
     def choose(self, name: str) -> list[str]:
         """Choose by name or folder; gives back a sentence when there is none."""
-        if self._picker.choose(name) or self.add_engine(name) or self.add_folder(name):
+        if self._picker.select_data(name) or self.add_engine(name) or self.add_folder(name):
             return []
-        return [unknown("model", name, self._models.names)]
+        return [unknown_name_message("model", name, self._models.names)]
 
-    def add_folder(self, folder: str, chooses: bool = True) -> bool:
+    def add_folder(self, folder: str, select: bool = True) -> bool:
         """List a model folder, now and later on, and choose it, or have what is chosen stay; False when it holds no
         model."""
         entry, chosen = self._models.add_folder(folder), self.name
         if entry is None:
             return False
-        if folder not in self._kept.folders:
-            self._kept.folders.append(folder)
+        if folder not in self._settings.folders:
+            self._settings.folders.append(folder)
         self._show_models()
-        if not chooses:
-            self._picker.choose(chosen)
+        if not select:
+            self._picker.select_data(chosen)
         self.listed.emit()
-        return not chooses or self._picker.choose(entry.name)
+        return not select or self._picker.select_data(entry.name)
 
     def add_engine(self, address: str) -> bool:
         """List a model on another machine and choose it; False for what is no address."""
         entry = self._models.add_engine(address)
         if entry is None:
             return False
-        if entry.name not in self._kept.engines:
-            self._kept.engines.append(entry.name)
+        if entry.name not in self._settings.engines:
+            self._settings.engines.append(entry.name)
         self._show_models()
         self.listed.emit()
-        return self._picker.choose(entry.name)
+        return self._picker.select_data(entry.name)
 
     @Slot(object)
-    def add_hub(self, entry: ModelEntry) -> None:
+    def add_hub_model(self, entry: ModelEntry) -> None:
         """List a model that has come from the hub."""
-        self._on_found([entry])
+        self._add_entries([entry])
 
     @Slot(str)
-    def drop(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """List it no more; another is chosen where it was."""
-        self._models.drop(name)
+        self._models.remove(name)
         self._show_models()
         self.listed.emit()
 
-    def use_hub(self, name: str) -> bool:
+    def choose_hub_model(self, name: str) -> bool:
         """Choose a model of the hub's cache; False when it is not there."""
         entry = catalog.hub_entry(name)
         if entry is not None and self._models.get(name) is None:
-            self.add_hub(entry)
-        return self._picker.choose(name)
+            self.add_hub_model(entry)
+        return self._picker.select_data(name)
 
-    def why_not(self, folder: str) -> tuple[str, str]:
+    def folder_problem(self, folder: str) -> tuple[str, str]:
         """Why a folder cannot be listed: cause and remedy."""
-        return self._models.why_not(folder)
+        return self._models.folder_problem(folder)
 
-    def reckon(self, tokens: int, rows: int) -> None:
+    def set_run_size(self, tokens: int, rows: int) -> None:
         """Say of each listed model what a run of that size would take; not while the list is open."""
-        if not self._picker.is_open and self._models.reckon(tokens, rows):
+        if not self._picker.is_open and self._models.set_run_size(tokens, rows):
             self._show_models()
 
     def _show_models(self) -> None:
         self._picker.set_items(self._models.items())
-        self._last = self._picker.currentIndex()
-        self._show_words()
+        self._last_index = self._picker.currentIndex()
+        self._show_subtitle()
 
-    def _show_words(self, loading: bool = False) -> None:
+    def _show_subtitle(self, loading: bool = False) -> None:
         info = self._info if self._info is not None and self._info.name == self.name else None
-        words = subtitle(self.entry, info, loading, self.name in self._kept.memory)
+        words = subtitle(self.entry, info, loading, self.name in self._settings.memory)
         self._picker.set_subtitle(words if self.name else tr("choose a model"))
 
     @Slot(object)
-    def _on_found(self, entries: list[ModelEntry]) -> None:
+    def _add_entries(self, entries: list[ModelEntry]) -> None:
         self._models.add(entries)
         self._show_models()
         self.listed.emit()
@@ -149,37 +149,37 @@ class ModelChoice(QObject):
     def on_loading(self, _name: str) -> None:
         """A model is being loaded."""
         self._info = None
-        self._show_words(loading=True)
+        self._show_subtitle(loading=True)
 
     @Slot(object)
     def on_ready(self, info: ModelInfo) -> None:
         """One is loaded, the chosen one or that of an earlier run."""
         self._info = info
-        self._show_words()
+        self._show_subtitle()
         if info.name == self.name:
             self.ready.emit(info)
 
     @Slot(object)
     def on_failed(self, _error: object) -> None:
         """Loading may have failed: stop saying that it goes on."""
-        self._show_words()
+        self._show_subtitle()
 
     @Slot()
     def _on_chosen(self) -> None:
         if self.name:
-            self._last = self._picker.currentIndex()
-            self._show_words()
+            self._last_index = self._picker.currentIndex()
+            self._show_subtitle()
             self.changed.emit()
 
     @Slot(int)
     def _on_activated(self, index: int) -> None:
         actions = {
-            FOLDER_ITEM: self.folderWanted,
-            HUB_ITEM: self.hubWanted,
-            WEIGHTS_ITEM: self.weightsWanted,
-            ENGINE_ITEM: self.engineWanted,
+            FOLDER_ITEM: self.folderRequested,
+            HUB_ITEM: self.hubRequested,
+            WEIGHTS_ITEM: self.weightsRequested,
+            ENGINE_ITEM: self.engineRequested,
         }
-        wanted = actions.get(self._picker.itemData(index))
-        if wanted is not None:
-            self._picker.setCurrentIndex(self._last)
-            wanted.emit()
+        signal = actions.get(self._picker.itemData(index))
+        if signal is not None:
+            self._picker.setCurrentIndex(self._last_index)
+            signal.emit()

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
-from app.widgets.ask_file import ask_for_folder
+from app.widgets.ask_file import open_folder_dialog
 from resources.language import tr
 
 
@@ -17,15 +17,15 @@ class ModelFolders(QObject):
     def __init__(self, over: QWidget, model: ModelChoice, messages: Messages) -> None:
         super().__init__(over)
         self._over, self._model, self._messages = over, model, messages
-        model.folderWanted.connect(self.open)
+        model.folderRequested.connect(self.open)
 
     @Slot()
     def open(self) -> None:
         """Choose a model folder."""
-        ask_for_folder(self._over, tr("Open a model folder"), self.use)
+        open_folder_dialog(self._over, tr("Open a model folder"), self.use)
 
     @Slot(str)
     def use(self, folder: str) -> None:
         """List a model folder and choose it."""
         if not self._model.add_folder(folder):
-            self._messages.show_setup_error(tr("This folder holds no model"), *self._model.why_not(folder))
+            self._messages.show_setup_error(tr("This folder holds no model"), *self._model.folder_problem(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from app.state.model_purpose import purpose
+from app.state.model_purpose import describe_model
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS, ModelInfo
 from app.widgets.picker_combo import PickerItem
 from core import ModelEntry, Takes, catalog, words
@@ -29,7 +29,7 @@ _RECURRENT = ("amba", "rwkv", "recurrent")
 _SOURCES = (mark("bundled"), mark("hub"), mark("folder"), mark("engine"))
 ENGINE = "engine"
 """Source of a model on another machine."""
-USUAL_LENGTH = 2048
+DEFAULT_LENGTH = 2048
 """Tokens of the text that each model's memory is reckoned for, until it is known what is to be run."""
 
 
@@ -38,34 +38,34 @@ class ModelList:
 
     def __init__(self) -> None:
         self._entries: dict[str, ModelEntry] = {}
-        self._size = (USUAL_LENGTH, 1)
-        self._on_disk: frozenset[str] = frozenset()
-        self.memory: Mapping[str, int] = {}
+        self._run_size = (DEFAULT_LENGTH, 1)
+        self._limited_models: frozenset[str] = frozenset()
+        self.memory_limits: Mapping[str, int] = {}
         """What single models' weights may take (`Models.memory`): the others have to fit."""
 
-    def reckon(self, tokens: int, rows: int) -> bool:
+    def set_run_size(self, tokens: int, rows: int) -> bool:
         """From now on say what so many texts of that length take; False when that is what is said already."""
-        said = (self._size, self._on_disk)
-        self._size, self._on_disk = (tokens, rows), frozenset(self.memory)
-        return (self._size, self._on_disk) != said
+        before = (self._run_size, self._limited_models)
+        self._run_size, self._limited_models = (tokens, rows), frozenset(self.memory_limits)
+        return (self._run_size, self._limited_models) != before
 
-    def refresh(self, folders: Iterable[str], wanted: str = "") -> None:
+    def refresh(self, folders: Iterable[str], hub_name: str = "") -> None:
         """Look again at what ships with the program and at the folders added by hand, those with a problem too.
 
-        Of the hub's cache only `wanted` is looked for; the rest takes longer, and comes by `add`: it stays.
+        Of the hub's cache only `hub_name` is looked for; the rest takes longer, and comes by `add`: it stays.
         """
         hub = [entry for entry in self._entries.values() if entry.source == "hub"]
         self._entries = {entry.name: entry for entry in (*catalog.bundled(), *hub)}
-        if wanted not in self._entries and (entry := catalog.hub_entry(wanted)) is not None:
-            self._entries[wanted] = entry
+        if hub_name not in self._entries and (entry := catalog.hub_entry(hub_name)) is not None:
+            self._entries[hub_name] = entry
         for folder in folders:
             if self.add_folder(folder) is None:
                 self._entries[folder] = catalog.describe(Path(folder), folder, "folder")
 
     def add(self, entries: Iterable[ModelEntry]) -> None:
         """List these too: by where they come from, else in the order in which they were found."""
-        found = {**self._entries, **{entry.name: entry for entry in entries}}
-        self._entries = dict(sorted(found.items(), key=lambda item: _SOURCES.index(item[1].source)))
+        merged = {**self._entries, **{entry.name: entry for entry in entries}}
+        self._entries = dict(sorted(merged.items(), key=lambda item: _SOURCES.index(item[1].source)))
 
     def add_engine(self, address: str) -> ModelEntry | None:
         """Add a model on another machine; None for what is no address. Nobody is asked whether it is there."""
@@ -80,7 +80,7 @@ class ModelList:
         self.add([entry])
         return entry
 
-    def drop(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """List that one no more."""
         self._entries.pop(name, None)
 
@@ -93,7 +93,7 @@ class ModelList:
         self._entries[entry.name] = entry
         return entry
 
-    def why_not(self, folder: str) -> tuple[str, str]:
+    def folder_problem(self, folder: str) -> tuple[str, str]:
         """Why a folder cannot be listed: cause and remedy; empty when it can."""
         try:
             catalog.inspect(folder)
@@ -118,9 +118,10 @@ class ModelList:
     def items(self) -> list[PickerItem]:
         """The picker's lines, ending with those that do something instead of naming a model."""
         lines = [
-            _item(entry, *self._size, self.memory.get(entry.name, ALL_IN_MEMORY)) for entry in self._entries.values()
+            _model_item(entry, *self._run_size, self.memory_limits.get(entry.name, ALL_IN_MEMORY))
+            for entry in self._entries.values()
         ]
-        return [*lines, _hub(), _folder(), _engine(), _weights()]
+        return [*lines, _hub_item(), _folder_item(), _engine_item(), _weights_item()]
 
     def drafts_for(self, name: str) -> list[PickerItem]:
         """Every other model as a draft for `name`: those that fit first, the smallest foremost, then those that write
@@ -144,34 +145,34 @@ class ModelList:
         return fit.ok or memory == AS_FITS or 0 < memory * 2**20 < fit.free
 
 
-def _hub() -> PickerItem:
+def _hub_item() -> PickerItem:
     return PickerItem(tr("Get a model…"), HUB_ITEM, tr("Search the Hugging Face hub, and download"))
 
 
-def _folder() -> PickerItem:
+def _folder_item() -> PickerItem:
     return PickerItem(tr("Folder…"), FOLDER_ITEM, tr("Open a model in Hugging Face format from this disk"))
 
 
-def _engine() -> PickerItem:
+def _engine_item() -> PickerItem:
     about = tr("A model on another machine: vLLM, SGLang, llama.cpp's server and others")
     return PickerItem(tr("Connect to an engine…"), ENGINE_ITEM, about)
 
 
-def _weights() -> PickerItem:
+def _weights_item() -> PickerItem:
     about = tr("Keep the chosen model's weights in fewer bits, or part of them on the disk")
     return PickerItem(tr("Weights…"), WEIGHTS_ITEM, about)
 
 
-def _item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
+def _model_item(entry: ModelEntry, tokens: int, rows: int, memory: int) -> PickerItem:
     if entry.source == ENGINE:
         about = tr("Writes text on another machine")
         return PickerItem(entry.title, entry.name, f"{about} · {entry.architecture}", "", entry.name)
     fit = catalog.fits(entry, tokens=tokens, rows=rows)
-    problem = entry.problem if entry.problem and not is_permission(entry) else ""
-    parts = [purpose(entry), *_sizes(entry), tr(entry.source)]
+    problem = entry.problem if entry.problem and not needs_permission_only(entry) else ""
+    parts = [describe_model(entry), *_sizes(entry), tr(entry.source)]
     if entry.problem:
         parts = [entry.problem]
-    elif _is_on_disk(entry, memory):
+    elif _is_offloaded(entry, memory):
         parts.append(tr("layers read from the disk"))
     elif not fit.ok:
         parts.append(fit.sentence)
@@ -186,7 +187,7 @@ def _sizes(entry: ModelEntry) -> list[str]:
     return [*count, words.size(entry.bytes)]
 
 
-def _is_on_disk(entry: ModelEntry, memory: int) -> bool:
+def _is_offloaded(entry: ModelEntry, memory: int) -> bool:
     """Whether layers of it stay on the disk under that limit; as far as its size tells."""
     if memory == AS_FITS:
         return not catalog.fits(entry).ok
@@ -194,15 +195,15 @@ def _is_on_disk(entry: ModelEntry, memory: int) -> bool:
 
 
 def _draft_item(draft: ModelEntry, target: ModelEntry) -> PickerItem:
-    parts = [purpose(draft), *_sizes(draft)[:1], tr(draft.source)]
-    help_text, reason = "", _why_no_draft(draft, target)
+    parts = [describe_model(draft), *_sizes(draft)[:1], tr(draft.source)]
+    help_text, reason = "", _draft_unsupported_reason(draft, target)
     if not reason and not catalog.same_tokenizer(draft, target):
         parts.append(tr("another tokenizer"))
         help_text = tr("It writes with another tokenizer: the text of its guesses is read anew by the model's own.")
     return PickerItem(draft.title, draft.name, " · ".join(parts), reason, help_text)
 
 
-def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
+def _draft_unsupported_reason(draft: ModelEntry, target: ModelEntry) -> str:
     """Judged by the files alone; the core looks closer when the run begins."""
     if draft.problem:
         return draft.problem
@@ -215,14 +216,14 @@ def _why_no_draft(draft: ModelEntry, target: ModelEntry) -> str:
     return ""
 
 
-def takes_of(entry: ModelEntry | None, info: ModelInfo | None) -> Takes:
+def accepted_modalities(entry: ModelEntry | None, info: ModelInfo | None) -> Takes:
     """What a model reads beside text: as it was loaded, or else by its configuration."""
     if info is not None and entry is not None and info.name == entry.name:
-        return info.takes
+        return info.modalities
     return entry.takes if entry is not None else Takes()
 
 
-def is_permission(entry: ModelEntry) -> bool:
+def needs_permission_only(entry: ModelEntry) -> bool:
     """Whether its only problem is one that a permission lifts."""
     return entry.pickled
 
@@ -230,8 +231,8 @@ def is_permission(entry: ModelEntry) -> bool:
 def subtitle(entry: ModelEntry | None, info: ModelInfo | None, loading: bool, on_disk: bool = False) -> str:
     """Second line of the picker's box: `5.7 M · bundled · CPU`; `on_disk`: some layers are read from there."""
     if entry is not None and entry.source == ENGINE:
-        told = tr("connecting…") if loading else info.engine if info is not None else tr(ENGINE)
-        return f"{told} · {entry.architecture}"
+        status = tr("connecting…") if loading else info.engine if info is not None else tr(ENGINE)
+        return f"{status} · {entry.architecture}"
     count = info.parameters if info is not None else entry.parameters if entry is not None else None
     parts = [words.magnitude(count)] if count else []
     if entry is not None:

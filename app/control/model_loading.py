@@ -9,68 +9,68 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from app.control.model_choice import ModelChoice
 from app.control.model_list import ModelList
 from app.session.session import Session
-from app.state.worker_messages import ALL_IN_MEMORY, LoadRequest, is_packed
+from app.state.worker_messages import ALL_IN_MEMORY, LoadRequest, is_quantized
 from app.storage.settings import Settings
 
 LOAD_DELAY_MS = 250
 """Walking through the list of models with the keyboard must not load every one of them."""
 
 
-class LoadController(QObject):
+class ModelLoadController(QObject):
     """Keeps the session's model in step with the chosen one, once the window is on the screen."""
 
     def __init__(self, model: ModelChoice, models: ModelList, settings: Settings, session: Session) -> None:
         super().__init__(model)
         self._model, self._models, self._settings, self._session = model, models, settings, session
-        self._is_warm = self._rests = False
+        self._is_preloading = self._is_paused = False
         self._timer = QTimer(self, singleShot=True, interval=LOAD_DELAY_MS)
         self._timer.timeout.connect(self.load)
         model.changed.connect(self._timer.start)
         session.modelReady.connect(self._on_ready)
 
     @property
-    def loads_ahead(self) -> bool:
+    def is_preloading(self) -> bool:
         """Whether the chosen model is loaded before it is asked for."""
-        return self._is_warm
+        return self._is_preloading
 
     def request(self) -> LoadRequest:
         """How the chosen model is to be loaded."""
-        return self.request_of(self._model.name)
+        return self.request_for(self._model.name)
 
-    def request_of(self, name: str) -> LoadRequest:
+    def request_for(self, name: str) -> LoadRequest:
         """How that model would be loaded if it were chosen."""
         compute, weights = self._settings.compute, self._settings.models.weights.get(name, "auto")
-        memory = ALL_IN_MEMORY if is_packed(weights) else self._settings.models.memory.get(name, ALL_IN_MEMORY)
-        asked = LoadRequest(name, compute.device, compute.dtype, compute.threads, weights=weights, memory=memory)
-        return self.permitted(asked)
+        memory = ALL_IN_MEMORY if is_quantized(weights) else self._settings.models.memory.get(name, ALL_IN_MEMORY)
+        request = LoadRequest(name, compute.device, compute.dtype, compute.threads, weights=weights, memory=memory)
+        return self.with_permissions(request)
 
     @property
-    def weights(self) -> str:
+    def weight_format(self) -> str:
         """What the chosen model's weights are kept as."""
         return self._settings.models.weights.get(self._model.name, "auto")
 
     @property
-    def memory(self) -> int:
+    def memory_limit(self) -> int:
         """MiB of memory that the chosen model's weights may take; `ALL_IN_MEMORY` or `AS_FITS` else."""
         return self._settings.models.memory.get(self._model.name, ALL_IN_MEMORY)
 
-    def keep_memory(self, memory: int) -> None:
+    def set_memory_limit(self, limit: int) -> None:
         """Let the chosen model's weights take so much memory from now on, and load it anew."""
-        kept, name = self._settings.models.memory, self._model.name
-        if name and memory != self.memory:
-            kept.pop(name, None)
-            kept.update({name: memory} if memory != ALL_IN_MEMORY else {})
+        limits, name = self._settings.models.memory, self._model.name
+        if name and limit != self.memory_limit:
+            limits.pop(name, None)
+            limits.update({name: limit} if limit != ALL_IN_MEMORY else {})
             self.load()
 
-    def keep_weights(self, kind: str) -> None:
+    def set_weight_format(self, kind: str) -> None:
         """Keep the chosen model's weights so from now on, and load it anew."""
-        kept, name = self._settings.models.weights, self._model.name
-        if name and kind != self.weights:
-            kept.pop(name, None)
-            kept.update({name: kind} if kind != "auto" else {})
+        formats, name = self._settings.models.weights, self._model.name
+        if name and kind != self.weight_format:
+            formats.pop(name, None)
+            formats.update({name: kind} if kind != "auto" else {})
             self.load()
 
-    def permitted(self, request: LoadRequest) -> LoadRequest:
+    def with_permissions(self, request: LoadRequest) -> LoadRequest:
         """The same with what the user allows that model now; a kept or a foreign request grants nothing."""
         name, models = request.model, self._settings.models
         return replace(
@@ -81,14 +81,14 @@ class LoadController(QObject):
         )
 
     @Slot()
-    def warm_up(self) -> None:
+    def start_preloading(self) -> None:
         """From now on hold the chosen model ready; called once the window is on the screen."""
-        self._is_warm = not self._rests
+        self._is_preloading = not self._is_paused
         self.load()
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Load nothing ahead until a run has needed a model: what is shown needs none."""
-        self._rests, self._is_warm = True, False
+        self._is_paused, self._is_preloading = True, False
 
     @Slot()
     def load(self) -> None:
@@ -96,7 +96,7 @@ class LoadController(QObject):
         request = self.request()
         is_allowed = request.allow_pickle or request.allow_remote_code
         fits = is_allowed or self._models.fits(request.model, request.weights, request.memory)
-        if self._is_warm and request.model and fits:
+        if self._is_preloading and request.model and fits:
             self._session.load_model(request)
 
     @Slot(str)
@@ -109,7 +109,7 @@ class LoadController(QObject):
 
     @Slot()
     def _on_ready(self) -> None:
-        self._is_warm, self._rests = True, False
+        self._is_preloading, self._is_paused = True, False
 
     @Slot()
     def stop(self) -> None:

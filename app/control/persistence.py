@@ -20,19 +20,19 @@ DELAY_MS = 1000
 """From a change to its being written: a second change meanwhile does not put the first one off."""
 
 
-class Saver(QObject):
-    """Calls `save` once, `DELAY_MS` after the first of several calls of `later`."""
+class DelayedSaver(QObject):
+    """Calls `save` once, `DELAY_MS` after the first of several calls of `schedule`."""
 
     def __init__(self, save: Callable[[], object], parent: QObject) -> None:
         super().__init__(parent)
         self._save, self._timer = save, 0
 
     @property
-    def is_due(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether something is still to be saved."""
         return self._timer != 0
 
-    def later(self) -> None:
+    def schedule(self) -> None:
         """Save soon."""
         if not self._timer:
             self._timer = self.startTimer(DELAY_MS)
@@ -50,72 +50,72 @@ class Saver(QObject):
 
 
 class SettingsSaver(QObject):
-    """`refused(text, title)` when the disk does not take something; everything is still in memory then.
+    """`writeFailed(text, title)` when the disk does not take something; everything is still in memory then.
 
     Each cause is told once, for every later save would tell it again.
     """
 
-    refused = Signal(str, str)
+    writeFailed = Signal(str, str)
 
     def __init__(self, store: SettingsStore) -> None:
         super().__init__()
         self._store = store
-        self._told: dict[str, str] = {}
-        self._remembered: Callable[[], AbstractContextManager[object]] = nullcontext
+        self._reported: dict[str, str] = {}
+        self._updated_settings: Callable[[], AbstractContextManager[object]] = nullcontext
         self._is_held: Callable[[], bool] = _never
         self._is_live = False
-        self._saver = Saver(self._keep_changes, self)
+        self._saver = DelayedSaver(self._save_changes, self)
 
-    def remember_with(
-        self, remembered: Callable[[], AbstractContextManager[object]], is_held: Callable[[], bool]
+    def set_update(
+        self, updated_settings: Callable[[], AbstractContextManager[object]], is_held: Callable[[], bool]
     ) -> None:
-        """Put what is set into the settings with `remembered` whenever they are written.
+        """Put what is set into the settings with `updated_settings` whenever they are written.
 
         While `is_held`, nothing is written by itself: a tour sets things that are not the reader's own.
         """
-        self._remembered, self._is_held, self._is_live = remembered, is_held, True
+        self._updated_settings, self._is_held, self._is_live = updated_settings, is_held, True
 
     @Slot()
-    def keep_settings(self) -> None:
+    def save_settings(self) -> None:
         """Write the settings, with everything as it is set now."""
         self._saver.cancel()
         if self._is_held():
-            self._saver.later()
+            self._saver.schedule()
             return
-        with self._remembered():
-            self.keep(self._store.save)
+        with self._updated_settings():
+            self.write(self._store.save)
 
     @Slot()
-    def keep_soon(self) -> None:
+    def save_soon(self) -> None:
         """Write the settings a little later, once for all changes until then."""
         if self._is_live:
-            self._saver.later()
+            self._saver.schedule()
 
     def stop(self) -> None:
         """Write nothing by itself any more: the window closes, or its parts are replaced."""
         self._saver.cancel()
-        self._remembered, self._is_held, self._is_live = nullcontext, _never, False
+        self._updated_settings, self._is_held, self._is_live = nullcontext, _never, False
 
-    def keep(self, write: Callable[[], object]) -> None:
-        """Call `write`, and tell what it could not."""
+    def write(self, action: Callable[[], object]) -> None:
+        """Call `action`, and tell what it could not."""
         try:
-            write()
+            action()
         except StorageError as error:
-            self.tell(error)
+            self.report_error(error)
 
-    def tell(self, error: StorageError) -> None:
+    def report_error(self, error: StorageError) -> None:
         """Tell what could not be written, if that has not been told yet, with what has been: it may
         not have been read."""
-        if error.cause not in self._told:
-            self._told[error.cause] = str(error)
-            self.refused.emit("\n".join(reversed(self._told.values())), tr(error.title))
+        if error.cause not in self._reported:
+            self._reported[error.cause] = str(error)
+            self.writeFailed.emit("\n".join(reversed(self._reported.values())), tr(error.title))
 
-    def _keep_changes(self) -> None:
+    def _save_changes(self) -> None:
         if self._is_held():
-            self._saver.later()
+            self._saver.schedule()
             return
-        with self._remembered():
-            self.keep(self._store.save_changes)
+        with self._updated_settings():
+            self.write(self._store.save_changes)
 
 
 class ChatSaver(QObject):
@@ -123,29 +123,29 @@ class ChatSaver(QObject):
 
     def __init__(self, turns: Conversation, store: ChatStore, keeper: SettingsSaver) -> None:
         super().__init__(keeper)
-        self._turns, self._store, self._keeper = turns, store, keeper
-        self._saver = Saver(self.keep, self)
+        self._turns, self._store, self._settings_saver = turns, store, keeper
+        self._saver = DelayedSaver(self.save, self)
 
     @Slot()
-    def keep(self) -> None:
+    def save(self) -> None:
         """Write the turns as they are, an answer that is still being written as far as it is."""
         self._saver.cancel()
-        self._keeper.keep(lambda: self._store.save(self._turns))
+        self._settings_saver.write(lambda: self._store.save(self._turns))
 
     @Slot()
-    def keep_soon(self) -> None:
+    def save_soon(self) -> None:
         """Write the turns a little later: an answer grows word by word."""
         if self._turns.is_open:
-            self._saver.later()
+            self._saver.schedule()
 
-    def keep_due(self) -> None:
+    def save_pending(self) -> None:
         """Write now what is due."""
-        if self._saver.is_due:
-            self.keep()
+        if self._saver.is_pending:
+            self.save()
 
     def stop(self) -> None:
         """Write what is due, and let other windows have the file."""
-        self.keep_due()
+        self.save_pending()
         self._store.release()
 
 

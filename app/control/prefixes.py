@@ -7,25 +7,27 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.control.messages import SETUP, Messages
-from app.control.model_loading import LoadController
+from app.control.model_loading import ModelLoadController
 from app.session.mailbox import Answer
 from app.session.session import Session
-from app.state.worker_messages import ErrorReport, PrefixNews, PrefixRequest
-from app.storage.settings import Compute
+from app.state.worker_messages import ErrorReport, PrefixRequest, PrefixResult
+from app.storage.settings import ComputeSection
 from core import cut_short, words
 from resources.language import tr, trn
 
 USE = "usePrefix"
-_LONGEST = 60
+_MAX_EXCERPT = 60
 """Characters of a prefix's text that are told."""
 
 
 class PrefixController(QObject):
-    """Saves and loads, and tells what came of it; `textWanted(text)`: the prompt is to begin with a loaded one's."""
+    """Saves and loads, and tells what came of it; `textRequested(text)`: the prompt is to begin with a loaded one's."""
 
-    textWanted = Signal(str)
+    textRequested = Signal(str)
 
-    def __init__(self, session: Session, loading: LoadController, messages: Messages, compute: Compute) -> None:
+    def __init__(
+        self, session: Session, loading: ModelLoadController, messages: Messages, compute: ComputeSection
+    ) -> None:
         super().__init__(messages)
         self._session, self._loading, self._messages, self._compute = session, loading, messages, compute
         self._text = ""
@@ -37,57 +39,61 @@ class PrefixController(QObject):
         """Write what the shown run has read to a file."""
         run = self._session.run
         if run is None or run.started is None:
-            self._complain(tr("Nothing has been read yet, so there is no prefix to save."), tr("Run something first."))
+            self._show_error(
+                tr("Nothing has been read yet, so there is no prefix to save."), tr("Run something first.")
+            )
             return
         ids = (*(token.id for token in run.before), *(token.id for token in run.tokens))
-        self._ask(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
+        self._send_request(PrefixRequest(path, run.request.load, self._compute.prefix_budget, ids))
 
     @Slot(str)
     def load(self, path: str) -> None:
         """Read such a file, for the chosen model."""
         request = self._loading.request()
         if not request.model:
-            self._complain(tr("No model is chosen, and a prefix belongs to one."), tr("Choose the model that made it."))
+            self._show_error(
+                tr("No model is chosen, and a prefix belongs to one."), tr("Choose the model that made it.")
+            )
             return
-        self._ask(PrefixRequest(path, request, self._compute.prefix_budget))
+        self._send_request(PrefixRequest(path, request, self._compute.prefix_budget))
 
-    def _ask(self, request: PrefixRequest) -> None:
+    def _send_request(self, request: PrefixRequest) -> None:
         self._messages.dismiss()
-        self._session.ask(request)
+        self._session.request(request)
 
-    def _complain(self, cause: str, remedy: str) -> None:
+    def _show_error(self, cause: str, remedy: str) -> None:
         self._messages.show_setup_error(tr("The prefix cannot be used"), cause, remedy)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
         if not isinstance(answer.request, PrefixRequest):
             return
-        if isinstance(answer.result, PrefixNews):
-            self._tell(answer.result, loaded=answer.request.ids is None)
+        if isinstance(answer.result, PrefixResult):
+            self._show_result(answer.result, loaded=answer.request.ids is None)
         elif answer.error is not None:
             self._messages.show_error(_about_prefix(answer.error))
 
-    def _tell(self, news: PrefixNews, loaded: bool) -> None:
-        size = tr("{tokens} ({size})").format(tokens=words.count(news.tokens, "token"), size=words.size(news.bytes))
-        name = Path(news.path).name
+    def _show_result(self, result: PrefixResult, loaded: bool) -> None:
+        size = tr("{tokens} ({size})").format(tokens=words.count(result.tokens, "token"), size=words.size(result.bytes))
+        name = Path(result.path).name
         if not loaded:
             self._messages.show_notice(
-                trn("{size} is in {name}.", "{size} are in {name}.", news.tokens).format(size=size, name=name),
+                trn("{size} is in {name}.", "{size} are in {name}.", result.tokens).format(size=size, name=name),
                 tr("Prefix saved"),
             )
             return
-        self._text = news.text
-        begins = f" ({_shortened(news.text)})" if news.text else ""
-        told = tr(
+        self._text = result.text
+        begins = f" ({_shortened(result.text)})" if result.text else ""
+        text = tr(
             "{size} from {name}. A run on the cache “Dynamic” whose prompt begins with them{begins} starts there."
         ).format(size=size, name=name, begins=begins)
-        use = [(USE, tr("Put its text into the prompt"))] if news.text else []
-        self._messages.show_notice(told, tr("Prefix loaded"), use)
+        use = [(USE, tr("Put its text into the prompt"))] if result.text else []
+        self._messages.show_notice(text, tr("Prefix loaded"), use)
 
     @Slot(str)
     def _on_action(self, action: str) -> None:
         if action == USE:
-            self.textWanted.emit(self._text)
+            self.textRequested.emit(self._text)
 
 
 def _about_prefix(error: ErrorReport) -> ErrorReport:
@@ -97,4 +103,4 @@ def _about_prefix(error: ErrorReport) -> ErrorReport:
 
 
 def _shortened(text: str) -> str:
-    return f"“{cut_short(' '.join(text.split()), _LONGEST + 1)}”"
+    return f"“{cut_short(' '.join(text.split()), _MAX_EXCERPT + 1)}”"

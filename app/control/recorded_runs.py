@@ -9,16 +9,16 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.messages import Messages
-from app.control.settings_setup import SetupController
+from app.control.settings_setup import SettingsController
 from app.session.session import Session
 from app.state.run import Run
-from app.state.worker_messages import report
-from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
+from app.state.worker_messages import make_error_report
+from app.widgets.ask_file import open_file_dialog, open_save_dialog
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
-KINDS = mark("Recorded runs (*.decodescope)")
-READABLE = mark("Recorded runs (*.decodescope *.tokenscope)")
+SAVE_KINDS = mark("Recorded runs (*.decodescope)")
+OPEN_KINDS = mark("Recorded runs (*.decodescope *.tokenscope)")
 USE_SETTINGS = "use_recorded_settings"
 TITLE = mark("This is a recorded run")
 
@@ -29,27 +29,27 @@ class RecordedRuns(QObject):
 
     fileUsed = Signal(str)
 
-    def __init__(self, over: QWidget, session: Session, setup: SetupController, messages: Messages) -> None:
+    def __init__(self, over: QWidget, session: Session, setup: SettingsController, messages: Messages) -> None:
         super().__init__(over)
         self._over, self._session, self._setup, self._messages = over, session, setup, messages
-        self._opened: Run | None = None
+        self._opened_run: Run | None = None
         messages.noticeAction.connect(self._on_action)
-        session.runStarted.connect(self._on_other_run)
-        session.runShown.connect(self._on_other_run)
+        session.runStarted.connect(self._on_run_changed)
+        session.runShown.connect(self._on_run_changed)
 
     @Slot()
-    def ask_what_to_open(self) -> None:
+    def choose_file_to_open(self) -> None:
         """Choose a recorded run."""
-        ask_what_to_open(self._over, tr("Open a recorded run"), tr(READABLE), self.open)
+        open_file_dialog(self._over, tr("Open a recorded run"), tr(OPEN_KINDS), self.open)
 
     @Slot()
-    def ask_where_to_save(self) -> None:
+    def choose_save_path(self) -> None:
         """Choose where the shown run is saved."""
         run = self._session.run
         if run is None or run.outcome is None:
             self._messages.show_notice(tr("A run can be saved once it has ended."), tr("There is nothing to save yet"))
         else:
-            ask_where_to_save(self._over, tr("Save this run"), "run.decodescope", tr(KINDS), self.save)
+            open_save_dialog(self._over, tr("Save this run"), "run.decodescope", tr(SAVE_KINDS), self.save)
 
     @Slot(str)
     def open(self, path: str) -> None:
@@ -57,20 +57,20 @@ class RecordedRuns(QObject):
         try:
             shown = self.show(Path(path))
         except DecodescopeError as error:
-            self._messages.show_error(report(error))
+            self._messages.show_error(make_error_report(error))
             return
         if shown is not None:
             self.fileUsed.emit(path)
 
-    def show(self, path: Path, is_still: bool = False, offers: bool = True) -> Run | None:
-        """The same; `is_still`: without times; `offers`: its settings. None while a run is under way, and said.
+    def show(self, path: Path, omit_times: bool = False, offer_settings: bool = True) -> Run | None:
+        """The same; `omit_times`: without times; `offer_settings`: its settings. None while a run is under way, and said.
 
         Raises DecodescopeError.
         """
         import core
         from app.session.deterministic_engine import without_times
-        from app.state.recorded_run import run_of
-        from app.state.run_origin import told
+        from app.state.recorded_run import load_run
+        from app.state.run_origin import describe_origin
 
         if self._session.busy:
             self._messages.show_notice(
@@ -78,13 +78,15 @@ class RecordedRuns(QObject):
             )
             return None
         trace = core.trace.read(path)
-        if is_still:
+        if omit_times:
             trace = replace(trace, events=list(without_times(trace.events)))
-        run = run_of(trace)
+        run = load_run(trace)
         self._messages.dismiss()
         self._session.show(run)
-        self._opened = run
-        self._messages.show_notice(told(trace), tr(TITLE), [(USE_SETTINGS, tr("Use its settings"))] if offers else ())
+        self._opened_run = run
+        self._messages.show_notice(
+            describe_origin(trace), tr(TITLE), [(USE_SETTINGS, tr("Use its settings"))] if offer_settings else ()
+        )
         return run
 
     @Slot(str)
@@ -96,17 +98,17 @@ class RecordedRuns(QObject):
             try:
                 save_run(self._session.run, Path(path))
             except DecodescopeError as error:
-                self._messages.show_error(report(error))
+                self._messages.show_error(make_error_report(error))
                 return
             self.fileUsed.emit(path)
 
     @Slot(str)
     def _on_action(self, name: str) -> None:
-        if name == USE_SETTINGS and self._opened is not None:
-            self._setup.apply_request(self._opened.request)
+        if name == USE_SETTINGS and self._opened_run is not None:
+            self._setup.apply_request(self._opened_run.request)
 
     @Slot(object)
-    def _on_other_run(self, _run: Run) -> None:
+    def _on_run_changed(self, _run: Run) -> None:
         """What the notice says belongs to another run."""
-        self._opened = None
+        self._opened_run = None
         self._messages.withdraw_notice(tr(TITLE))

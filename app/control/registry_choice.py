@@ -10,14 +10,14 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.panels.parameters import ParameterPanel
 from app.state import setting_values
-from app.state.suggestions import unknown
+from app.state.suggestions import unknown_name_message
 from app.widgets.picker_combo import PickerCombo, PickerItem
 from core import caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
 from resources.language import tr
 
-Kept = dict[str, dict[str, Any]]
+StoredValues = dict[str, dict[str, Any]]
 """Settings by the name of the entry they were made for."""
 
 
@@ -41,14 +41,14 @@ class RegistryChoice(QObject):
     registry: ClassVar[Mapping[str, Strategy | CacheBackend]]
     """What there is to choose from."""
 
-    def __init__(self, picker: PickerCombo, panel: ParameterPanel, first: str, kept: Kept) -> None:
+    def __init__(self, picker: PickerCombo, panel: ParameterPanel, initial: str, stored: StoredValues) -> None:
         super().__init__(picker)
-        self._picker, self._panel, self._kept = picker, panel, kept
-        self.show_refusals({})
-        picker.choose(first)
+        self._picker, self._panel, self._stored = picker, panel, stored
+        self.show_unsupported({})
+        picker.select_data(initial)
         picker.currentIndexChanged.connect(self._on_chosen)
         panel.changed.connect(self.changed)
-        self.show_settings()
+        self.show_parameters()
 
     @property
     def name(self) -> str:
@@ -63,47 +63,47 @@ class RegistryChoice(QObject):
     def choose(self, name: str, kind: str) -> list[str]:
         """Choose by name or alias; gives back a sentence when there is none of that name."""
         if name not in self.registry:
-            return [unknown(kind, name, self.registry)]
-        self._picker.choose(self.registry[name].name)
+            return [unknown_name_message(kind, name, self.registry)]
+        self._picker.select_data(self.registry[name].name)
         return []
 
-    def show_refusals(self, refused: Mapping[str, str]) -> None:
+    def show_unsupported(self, reasons: Mapping[str, str]) -> None:
         """List every entry; those the model refuses greyed out, with the reason."""
         self._picker.set_items(
             PickerItem(
-                tr(entry.title), name, tr(entry.summary), refused.get(name, ""), entry.paper or tr(entry.summary)
+                tr(entry.title), name, tr(entry.summary), reasons.get(name, ""), entry.paper or tr(entry.summary)
             )
             for name, entry in self.registry.items()
         )
 
-    def show_settings(self) -> None:
+    def show_parameters(self) -> None:
         """Draw the chosen entry's settings, with the values they were left with."""
         self._panel.show_parameters(self.registry[self.name].parameters)
-        if kept := self._kept.pop(self.name, None):
-            self._panel.set_values({**self._panel.changed_values(), **kept})
+        if values := self._stored.pop(self.name, None):
+            self._panel.set_values({**self._panel.changed_values(), **values})
 
-    def remember(self) -> str:
+    def store_values(self) -> str:
         """Keep what is changed for the next start; gives back the chosen entry's name."""
-        self._kept[self.name] = self._panel.changed_values()
+        self._stored[self.name] = self._panel.changed_values()
         return self.name
 
     def snapshot(self) -> RegistryChoiceSnapshot:
         """Copy the choice and the values of its parameters."""
         panel = self._panel
-        return RegistryChoiceSnapshot(self.name, panel.changed_values(), panel.shared_values(), deepcopy(self._kept))
+        return RegistryChoiceSnapshot(self.name, panel.changed_values(), panel.shared_values(), deepcopy(self._stored))
 
     def restore(self, snapshot: RegistryChoiceSnapshot) -> None:
         """Choose what was chosen when the snapshot was taken, with the values of that time."""
-        self._kept.clear()
-        self._kept.update(deepcopy(dict(snapshot.stored)))
+        self._stored.clear()
+        self._stored.update(deepcopy(dict(snapshot.stored)))
         if self.name != snapshot.name:
-            self._picker.choose(snapshot.name)
+            self._picker.select_data(snapshot.name)
         self._panel.restore_shared(snapshot.shared)
 
     @Slot()
     def _on_chosen(self) -> None:
         if self._picker.currentData() is not None:  # as while the list is filled anew
-            self.show_settings()
+            self.show_parameters()
             self.chosen.emit()
             self.changed.emit()
 
@@ -113,10 +113,10 @@ class StrategyChoice(RegistryChoice):
 
     registry = strategies.registry
 
-    def __init__(self, picker: PickerCombo, panel: ParameterPanel, first: str, kept: Kept) -> None:
-        super().__init__(picker, panel, first, kept)
-        self.changed.connect(self._show_words)
-        self._show_words()
+    def __init__(self, picker: PickerCombo, panel: ParameterPanel, initial: str, stored: StoredValues) -> None:
+        super().__init__(picker, panel, initial, stored)
+        self.changed.connect(self._show_subtitle)
+        self._show_subtitle()
 
     @property
     def strategy(self) -> Strategy:
@@ -124,7 +124,7 @@ class StrategyChoice(RegistryChoice):
         return strategies.registry[self.name]
 
     @Slot()
-    def _show_words(self) -> None:
+    def _show_subtitle(self) -> None:
         words = setting_values.summary(self.strategy.parameters, self._panel.changed_values())
         self._picker.set_subtitle(words or tr("default settings"))
 

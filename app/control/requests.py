@@ -9,11 +9,11 @@ from app.control.chat import ChatController
 from app.control.draft_choice import DraftChoice
 from app.control.media import MediaController
 from app.control.model_choice import ModelChoice
-from app.control.model_loading import LoadController
+from app.control.model_loading import ModelLoadController
 from app.control.registry_choice import RegistryChoice, StrategyChoice
 from app.panels.seed import SeedBox
-from app.state.worker_messages import GRAMMAR, Prompt, RunRequest, divided
-from app.storage.settings import Compute
+from app.state.worker_messages import GRAMMAR, Prompt, RunRequest, split_settings
+from app.storage.settings import ComputeSection
 from resources.language import tr
 
 
@@ -46,7 +46,7 @@ class RunInput:
     @property
     def files(self) -> tuple[str, ...]:
         """Those that the chosen model takes."""
-        return self._media.sent
+        return self._media.sent_paths
 
     @property
     def when_full(self) -> str:
@@ -57,16 +57,18 @@ class RunInput:
 class RequestBuilder:
     """Gathers what the panels say; changes nothing but the seed, which an unlocked box draws anew for a run."""
 
-    def __init__(self, chosen: ChosenSettings, given: RunInput, loading: LoadController, compute: Compute) -> None:
-        self._chosen, self._given, self._loading, self._compute = chosen, given, loading, compute
+    def __init__(
+        self, chosen: ChosenSettings, run_input: RunInput, loading: ModelLoadController, compute: ComputeSection
+    ) -> None:
+        self._chosen, self._input, self._loading, self._compute = chosen, run_input, loading, compute
 
     @property
     def problems(self) -> list[str]:
         """Why no run can start as things are set, a sentence each."""
-        return [*self.problems_of_settings, *self._given.problems]
+        return [*self.settings_problems, *self._input.problems]
 
     @property
-    def problems_of_settings(self) -> list[str]:
+    def settings_problems(self) -> list[str]:
         """The same for a run that has its prompt already."""
         chosen = self._chosen
         model = chosen.drafts.problems if chosen.model.name else [tr("No model is chosen.")]
@@ -76,21 +78,21 @@ class RequestBuilder:
     def request(self, seed: int | None = None) -> RunRequest:
         """The run as everything is set now; an unlocked seed is drawn unless one is given."""
         chosen, compute = self._chosen, self._compute
-        config, options = divided(chosen.strategy.strategy, chosen.strategy.parameters.values())
+        config, options = split_settings(chosen.strategy.strategy, chosen.strategy.parameters.values())
         return RunRequest(
-            self._given.prompt,
+            self._input.prompt,
             strategy=chosen.strategy.name,
             config=config,
             options=options,
             draft_names=chosen.drafts.names,
             cache=chosen.cache.name,
             cache_options=chosen.cache.parameters.values(),
-            media=self._given.files,
+            media=self._input.files,
             seed=chosen.seed.next_seed() if seed is None else seed,
             top_n=compute.top_n,
             prefix_budget=compute.prefix_budget,
             memory_fallback=compute.memory_fallback,
-            when_full=self._given.when_full,
+            when_full=self._input.when_full,
             load=self._loading.request(),
         )
 
@@ -99,17 +101,17 @@ class RequestBuilder:
         """What a new run's text would be held to; None for nothing."""
         return self._chosen.strategy.parameters.values().get(GRAMMAR)
 
-    def as_set(self) -> RunRequest:
+    def current_request(self) -> RunRequest:
         """The same with the seed as it stands there, for looking at."""
         return self.request(seed=self._chosen.seed.spin.value())
 
-    def again(self, request: RunRequest) -> RunRequest:
+    def repeat_request(self, request: RunRequest) -> RunRequest:
         """The same run, whatever has been set since; an unlocked seed is drawn anew."""
         seed = self._chosen.seed
-        again = replace(request, load=self._loading.permitted(request.load))
+        again = replace(request, load=self._loading.with_permissions(request.load))
         return again if seed.is_locked else replace(again, seed=seed.next_seed())
 
-    def anew(self, prompt: Prompt) -> RunRequest:
+    def regenerate_request(self, prompt: Prompt) -> RunRequest:
         """Another answer to `prompt`: with another seed even where that is locked."""
         seed = self._chosen.seed
         if seed.is_locked:

@@ -7,20 +7,20 @@ from PySide6.QtCore import QObject, Signal, Slot
 from app.control.messages import Messages
 from app.control.requests import RequestBuilder
 from app.session.session import Session
-from app.state.branching import Continuation, Replacement, branch_of, why_not_branch
+from app.state.branching import PathContinuation, TokenReplacement, branch_unsupported_reason, make_branch
 from app.state.worker_messages import Prompt, RunRequest
 from resources.language import tr
 
 
 class RunController(QObject):
-    """`loadWanted`: not a run has failed but the loading of a model, and that is to be tried again."""
+    """`loadRequested`: not a run has failed but the loading of a model, and that is to be tried again."""
 
-    loadWanted = Signal()
+    loadRequested = Signal()
 
     def __init__(self, session: Session, requests: RequestBuilder, messages: Messages) -> None:
         super().__init__(messages)
         self._session, self._requests, self._messages = session, requests, messages
-        messages.retryWanted.connect(self.retry)
+        messages.retryRequested.connect(self.retry)
 
     @Slot()
     def run(self) -> bool:
@@ -31,12 +31,12 @@ class RunController(QObject):
         return True
 
     @Slot(int)
-    def chorus(self, count: int) -> None:
+    def run_samples(self, count: int) -> None:
         """Write what is set so many times at once, each text with a seed of its own."""
         if self._is_ready():
-            from app.state.sample_tree import chorus_request
+            from app.state.sample_tree import make_samples_request
 
-            self.start(chorus_request(self._requests.request(), count))
+            self.start(make_samples_request(self._requests.request(), count))
 
     @Slot()
     def run_again(self) -> None:
@@ -45,20 +45,20 @@ class RunController(QObject):
         if run is None:
             self.run()
         else:
-            self.start(self._requests.again(run.request))
+            self.start(self._requests.repeat_request(run.request))
 
     @Slot(object)
-    def answer(self, prompt: Prompt) -> None:
+    def regenerate(self, prompt: Prompt) -> None:
         """Another answer to `prompt`, unless a run is under way."""
         if not self._session.busy:
-            self.start(self._requests.anew(prompt))
+            self.start(self._requests.regenerate_request(prompt))
 
     @Slot(object)
-    def branch(self, instead: Replacement | Continuation) -> None:
+    def branch(self, change: TokenReplacement | PathContinuation) -> None:
         """Go on from a place of the shown run's text with something else, as everything is set now."""
         run = self._session.run
-        if run is not None and not why_not_branch(run) and self._is_ready(has_prompt=True):
-            self.start(branch_of(run, instead, self._requests.request()))
+        if run is not None and not branch_unsupported_reason(run) and self._is_ready(has_prompt=True):
+            self.start(make_branch(run, change, self._requests.request()))
 
     @property
     def grammar(self) -> object:
@@ -91,7 +91,7 @@ class RunController(QObject):
         """What failed once more: the run, or the loading of a model."""
         last = self._session.latest
         if last is None or last.outcome is None or last.outcome.kind != "failed":
-            self.loadWanted.emit()
+            self.loadRequested.emit()
         elif last.request.scored or last.request.is_branch:
             self.start(last.request)
         else:
@@ -99,7 +99,7 @@ class RunController(QObject):
 
     def _is_ready(self, has_prompt: bool = False) -> bool:
         """Whether a run can start as things are set; says why where not."""
-        problems = self._requests.problems_of_settings if has_prompt else self._requests.problems
+        problems = self._requests.settings_problems if has_prompt else self._requests.problems
         if problems:
             self._messages.show_setup_error(
                 tr("This cannot be run yet"), " ".join(problems), tr("Change it and run again.")

@@ -8,12 +8,12 @@ from functools import partial
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import QMenu
 
-from app.control.comparison_models import seconds_for
+from app.control.comparison_models import comparison_options
 from app.control.model_list import ModelList
 from app.control.requests import RequestBuilder
 from app.panels.prompt import PromptPanel
 from app.session.session import Session
-from app.state.branching import score_of, scored
+from app.state.branching import make_score_request, strip_for_scoring
 from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr
 
@@ -22,18 +22,18 @@ _NO_MODEL = (mark("No model is chosen."), mark("Choose one."))
 
 
 class ScoreController(QObject):
-    """Does what the button and its menu say; the menu is made anew whenever it opens. `startWanted(RunRequest)`: that
-    is to be run; `refused(title, cause, remedy)`: why nothing can be."""
+    """Does what the button and its menu say; the menu is made anew whenever it opens. `startRequested(RunRequest)`: that
+    is to be run; `rejected(title, cause, remedy)`: why nothing can be."""
 
-    startWanted = Signal(object)
-    refused = Signal(str, str, str)
+    startRequested = Signal(object)
+    rejected = Signal(str, str, str)
 
     def __init__(self, panel: PromptPanel, session: Session, requests: RequestBuilder, models: ModelList) -> None:
         super().__init__(panel)
         self._session, self._requests, self._models = session, requests, models
-        self._menu = panel.score.menu()
-        panel.score.clicked.connect(self.score_prompt)
-        self._menu.aboutToShow.connect(self.fill)
+        self._menu = panel.score_button.menu()
+        panel.score_button.clicked.connect(self.score_prompt)
+        self._menu.aboutToShow.connect(self.fill_menu)
 
     @Slot()
     def score_prompt(self) -> None:
@@ -46,42 +46,42 @@ class ScoreController(QObject):
         self._score_run("")
 
     @Slot()
-    def measure_weights(self) -> None:
+    def compare_with_float32(self) -> None:
         """Score the prompt with the weights as they are kept, and with the model in float32 beside them."""
-        self._score_prompt(self._requests.as_set().model)
+        self._score_prompt(self._requests.current_request().model)
 
     @Slot()
-    def fill(self) -> None:
+    def fill_menu(self) -> None:
         """What can be scored now, and by whom."""
         menu, run = self._menu, self._session.run
-        for below in menu.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            below.deleteLater()  # clearing a menu leaves the menus in it
+        for submenu in menu.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            submenu.deleteLater()  # clearing a menu leaves the menus in it
         menu.clear()
         menu.addAction(tr("Score this text"), self.score_prompt)
-        there = run is not None and bool(run.tokens)
-        menu.addAction(tr("Score the shown run, prompt and answer"), self.score_run).setEnabled(there)
-        name = self._requests.as_set().model
-        for title, score, of in (
+        has_tokens = run is not None and bool(run.tokens)
+        menu.addAction(tr("Score the shown run, prompt and answer"), self.score_run).setEnabled(has_tokens)
+        name = self._requests.current_request().model
+        for title, score, model_name in (
             (tr("Score this text by two models"), self._score_prompt, name),
             (tr("Score the shown run by two models"), self._score_run, run.request.model if run is not None else ""),
         ):
-            below = menu.addMenu(caption(title))
-            below.setToolTipsVisible(True)
-            for second in seconds_for(self._models, of):
-                action = below.addAction(caption(second.title), partial(score, second.name))
+            submenu = menu.addMenu(caption(title))
+            submenu.setToolTipsVisible(True)
+            for second in comparison_options(self._models, model_name):
+                action = submenu.addAction(caption(second.title), partial(score, second.name))
                 action.setEnabled(not second.reason)
                 action.setToolTip(tooltip(second.reason))
-            below.setEnabled(bool(below.actions()) and (score == self._score_prompt or there))
+            submenu.setEnabled(bool(submenu.actions()) and (score == self._score_prompt or has_tokens))
 
     def _score_prompt(self, second: str) -> None:
-        request = scored(self._requests.as_set())
+        request = strip_for_scoring(self._requests.current_request())
         if request.model and request.prompt:
-            self.startWanted.emit(replace(request, second=second))
+            self.startRequested.emit(replace(request, second=second))
         else:
             cause, remedy = _EMPTY if request.model else _NO_MODEL
-            self.refused.emit(tr("There is nothing to score yet"), tr(cause), tr(remedy))
+            self.rejected.emit(tr("There is nothing to score yet"), tr(cause), tr(remedy))
 
     def _score_run(self, second: str) -> None:
         run = self._session.run
         if run is not None and run.tokens:
-            self.startWanted.emit(score_of(run, second))
+            self.startRequested.emit(make_score_request(run, second))

@@ -26,7 +26,7 @@ class CodeController(QObject):
         self._over, self._session, self._messages = over, session, messages
 
     @Slot()
-    def ask(self) -> None:
+    def show_code(self) -> None:
         """Show the code; a notice where there is none."""
         run = self._session.run
         if run is None:
@@ -38,7 +38,7 @@ class CodeController(QObject):
             self._messages.show_notice(tr("A score is one call: core.score(model, text)."), tr(_TITLE))
             return
         try:
-            scripts, reason = scripts_of(run)
+            scripts, reason = run_scripts(run)
         except DecodescopeError as error:
             self._messages.show_notice(str(error), tr(_TITLE))
             return
@@ -49,9 +49,9 @@ class CodeController(QObject):
         dialog.open()
 
 
-def scripts_of(run: Run) -> tuple[dict[str, str], str]:
+def run_scripts(run: Run) -> tuple[dict[str, str], str]:
     """A run's scripts by flavour, and why there is but one (empty: there are both). Raises DecodescopeError."""
-    request, load, drafters = _spelled(run), run.request.load, run.request.draft_names
+    request, load, drafters = _with_phrase_ids(run), run.request.load, run.request.draft_names
     kind = load.dtype if load.weights == "auto" else load.weights
     limit = load.memory_limit
     own = core.as_code(
@@ -66,7 +66,7 @@ def scripts_of(run: Run) -> tuple[dict[str, str], str]:
     return {"transformers": script, "core": own}, ""
 
 
-def _spelled(run: Run) -> RunRequest:
+def _with_phrase_ids(run: Run) -> RunRequest:
     """The request with the token ids that the run had for phrases."""
     resolved = dict(run.started.settings) if run.started else {}
     config = {name: resolved.get(name, value) for name, value in run.request.config.items()}

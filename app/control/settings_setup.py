@@ -21,13 +21,13 @@ from app.storage.settings import LastChoices
 from resources.language import tr
 
 
-class SetupController(QObject):
-    """`notice(text)` tells what could not be set; `changed` that something was, by whomever; `panelWanted` asks for
+class SettingsController(QObject):
+    """`notice(text)` tells what could not be set; `changed` that something was, by whomever; `panelRequested` asks for
     the panel to be open."""
 
     notice = Signal(str)
     changed = Signal()
-    panelWanted = Signal()
+    panelRequested = Signal()
 
     def __init__(
         self,
@@ -35,18 +35,18 @@ class SetupController(QObject):
         panel: SetupPanel,
         media: MediaController,
         borrowed: BorrowedSettings,
-        kept: LastChoices,
+        stored: LastChoices,
     ) -> None:
         super().__init__(panel)
         self._borrowed = borrowed
         self.example = ""
         """English title of the example that is set; empty for none."""
-        self._chosen, self._panel, self._media, self._kept = chosen, panel, media, kept
+        self._chosen, self._panel, self._media, self._stored = chosen, panel, media, stored
         self._preset_extra: Mapping[str, Any] = {}
         self._restore()
         self._show_strategy()
         panel.prompt.exampleChosen.connect(self.apply_example)
-        panel.example_bar.backWanted.connect(self.leave_example)
+        panel.example_bar.backRequested.connect(self.leave_example)
         borrowed.changed.connect(self._show_example_bar)
         chosen.strategy.chosen.connect(self._show_strategy)
         for part in (chosen.model, chosen.drafts, chosen.strategy, chosen.cache, chosen.seed, media):
@@ -67,14 +67,14 @@ class SetupController(QObject):
         """Settings of the strategy, the others at their defaults; gives back the names it has not."""
         return self._panel.parameters.set_values(new)
 
-    def set_more_values(self, new: Mapping[str, Any]) -> None:
+    def update_values(self, new: Mapping[str, Any]) -> None:
         """Settings on top of those that are changed already."""
         self.set_values({**self._panel.parameters.changed_values(), **new})
 
     @Slot(object)
     def order_stages(self, names: Sequence[str] | None) -> None:
         """The stages act in this order from now on; None: in the default one."""
-        self.set_more_values({STAGES: names})
+        self.update_values({STAGES: names})
 
     @Slot(object)
     def apply_example(self, example: ExamplePrompt) -> None:
@@ -89,9 +89,9 @@ class SetupController(QObject):
         self._chosen.cache.parameters.set_values({})
         if example.seed is not None:
             self._chosen.seed.spin.setValue(example.seed)
-            self._chosen.seed.lock.setChecked(True)  # its caption speaks of the run with this seed
+            self._chosen.seed.lock_button.setChecked(True)  # its caption speaks of the run with this seed
         self._panel.prompt.set_prompt(example.text, example.is_chat)
-        self._media.put(example.files)
+        self._media.set_paths(example.files)
         self._panel.set_summary(tr(example.about) or tr(self._chosen.strategy.strategy.summary))
         self.show_example_title(example.title)
         self._borrowed.mark_applied()
@@ -126,10 +126,10 @@ class SetupController(QObject):
         if self._chosen.cache.name == request.cache:
             unknown += self._chosen.cache.parameters.set_values(request.cache_options)
         self._chosen.seed.spin.setValue(request.seed)
-        self._chosen.seed.lock.setChecked(True)  # so that it can be run as it was
-        text = request.prompt if isinstance(request.prompt, str) else conversation.last_said(request.prompt)
+        self._chosen.seed.lock_button.setChecked(True)  # so that it can be run as it was
+        text = request.prompt if isinstance(request.prompt, str) else conversation.last_user_message(request.prompt)
         self._panel.prompt.set_prompt(text, is_chat=not isinstance(request.prompt, str))
-        self._media.put([str(path) for path in request.media])
+        self._media.set_paths([str(path) for path in request.media])
         if unknown:
             problems.append(tr("There is no setting {names} here.").format(names=", ".join(unknown)))
         if problems:
@@ -140,8 +140,8 @@ class SetupController(QObject):
         problems = self.choose(strategy=preset.strategy, drafts=preset.drafters)
         self.set_values(preset.values)
         self._preset_extra = preset.extra
-        if told := " ".join([*problems, *([preset.notice] if preset.notice else [])]):
-            self.notice.emit(told)
+        if text := " ".join([*problems, *([preset.notice] if preset.notice else [])]):
+            self.notice.emit(text)
 
     def as_preset(self, name: str) -> Preset:
         """The settings as they are now, under a name."""
@@ -152,9 +152,9 @@ class SetupController(QObject):
     @Slot(object)
     def show_model(self, info: ModelInfo) -> None:
         """The chosen model is loaded: its refusals, its own defaults, its chat template."""
-        self._chosen.strategy.show_refusals(info.refused_strategies)
-        self._chosen.cache.show_refusals(info.refused_caches)
-        self._panel.parameters.set_refused(info.refused_settings)
+        self._chosen.strategy.show_unsupported(info.unsupported_strategies)
+        self._chosen.cache.show_unsupported(info.unsupported_caches)
+        self._panel.parameters.set_unsupported(info.unsupported_settings)
         self._panel.parameters.set_model_defaults(info.defaults)
         reason = "" if info.has_chat else tr("{title} has no chat template.").format(title=info.title or info.name)
         self._panel.prompt.set_chat_available(reason)
@@ -162,7 +162,7 @@ class SetupController(QObject):
     @Slot()
     def focus_prompt(self) -> None:
         """Put the cursor into the prompt."""
-        self.panelWanted.emit()
+        self.panelRequested.emit()
         self._panel.prompt.editor.setFocus()
 
     def focus_setting(self, name: str) -> None:
@@ -171,11 +171,11 @@ class SetupController(QObject):
         if name in self._panel.parameters.rows:
             panel = self._panel.parameters
         row = panel.rows[name]
-        self.panelWanted.emit()
+        self.panelRequested.emit()
         if row.parameter.advanced:
             panel.set_advanced(True)
         row.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self._panel.bring_into_sight(row)
+        self._panel.scroll_into_view(row)
 
     @Slot(str)
     def write_prompt(self, text: str) -> None:
@@ -183,33 +183,33 @@ class SetupController(QObject):
         self._panel.prompt.set_prompt(text)
         self.focus_prompt()
 
-    def remember(self) -> None:
+    def store_settings(self) -> None:
         """Write the user's own settings into those that are saved, whatever a tour or an example has set meanwhile."""
-        self._borrowed.kept.write(self._kept)
+        self._borrowed.own_settings.write(self._stored)
 
     @contextmanager
-    def remembered(self) -> Iterator[None]:
+    def updated_settings(self) -> Iterator[None]:
         """Let the settings hold everything that is set while they are written.
 
         What is remembered of each strategy and cache is taken back afterwards: it is meant for the next start, and
         would take the place of what is set when the reader comes back to that strategy.
         """
-        kept = self._kept.values, self._kept.cache_values
-        before = [dict(values) for values in kept]
-        self.remember()
+        stored = self._stored.values, self._stored.cache_values
+        before = [dict(values) for values in stored]
+        self.store_settings()
         try:
             yield
         finally:
-            for values, was in zip(kept, before, strict=True):
+            for values, previous in zip(stored, before, strict=True):
                 values.clear()
-                values.update(was)
+                values.update(previous)
 
     def _restore(self) -> None:
-        kept, seed = self._kept, self._chosen.seed
-        self._chosen.drafts.restore(kept.drafts)
-        seed.spin.setValue(kept.seed)
-        seed.lock.setChecked(kept.seed_locked)
-        self._panel.prompt.set_prompt(kept.prompt, kept.chat)
+        stored, seed = self._stored, self._chosen.seed
+        self._chosen.drafts.restore(stored.drafts)
+        seed.spin.setValue(stored.seed)
+        seed.lock_button.setChecked(stored.seed_locked)
+        self._panel.prompt.set_prompt(stored.prompt, stored.chat)
         self._panel.prompt.editor.document().clearUndoRedoStacks()  # nobody has typed that just now
 
     @Slot()

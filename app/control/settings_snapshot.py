@@ -39,15 +39,15 @@ class SettingsSnapshot(NamedTuple):
     is_advanced: bool
     """Whether the advanced parameters are unfolded."""
 
-    def write(self, kept: LastChoices) -> None:
+    def write(self, choices: LastChoices) -> None:
         """Write the settings, except for the view, into those that are saved."""
-        kept.model, kept.drafts = self.model, list(self.drafts)
-        kept.values, kept.cache_values = _values(self.strategy), _values(self.cache)
-        kept.strategy, kept.cache = self.strategy.name, self.cache.name
-        kept.prompt, kept.chat = self.prompt, self.is_chat
-        if kept.media != list(self.media):  # else it stays the list that the window shows
-            kept.media = list(self.media)
-        kept.seed, kept.seed_locked = self.seed, self.is_seed_locked
+        choices.model, choices.drafts = self.model, list(self.drafts)
+        choices.values, choices.cache_values = _values(self.strategy), _values(self.cache)
+        choices.strategy, choices.cache = self.strategy.name, self.cache.name
+        choices.prompt, choices.chat = self.prompt, self.is_chat
+        if choices.media != list(self.media):  # else it stays the list that the window shows
+            choices.media = list(self.media)
+        choices.seed, choices.seed_locked = self.seed, self.is_seed_locked
 
 
 def _values(choice: RegistryChoiceSnapshot) -> dict[str, dict[str, Any]]:
@@ -60,7 +60,7 @@ def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
     chosen, panel, media, centre = sources
     return SettingsSnapshot(
         model=chosen.model.name,
-        drafts=tuple(chosen.drafts.remembered),
+        drafts=tuple(chosen.drafts.selected_names),
         strategy=chosen.strategy.snapshot(),
         cache=chosen.cache.snapshot(),
         prompt=panel.prompt.editor.toPlainText(),
@@ -68,7 +68,7 @@ def take_snapshot(sources: SettingsSources) -> SettingsSnapshot:
         media=tuple(media.paths),
         seed=chosen.seed.spin.value(),
         is_seed_locked=chosen.seed.is_locked,
-        view=centre.columns[0].current,
+        view=centre.columns[0].current_name,
         is_advanced=panel.parameters.is_advanced,
     )
 
@@ -82,8 +82,8 @@ def restore_snapshot(snapshot: SettingsSnapshot, sources: SettingsSources) -> No
     chosen.cache.restore(snapshot.cache)
     chosen.drafts.restore(snapshot.drafts)
     panel.prompt.set_prompt(snapshot.prompt, snapshot.is_chat)
-    media.put(snapshot.media)
+    media.set_paths(snapshot.media)
     chosen.seed.spin.setValue(snapshot.seed)
-    chosen.seed.lock.setChecked(snapshot.is_seed_locked)
+    chosen.seed.lock_button.setChecked(snapshot.is_seed_locked)
     panel.parameters.set_advanced(snapshot.is_advanced)
     centre.show_view(snapshot.view)

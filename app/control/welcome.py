@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.panels.setup import SetupPanel
 from app.session.session import Session
-from app.storage.settings import Habits
+from app.storage.settings import UsageSection
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ STORY = "story"
 """The example of the first way."""
 
 
-class Welcome(QObject):
-    """Lies over `body`. `storyWanted`: what is set is to be written, and seen; `tourWanted`: one is to be
-    chosen; `modelWanted`: another is to be got; `seen`: it has been shown, which is to be remembered."""
+class WelcomeController(QObject):
+    """Lies over `body`. `storyRequested`: what is set is to be written, and seen; `tourRequested`: one is to be
+    chosen; `modelRequested`: another is to be got; `seen`: it has been shown, which is to be remembered."""
 
-    storyWanted = Signal()
-    tourWanted = Signal()
-    modelWanted = Signal()
+    storyRequested = Signal()
+    tourRequested = Signal()
+    modelRequested = Signal()
     seen = Signal()
 
-    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, habits: Habits) -> None:
+    def __init__(self, body: QWidget, setup: SetupPanel, session: Session, habits: UsageSection) -> None:
         super().__init__(body)
         self._body, self._setup, self._habits = body, setup, habits
         self._theme: Theme | None = None
-        self._came_from: QWidget | None = None
+        self._previous_focus: QWidget | None = None
         self.page: WelcomePage | None = None
         """None until it is first wanted."""
         for signal in (session.runStarted, session.runShown):
@@ -43,7 +43,7 @@ class Welcome(QObject):
         """Whether it covers the window."""
         return self.page is not None and not self.page.isHidden()
 
-    def greet(self) -> None:
+    def show_once(self) -> None:
         """Show it, if it never has been."""
         if not self._habits.welcomed:
             self.show()
@@ -51,9 +51,9 @@ class Welcome(QObject):
     @Slot()
     def show(self) -> None:
         """Show it, as often as it is asked for."""
-        self._came_from = QApplication.focusWidget()
+        self._previous_focus = QApplication.focusWidget()
         if self.page is None:
-            self.page = self._make()
+            self.page = self._make_page()
         self.page.open()
         if not self._habits.welcomed:
             self._habits.welcomed = True
@@ -66,8 +66,8 @@ class Welcome(QObject):
             return
         has_cursor = self.page.isAncestorOf(QApplication.focusWidget() or self._body)
         self.page.hide()
-        if has_cursor and self._came_from is not None:
-            self._came_from.setFocus()
+        if has_cursor and self._previous_focus is not None:
+            self._previous_focus.setFocus()
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -76,15 +76,15 @@ class Welcome(QObject):
         if self.page is not None:
             self.page.set_theme(theme)
 
-    def _make(self) -> WelcomePage:
+    def _make_page(self) -> WelcomePage:
         from app.panels.welcome.welcome_page import WelcomePage
 
         page = WelcomePage(self._body)
         for signal, slot in (
-            (page.storyWanted, self._on_story),
-            (page.tourWanted, self._on_tour),
-            (page.modelWanted, self._on_model),
-            (page.left, self.leave),
+            (page.storyRequested, self._on_story),
+            (page.tourRequested, self._on_tour),
+            (page.modelRequested, self._on_model),
+            (page.skipped, self.leave),
         ):
             signal.connect(slot)
         if self._theme is not None:
@@ -98,17 +98,17 @@ class Welcome(QObject):
             if example.id == STORY:
                 prompt.exampleChosen.emit(example)
         self.leave()
-        self.storyWanted.emit()
+        self.storyRequested.emit()
 
     @Slot()
     def _on_tour(self) -> None:
         self.leave()
-        self.tourWanted.emit()
+        self.tourRequested.emit()
 
     @Slot()
     def _on_model(self) -> None:
         self.leave()
-        self.modelWanted.emit()
+        self.modelRequested.emit()
 
     @Slot(object)
     def _on_run(self, _run: object) -> None:

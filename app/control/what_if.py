@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 
 from app.control.requests import RequestBuilder
-from app.control.settings_setup import SetupController
+from app.control.settings_setup import SettingsController
 from app.session.session import Session
-from app.state.what_if import back, supposition
+from app.state.what_if import make_replay_request, original_settings
 from app.state.worker_messages import StepReplayRequest
 from app.views.inspector.panel import Inspector
 from app.views.inspector.what_if import WhatIfContent
@@ -22,47 +22,47 @@ class WhatIfController(QObject):
     """Asks the worker one question at a time, always the latest, and has the inspector show what comes of it."""
 
     def __init__(
-        self, session: Session, requests: RequestBuilder, setup: SetupController, inspector: Inspector
+        self, session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
     ) -> None:
         super().__init__(inspector)
         self._session, self._requests, self._setup, self._inspector = session, requests, setup, inspector
-        self._wanted: StepReplayRequest | None = None
-        self._asked: StepReplayRequest | None = None
+        self._latest_request: StepReplayRequest | None = None
+        self._pending_request: StepReplayRequest | None = None
         session.answered.connect(self._on_answer)
-        session.finished.connect(self.look)
-        inspector.backWanted.connect(self._back)
+        session.finished.connect(self.update_result)
+        inspector.backWanted.connect(self._restore_values)
 
     @Slot()
-    def look(self) -> None:
+    def update_result(self) -> None:
         """What is set, selected or shown may be another."""
         run = self._session.run
-        wanted = None if self._session.busy else supposition(run, self._requests.as_set())
-        if wanted == self._wanted:
+        request = None if self._session.busy else make_replay_request(run, self._requests.current_request())
+        if request == self._latest_request:
             return
-        self._wanted = wanted
-        if wanted is None:
-            self._inspector.show_supposed(None)
+        self._latest_request = request
+        if request is None:
+            self._inspector.show_what_if(None)
         else:
-            self._ask()
+            self._send_request()
 
-    def _ask(self) -> None:
-        if self._asked is None and self._wanted is not None:
-            self._asked = self._wanted
-            self._session.ask(self._wanted)
+    def _send_request(self) -> None:
+        if self._pending_request is None and self._latest_request is not None:
+            self._pending_request = self._latest_request
+            self._session.request(self._latest_request)
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        asked = self._asked
-        if asked is None or answer.request is not asked:
+        request = self._pending_request
+        if request is None or answer.request is not request:
             return
-        self._asked = None
-        if asked == self._wanted:
-            self._inspector.show_supposed(WhatIfContent.of(asked, answer))
+        self._pending_request = None
+        if request == self._latest_request:
+            self._inspector.show_what_if(WhatIfContent.from_answer(request, answer))
         else:
-            self._ask()
+            self._send_request()
 
     @Slot()
-    def _back(self) -> None:
+    def _restore_values(self) -> None:
         """Set what the run had."""
-        if self._wanted is not None:
-            self._setup.set_more_values(back(self._wanted))
+        if self._latest_request is not None:
+            self._setup.update_values(original_settings(self._latest_request))

@@ -11,16 +11,16 @@ from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel
 from app.widgets.text_block import TextBlock
 
-_PRESSING = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Up, Qt.Key.Key_Down)
+_PRESS_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Up, Qt.Key.Key_Down)
 """Keys that press a button or open a list."""
 
 
-class FootPanel(QFrame):
+class BottomPanel(QFrame):
     """Covers nothing: it has a place of its own. It has the keyboard while it is open, however it was opened: Esc
     leaves it, before it stops a run, and no key reaches what lies below it."""
 
-    nextWanted = Signal()
-    leaveWanted = Signal()
+    nextRequested = Signal()
+    leaveRequested = Signal()
 
     def __init__(self, gap: int, parent: QWidget | None = None) -> None:
         """`gap`: pixels at 100 % between what stands below each other."""
@@ -33,7 +33,7 @@ class FootPanel(QFrame):
         self.title.setProperty("role", "heading")
         self.column = QVBoxLayout(self)
 
-    def button(self, name: str, pressed: SignalInstance, role: str = "quiet") -> QPushButton:
+    def create_button(self, name: str, pressed: SignalInstance, role: str = "quiet") -> QPushButton:
         """One of its buttons, which has no words yet."""
         made = QPushButton()
         made.setObjectName(name)
@@ -42,13 +42,13 @@ class FootPanel(QFrame):
         made.installEventFilter(self)
         return made
 
-    def walks_with(self, key: int) -> bool:
+    def handles_key(self, key: int) -> bool:
         """Whether the panel itself handles this key, which would move the focus from one button to the next."""
         return False
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle the panel's own keys before its buttons do."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self.walks_with(event.key()):
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self.handles_key(event.key()):
             self.keyPressEvent(event)
             return True
         return super().eventFilter(watched, event)
@@ -65,7 +65,7 @@ class FootPanel(QFrame):
             self._focus_before = self.window().focusWidget()
         self.setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def give_focus_back(self) -> None:
+    def restore_focus(self) -> None:
         """Let the keys go where they went before, if they still go to this panel."""
         before, self._focus_before = self._focus_before, None
         if not self.has_focus:
@@ -86,13 +86,13 @@ class FootPanel(QFrame):
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
-                self.leaveWanted.emit()
+                self.leaveRequested.emit()
             return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter presses the focused button. No key reaches what lies below the panel; Tab still leads out of it."""
-        if event.key() in _PRESSING:
+        if event.key() in _PRESS_KEYS:
             event.accept()
             button = self.window().focusWidget()
             is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -15,38 +15,38 @@ from PySide6.QtWidgets import (
 from app.panels.message_area import MessageArea
 from app.panels.view_column import ViewColumn
 from app.state.run import Run
-from app.theme.theme import Theme, Themed
+from app.theme.theme import Theme, Themeable
 from app.views import ViewSpec
 from app.views.base import View
 from app.widgets.banner import Banner
 from app.widgets.icons import IconButton
-from app.widgets.lazy_combo import LateCombo
+from app.widgets.lazy_combo import LazyComboBox
 from resources.language import tr
 
 
 class Centre(QWidget):
     """Views, a second column of them when split, the choice among several texts, and both banners."""
 
-    viewAdded = Signal(object)
+    viewCreated = Signal(object)
     viewShown = Signal(object)
-    sequenceWanted = Signal(int)
+    sequenceRequested = Signal(int)
 
     def __init__(self, specs: Sequence[ViewSpec], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("centre")
         self._specs = list(specs)
         self._theme: Theme | None = None
-        self._offered: dict[str, bool] = {}
+        self._availability: dict[str, bool] = {}
         self.error_banner = Banner("errorBanner")
         self.notice_banner = Banner("noticeBanner", icon="info", role="card")
-        self._progress_place = QWidget()
-        self.progress = QProgressBar(self._progress_place, textVisible=False)
+        self._progress_container = QWidget()
+        self.progress = QProgressBar(self._progress_container, textVisible=False)
         self.progress.setObjectName("loadingBar")
         self.progress.setRange(0, 0)
         self.progress.setAccessibleName(tr("Loading"))
         self.columns = [ViewColumn(self._specs)]
         self.columns[0].viewShown.connect(self._on_view_shown)
-        self.columns[0].viewMade.connect(self.viewAdded)
+        self.columns[0].viewCreated.connect(self.viewCreated)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False, handleWidth=1)
         self.splitter.addWidget(self.columns[0])
         self._make_corner()
@@ -60,21 +60,21 @@ class Centre(QWidget):
             yield from column.views
 
     @property
-    def made(self) -> Iterator[View]:
+    def created_views(self) -> Iterator[View]:
         """Every view that has been wanted so far, of both columns."""
         for column in self.columns:
-            yield from column.made
+            yield from column.created_views
 
-    def make_all(self) -> None:
+    def create_all_views(self) -> None:
         """Make every view of the first column now."""
-        while self.columns[0].make_next():
+        while self.columns[0].create_next_view():
             pass
 
     @Slot()
-    def make_the_rest(self) -> None:
+    def create_remaining_views(self) -> None:
         """Make the first column's other views, one at a time, while there is nothing else to do."""
-        if self.columns[0].make_next():
-            QTimer.singleShot(0, self, self.make_the_rest)
+        if self.columns[0].create_next_view():
+            QTimer.singleShot(0, self, self.create_remaining_views)
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front in the first column; False when there is none of that name."""
@@ -85,11 +85,11 @@ class Centre(QWidget):
         if number < len(self._specs):
             self.columns[0].show_view(self._specs[number].name)
 
-    def offer_view(self, name: str, is_there: bool) -> None:
+    def set_view_available(self, name: str, is_available: bool) -> None:
         """Whether there is a tab of that name, in either column."""
-        self._offered[name] = is_there
+        self._availability[name] = is_available
         for column in self.columns:
-            column.offer_view(name, is_there)
+            column.set_view_available(name, is_available)
 
     def set_loading(self, loading: bool) -> None:
         """Let the thin bar at the top run; its place is always kept. Hidden, for a style ends its animation only then:
@@ -102,16 +102,16 @@ class Centre(QWidget):
         if split and len(self.columns) == 1:
             column = ViewColumn(self._specs, suffix="2")
             column.viewShown.connect(self.viewShown)
-            column.viewMade.connect(self.viewAdded)
+            column.viewCreated.connect(self.viewCreated)
             self.columns.append(column)
-            for name, is_there in self._offered.items():
-                column.offer_view(name, is_there)
+            for name, is_there in self._availability.items():
+                column.set_view_available(name, is_there)
             self.splitter.addWidget(column)
             self.splitter.handle(self.splitter.count() - 1).setAccessibleName(tr("Room for the left view"))
             if self._theme is not None:
                 column.set_theme(self._theme)
-            for view in column.made:
-                self.viewAdded.emit(view)
+            for view in column.created_views:
+                self.viewCreated.emit(view)
             column.show_view("tree")
         elif not split and len(self.columns) == 2:
             self.columns.pop().deleteLater()
@@ -120,70 +120,72 @@ class Centre(QWidget):
         """One view, and nothing else to be seen; or everything again."""
         for column in self.columns:
             column.set_presenting(on)
-        self._progress_place.setVisible(not on)
+        self._progress_container.setVisible(not on)
         for column in self.columns[1:]:
             column.setVisible(not on)
 
-    def show_beside(self, by: int) -> None:
+    def show_adjacent_view(self, offset: int) -> None:
         """Bring the view that is so many tabs further on to the front, around at either end."""
         first = self.columns[0]
-        names = first.offered
-        first.show_view(names[(names.index(first.current) + by) % len(names)])
+        names = first.available_names
+        first.show_view(names[(names.index(first.current_name) + offset) % len(names)])
 
-    def show_texts(self, run: Run | None) -> None:
+    def update_sequence_selector(self, run: Run | None) -> None:
         """Offer the choice among a run's texts when it writes more than one and the view has no choice of its own."""
         several = len(run.sequences) if run is not None else 1
         texts = several if several > 1 else 0  # nothing to choose from one
-        if self.texts.count() != texts:
-            self.texts.blockSignals(True)
-            self.texts.clear()
-            self.texts.addItems(
+        if self.sequence_combo.count() != texts:
+            self.sequence_combo.blockSignals(True)
+            self.sequence_combo.clear()
+            self.sequence_combo.addItems(
                 [tr("Text {number} of {texts}").format(number=number + 1, texts=texts) for number in range(texts)]
             )
-            self.texts.blockSignals(False)
-            self._offer_texts()
-        if run is not None and texts and self.texts.currentIndex() != run.shown:
-            self.texts.setCurrentIndex(run.shown)
+            self.sequence_combo.blockSignals(False)
+            self._update_selector_visibility()
+        if run is not None and texts and self.sequence_combo.currentIndex() != run.shown_index:
+            self.sequence_combo.setCurrentIndex(run.shown_index)
 
-    def _offer_texts(self) -> None:
-        self.texts.setVisible(self.texts.count() > 1 and not self.columns[0].shown.chooses_sequence)
+    def _update_selector_visibility(self) -> None:
+        self.sequence_combo.setVisible(
+            self.sequence_combo.count() > 1 and not self.columns[0].current_view.chooses_sequence
+        )
         self.columns[0].fit_header()
 
     @Slot(object)
     def _on_view_shown(self, view: View) -> None:
-        self._offer_texts()
+        self._update_selector_visibility()
         self.viewShown.emit(view)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in the centre."""
         self._theme = theme
-        themed: tuple[Themed, ...] = (self.error_banner, self.notice_banner, self.split, *self.columns)
+        themed: tuple[Themeable, ...] = (self.error_banner, self.notice_banner, self.split_button, *self.columns)
         for part in themed:
             part.set_theme(theme)
-        self._progress_place.setFixedHeight(2)
+        self._progress_container.setFixedHeight(2)
         self.progress.setFixedHeight(2)
 
     def _make_corner(self) -> None:
-        self.texts = LateCombo()
-        self.texts.setObjectName("sequenceCombo")
-        self.texts.setAccessibleName(tr("Text that is shown"))
-        self.texts.hide()
-        self.texts.currentIndexChanged.connect(self.sequenceWanted)
-        self.split = IconButton("split", tr("Split the views"))
-        self.split.setCheckable(True)
-        self.split.toggled.connect(self.set_split)
-        self.split.setVisible(len(self._specs) > 1)
-        self.columns[0].header.add_tool(self.texts)
-        self.columns[0].header.corner.addWidget(self.split)
+        self.sequence_combo = LazyComboBox()
+        self.sequence_combo.setObjectName("sequenceCombo")
+        self.sequence_combo.setAccessibleName(tr("Text that is shown"))
+        self.sequence_combo.hide()
+        self.sequence_combo.currentIndexChanged.connect(self.sequenceRequested)
+        self.split_button = IconButton("split", tr("Split the views"))
+        self.split_button.setCheckable(True)
+        self.split_button.toggled.connect(self.set_split)
+        self.split_button.setVisible(len(self._specs) > 1)
+        self.columns[0].header.add_tool(self.sequence_combo)
+        self.columns[0].header.corner.addWidget(self.split_button)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        place = QVBoxLayout(self._progress_place)
+        place = QVBoxLayout(self._progress_container)
         place.setContentsMargins(0, 0, 0, 0)
         place.addWidget(self.progress)
-        column.addWidget(self._progress_place)
+        column.addWidget(self._progress_container)
         first = self.columns[0]
         self.messages = MessageArea((self.error_banner, self.notice_banner), first)
         first.add_message_area(self.messages)

@@ -9,9 +9,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.tabs import tab_distance
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from app.widgets.exact_text import ExactTextEdit
-from app.widgets.segmented import Segmented
+from app.widgets.segmented import SegmentedControl
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import mark, tr
 
@@ -20,7 +20,7 @@ _COLUMNS, _LINES = 92, 24
 """What is seen at once."""
 
 
-class CodeDialog(ReadDialog):
+class CodeDialog(BaseDialog):
     """One script at a time of `scripts` (by flavour); `reason` says why there is but one, where there is."""
 
     def __init__(self, scripts: Mapping[str, str], reason: str = "", parent: QWidget | None = None) -> None:
@@ -28,7 +28,7 @@ class CodeDialog(ReadDialog):
         self.setObjectName("codeDialog")
         self.setWindowTitle(tr("Copy as code"))
         self._scripts = dict(scripts)
-        self.flavour = Segmented([(name, tr(TITLES[name])) for name in scripts], tr("Code"), self)
+        self.flavour = SegmentedControl([(name, tr(TITLES[name])) for name in scripts], tr("Code"), self)
         self.flavour.setVisible(len(scripts) > 1)
         self.flavour.chosen.connect(self.show_flavour)
         self.reason = WrappedLabel(reason)
@@ -42,7 +42,7 @@ class CodeDialog(ReadDialog):
         self.code.setTabStopDistance(tab_distance(self.code.font()))
         self.code.setLineWrapMode(ExactTextEdit.LineWrapMode.NoWrap)
         self._lay_out()
-        self._make_room()
+        self._resize_to_script()
         self.show_flavour(self.flavour.value)
 
     def _lay_out(self) -> None:
@@ -59,7 +59,7 @@ class CodeDialog(ReadDialog):
         column.addWidget(self.code, 1)
         column.addWidget(self.buttons)
 
-    def _make_room(self) -> None:
+    def _resize_to_script(self) -> None:
         """As large as a usual script needs."""
         self.code.ensurePolished()
         metrics = self.code.fontMetrics()

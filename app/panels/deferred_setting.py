@@ -7,7 +7,7 @@ from typing import Any
 from core.strategies import Parameter
 
 
-class HeldSetting:
+class DeferredSetting:
     """Speaks like a `ParameterRow`, as far as nobody looks at it."""
 
     problem = ""

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QLabel, QScrollArea
 from app.panels.shortcuts import SHORTCUTS
 from app.state import setting_values
 from app.state.run import Run
-from app.state.setting_changes import Change
-from app.widgets.dialog import ReadDialog
+from app.state.setting_changes import SettingChange
+from app.widgets.dialog import BaseDialog
 from app.widgets.plain_text import PlainLabel, window_title
 from core import cache_title, strategy_title, words
 from resources.language import tr
@@ -20,13 +20,13 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core.events import RunStarted
 
-Rows = Iterable[tuple[str, str]]
+TableRows = Iterable[tuple[str, str]]
 
 
-class TableDialog(ReadDialog):
+class TableDialog(BaseDialog):
     """Headed groups of two columns; the text can be selected and copied."""
 
-    def __init__(self, title: str, groups: Iterable[tuple[str, Rows]], name: str, parent: QWidget | None) -> None:
+    def __init__(self, title: str, groups: Iterable[tuple[str, TableRows]], name: str, parent: QWidget | None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
         self.setWindowTitle(window_title(title))
@@ -49,7 +49,7 @@ class TableDialog(ReadDialog):
         size = content.sizeHint()
         self.resize(max(420, size.width() + 70), min(620, size.height() + 110))
 
-    def _add_group(self, heading: str, rows: Rows) -> None:
+    def _add_group(self, heading: str, rows: TableRows) -> None:
         if heading:
             self._put(heading.upper(), 0, "heading")
         for left, right in rows:
@@ -76,13 +76,13 @@ def shortcuts_dialog(parent: QWidget | None) -> TableDialog:
     return TableDialog(tr("Keyboard shortcuts"), groups, "shortcutsDialog", parent)
 
 
-def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | None) -> TableDialog:
+def used_settings_dialog(run: Run, changes: Sequence[SettingChange], parent: QWidget | None) -> TableDialog:
     """What the last run really used, as the core resolved it, and what is set otherwise by now."""
     started = run.started
     rows: list[tuple[str, str]] = []
     differing: list[tuple[str, str]] = []
     if started is not None:
-        rows = _elsewhere(run, started) if started.engine else _here(started)
+        rows = _remote_rows(run, started) if started.engine else _local_rows(started)
         differing = [(name, setting_values.format_text(value) or str(value)) for name, value in started.settings]
     groups = [(tr("The run"), rows), (tr("Settings that differ from the defaults"), differing)]
     if changes:
@@ -90,7 +90,7 @@ def used_settings_dialog(run: Run, changes: Sequence[Change], parent: QWidget | 
     return TableDialog(tr("Settings used"), groups, "usedSettingsDialog", parent)
 
 
-def _here(started: RunStarted) -> list[tuple[str, str]]:
+def _local_rows(started: RunStarted) -> list[tuple[str, str]]:
     """Of a model in memory."""
     return [
         (tr("model"), started.model),
@@ -102,7 +102,7 @@ def _here(started: RunStarted) -> list[tuple[str, str]]:
     ]
 
 
-def _elsewhere(run: Run, started: RunStarted) -> list[tuple[str, str]]:
+def _remote_rows(run: Run, started: RunStarted) -> list[tuple[str, str]]:
     """Of a model on another machine: the prompt's tokens as far as its engine counts them."""
     read = run.finished.metrics.prompt_tokens if run.finished is not None else 0
     rows = [

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QRect, QRectF, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.drafter_marks import paint_mark
+from app.widgets.drafter_marks import paint_drafter_mark
 from app.widgets.painted_rows import Index
 from app.widgets.picker_combo import SUBTITLE, PickerCombo, PickerItem, TwoLineDelegate
 from resources.language import tr
@@ -17,13 +17,13 @@ from resources.language import tr
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QStyleOptionViewItem
 
-MOST = 4
+MAX_DRAFTERS = 4
 """Draft models at once; more cost more than they guess."""
-_TICK = 42
+_BOX_WIDTH = 42
 """Width of the column of boxes."""
 
 
-def _hint() -> PickerItem:
+def _hint_item() -> PickerItem:
     return PickerItem(tr("Tick to draft with several"), None, reason=tr("Their guesses are merged into one tree."))
 
 
@@ -40,7 +40,7 @@ class _TickDelegate(TwoLineDelegate):
             super().paint(painter, option, index)
             return
         whole = QRect(option.rect)
-        option.rect = whole.adjusted(0, 0, -self.theme.px(_TICK), 0)
+        option.rect = whole.adjusted(0, 0, -self.theme.px(_BOX_WIDTH), 0)
         super().paint(painter, option, index)
         option.rect = whole
         if index.flags() & Qt.ItemFlag.ItemIsEnabled:
@@ -50,13 +50,13 @@ class _TickDelegate(TwoLineDelegate):
         theme = self.theme
         assert theme is not None
         side = theme.px(20)
-        left = row.right() - (theme.px(_TICK) + side) / 2
+        left = row.right() - (theme.px(_BOX_WIDTH) + side) / 2
         box = QRectF(left, row.center().y() - side / 2 + 1, side, side)
         chosen = self._picker.chosen
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if index.data(Qt.ItemDataRole.UserRole) in chosen:
-            paint_mark(painter, theme, chosen.index(index.data(Qt.ItemDataRole.UserRole)), box)
+            paint_drafter_mark(painter, theme, chosen.index(index.data(Qt.ItemDataRole.UserRole)), box)
         else:
             painter.setPen(QPen(theme.color("faint"), 1.4 * theme.scale))
             painter.setBrush(theme.color("field"))
@@ -73,15 +73,15 @@ class DraftPicker(PickerCombo):
 
     def __init__(self, name: str, label: str, width: int = 160, parent: QWidget | None = None) -> None:
         super().__init__(name, label, width, parent)
-        self._more: list[str] = []
+        self._additional: list[str] = []
         self.setToolTip(tr("The small model that runs ahead. Tick several to merge their guesses."))
-        self.activated.connect(self._on_one)
+        self.activated.connect(self._on_activated)
 
     @property
     def chosen(self) -> tuple[str, ...]:
         """Names in the order they were chosen; empty when there is none."""
         first = self.currentData()
-        return (str(first), *self._more) if first else ()
+        return (str(first), *self._additional) if first else ()
 
     @property
     def has_boxes(self) -> bool:
@@ -93,27 +93,27 @@ class DraftPicker(PickerCombo):
         wanted = self.chosen
         listed = list(items)
         several = sum(not item.reason for item in listed) > 1
-        self.set_items([*listed, _hint()] if several else listed)
+        self.set_items([*listed, _hint_item()] if several else listed)
         self.choose_all(wanted)
 
-    def choose(self, data: object) -> bool:
+    def select_data(self, data: object) -> bool:
         """Take that one alone; False when it is not listed."""
-        self._more = []
-        found = super().choose(data)
-        self._show()
+        self._additional = []
+        found = super().select_data(data)
+        self._update_summary()
         return found
 
     def choose_all(self, names: Sequence[str]) -> list[str]:
         """Take these, in this order; the names that are not listed or cannot draft. Never leaves nothing chosen."""
         usable = self._usable()
-        taken = list(dict.fromkeys(name for name in names if name in usable))[:MOST]
+        taken = list(dict.fromkeys(name for name in names if name in usable))[:MAX_DRAFTERS]
         first = taken[0] if taken else self.currentData() if self.currentData() in usable else next(iter(usable), None)
         self.setCurrentIndex(self.findData(first) if first else -1)
-        self._more = taken[1:]
-        self._show()
+        self._additional = taken[1:]
+        self._update_summary()
         return [name for name in names if name not in taken]
 
-    def why_not(self, name: str) -> str | None:
+    def unsupported_reason(self, name: str) -> str | None:
         """The reason a listed model cannot draft; empty when it can, None when it is not listed."""
         row = self.findData(name)
         if row < 0:
@@ -125,7 +125,7 @@ class DraftPicker(PickerCombo):
         chosen = list(self.chosen)
         if name in chosen and len(chosen) > 1:
             chosen.remove(name)
-        elif name not in chosen and len(chosen) < MOST:
+        elif name not in chosen and len(chosen) < MAX_DRAFTERS:
             chosen.append(name)
         self.choose_all(chosen)
         if self.is_open:
@@ -148,7 +148,7 @@ class DraftPicker(PickerCombo):
         return super().eventFilter(watched, event)
 
     def _is_box(self, x: float, row: QRect) -> bool:
-        width = self._theme.px(_TICK) if self._theme is not None else _TICK
+        width = self._theme.px(_BOX_WIDTH) if self._theme is not None else _BOX_WIDTH
         return self.has_boxes and x > row.right() - width
 
     def _tick(self, index: Index) -> bool:
@@ -163,14 +163,14 @@ class DraftPicker(PickerCombo):
         return [str(self.itemData(row)) for row in rows if self.itemData(row)]
 
     def _title(self) -> str:
-        return tr("{count} drafts, merged").format(count=len(self.chosen)) if self._more else super()._title()
+        return tr("{count} drafts, merged").format(count=len(self.chosen)) if self._additional else super()._title()
 
     @Slot()
-    def _on_one(self) -> None:
-        self._more = []
-        self._show()
+    def _on_activated(self) -> None:
+        self._additional = []
+        self._update_summary()
 
-    def _show(self) -> None:
+    def _update_summary(self) -> None:
         titles = [self.itemText(self.findData(name)) for name in self.chosen]
-        self.set_subtitle(", ".join(titles) if self._more else None)
+        self.set_subtitle(", ".join(titles) if self._additional else None)
         self.chosenChanged.emit()

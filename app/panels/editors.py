@@ -22,10 +22,10 @@ from app.widgets.inputs import ComboBox, DoubleSpinBox, SpinBox
 from core.strategies import Parameter
 from resources.language import tr
 
-MOST_DECIMALS = 6
+MAX_DECIMALS = 6
 
 
-def unset_word(parameter: Parameter) -> str:
+def unset_label(parameter: Parameter) -> str:
     """What an editor shows for None: `auto` where, by its help, something else then decides; else `off`."""
     return tr("auto") if "unset" in parameter.help.lower() else tr("off")
 
@@ -36,16 +36,16 @@ def _step(parameter: Parameter) -> float:
 
 def _decimals(parameter: Parameter) -> int:
     """Decimals worth showing: as many as the step has, at least two."""
-    text = f"{_step(parameter):.{MOST_DECIMALS}f}".rstrip("0")
+    text = f"{_step(parameter):.{MAX_DECIMALS}f}".rstrip("0")
     return max(2, len(text.partition(".")[2]))
 
 
-def lowest(parameter: Parameter) -> float:
+def editor_minimum(parameter: Parameter) -> float:
     """Where a numeric editor begins: the minimum, or below it the place that stands for None."""
     minimum = parameter.minimum if parameter.minimum is not None else -LARGEST_INT
     step = _step(parameter)
     if parameter.default is not None:
-        return minimum + (step if parameter.kind == "int" else 10.0**-MOST_DECIMALS) * parameter.exclusive
+        return minimum + (step if parameter.kind == "int" else 10.0**-MAX_DECIMALS) * parameter.exclusive
     at_minimum = parameter.exclusive or parameter.unset == minimum
     return minimum if at_minimum else minimum - step
 
@@ -58,7 +58,7 @@ else:  # Qt's classes cannot be mixed: the box is the second base of those below
     _Box = object
 
 
-class _Number(_Box):
+class _NumberEditor(_Box):
     """What whole and decimal spin boxes share; mixed in before the Qt class."""
 
     parameter: Parameter
@@ -71,7 +71,7 @@ class _Number(_Box):
         box.setAlignment(Qt.AlignmentFlag.AlignRight)
         box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if parameter.default is None:
-            box.setSpecialValueText(unset_word(parameter))
+            box.setSpecialValueText(unset_label(parameter))
 
     @property
     def is_unset(self) -> bool:
@@ -103,7 +103,7 @@ class _Number(_Box):
     minimumSizeHint = sizeHint
 
 
-class IntEditor(_Number, SpinBox):
+class IntEditor(_NumberEditor, SpinBox):
     """A whole number."""
 
     edited = Signal()
@@ -112,13 +112,13 @@ class IntEditor(_Number, SpinBox):
         super().__init__(parent)
         self._prepare(parameter)
         high = LARGEST_INT if parameter.maximum is None else parameter.maximum
-        self.setRange(int(max(lowest(parameter), -LARGEST_INT)), int(min(high, LARGEST_INT)))
+        self.setRange(int(max(editor_minimum(parameter), -LARGEST_INT)), int(min(high, LARGEST_INT)))
         self.setSingleStep(int(_step(parameter)))
         self.setGroupSeparatorShown(False)
         self.valueChanged.connect(self.edited)
 
 
-class FloatEditor(_Number, DoubleSpinBox):
+class FloatEditor(_NumberEditor, DoubleSpinBox):
     """A decimal number; shows the decimals worth showing and keeps six."""
 
     edited = Signal()
@@ -126,19 +126,19 @@ class FloatEditor(_Number, DoubleSpinBox):
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown_decimals = _decimals(parameter)
-        self.setDecimals(MOST_DECIMALS)
+        self.setDecimals(MAX_DECIMALS)
         self._prepare(parameter)
         high = LARGEST_INT if parameter.maximum is None else parameter.maximum
-        self.setRange(lowest(parameter), high)
+        self.setRange(editor_minimum(parameter), high)
         self.setSingleStep(_step(parameter))
         self.valueChanged.connect(self.edited)
 
     def plain_value(self) -> Any:
         """The value, free of the noise of binary fractions."""
-        return None if self.is_unset else round(self.value(), MOST_DECIMALS)
+        return None if self.is_unset else round(self.value(), MAX_DECIMALS)
 
     def textFromValue(self, value: float) -> str:
-        text = self.locale().toString(value, "f", MOST_DECIMALS)
+        text = self.locale().toString(value, "f", MAX_DECIMALS)
         point = self.locale().decimalPoint()
         whole, _, fraction = text.partition(point)
         return f"{whole}{point}{fraction.rstrip('0').ljust(self._shown_decimals, '0')}"
@@ -178,7 +178,7 @@ class ChoiceEditor(ComboBox):
         self.problem = ""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         if parameter.default is None:
-            self.addItem(unset_word(parameter), None)
+            self.addItem(unset_label(parameter), None)
         for choice in parameter.choices:
             if choice is not None:
                 self.addItem(str(choice), choice)
@@ -200,7 +200,7 @@ class ChoiceEditor(ComboBox):
     plain_value = value
     set_plain_value = setValue
 
-    def longest(self, font: QFont) -> int:
+    def longest_width(self, font: QFont) -> int:
         """Width of the longest choice in pixels."""
         metrics = QFontMetrics(font)
         return max((metrics.horizontalAdvance(self.itemText(index)) for index in range(self.count())), default=0)
@@ -216,7 +216,7 @@ class TextEditor(QLineEdit):
         self.setObjectName(f"param.{parameter.name}")
         self.problem = ""
         self._empty = None if parameter.default is None else ""
-        self.setPlaceholderText(unset_word(parameter) if parameter.default is None else "")
+        self.setPlaceholderText(unset_label(parameter) if parameter.default is None else "")
         self.textChanged.connect(self.edited)
 
     def value(self) -> str | None:
@@ -240,11 +240,11 @@ class ListEditor(ExactTextEdit):
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(f"param.{parameter.name}")
-        self._read = _reader(parameter)
+        self._read = _list_parser(parameter)
         self.problem = ""
         self._value: Any = None
         self.setTabChangesFocus(True)
-        self.setPlaceholderText(unset_word(parameter))
+        self.setPlaceholderText(unset_label(parameter))
         self.setFixedHeight(self.fontMetrics().lineSpacing() * 2 + 18)
         self.textChanged.connect(self._on_text)
 
@@ -269,11 +269,11 @@ class ListEditor(ExactTextEdit):
     def _parse(self) -> None:
         try:
             self._value, self.problem = self._read(self.toPlainText()), ""
-        except setting_values.ValueProblem as error:
+        except setting_values.InvalidValueError as error:
             self.problem = str(error)
 
 
-def _reader(parameter: Parameter) -> Callable[[str], Any]:
+def _list_parser(parameter: Parameter) -> Callable[[str], Any]:
     """What makes a value of what is typed into a list."""
     if parameter.kind == "names":
         return partial(setting_values.parse_names, parameter)
@@ -293,7 +293,7 @@ _CLASSES: dict[str, type[Any]] = {
 }
 
 
-def _class_of(kind: str) -> type[Any]:
+def _editor_class(kind: str) -> type[Any]:
     if kind == "grammar":
         from app.panels.grammar_editor import GrammarEditor  # few ever see it
 
@@ -303,7 +303,7 @@ def _class_of(kind: str) -> type[Any]:
 
 def make_editor(parameter: Parameter, parent: QWidget | None = None) -> Editor:
     """The editor for a parameter's kind, showing its default."""
-    editor: Editor = _class_of(parameter.kind)(parameter, parent)
+    editor: Editor = _editor_class(parameter.kind)(parameter, parent)
     editor.setAccessibleName(tr(parameter.title))
     editor.setAccessibleDescription(tr(parameter.help))
     with QSignalBlocker(editor):

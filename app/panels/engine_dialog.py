@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.theme.theme import Theme
 from app.widgets.accessibility.announcements import announce
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -34,16 +34,16 @@ class EngineInput(NamedTuple):
     key: str
     keeps_key: bool
     """In the system's keyring."""
-    allows_plain: bool
+    allows_plain_http: bool
 
 
-class EngineDialog(ReadDialog):
-    """`lookWanted(Wanted)` to find out what is there; `connectWanted(Wanted, model)`; `forgetWanted(Wanted)`; `edited`
+class EngineDialog(BaseDialog):
+    """`modelsRequested(Wanted)` to find out what is there; `connectRequested(Wanted, model)`; `forgetRequested(Wanted)`; `edited`
     when the address is another."""
 
-    lookWanted = Signal(object)
-    connectWanted = Signal(object, str)
-    forgetWanted = Signal(object)
+    modelsRequested = Signal(object)
+    connectRequested = Signal(object, str)
+    forgetRequested = Signal(object)
     edited = Signal(str)
 
     def __init__(self, keyring_reason: str, parent: QWidget | None = None) -> None:
@@ -53,9 +53,9 @@ class EngineDialog(ReadDialog):
         self.setWindowTitle(tr("Connect to an engine"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.address, self.key = QLineEdit(), QLineEdit()
-        self.keeps = QCheckBox(tr("Keep the key in the system's keyring"))
-        self.plain = QCheckBox(tr("Allow http: I trust the network up to that machine"))
-        self.look = QPushButton(tr("Look what is there"))
+        self.keep_key_box = QCheckBox(tr("Keep the key in the system's keyring"))
+        self.allow_plain_box = QCheckBox(tr("Allow http: I trust the network up to that machine"))
+        self.list_button = QPushButton(tr("Look what is there"))
         self.models = QListWidget()
         self.status = WrappedLabel("")
         self._about = WrappedLabel(tr(
@@ -66,14 +66,19 @@ class EngineDialog(ReadDialog):
         self._keyring_reason = keyring_reason
         self._set_up()
         self._lay_out()
-        self.set_plain_needed(False)
+        self.set_plain_http_visible(False)
         self._refresh()
         self.address.setFocus()
 
     @property
-    def wanted(self) -> EngineInput:
+    def values(self) -> EngineInput:
         """What is typed now."""
-        return EngineInput(self.address.text().strip(), self.key.text(), self.keeps.isChecked(), self.plain.isChecked())
+        return EngineInput(
+            self.address.text().strip(),
+            self.key.text(),
+            self.keep_key_box.isChecked(),
+            self.allow_plain_box.isChecked(),
+        )
 
     @property
     def model(self) -> str:
@@ -101,13 +106,13 @@ class EngineDialog(ReadDialog):
         if text:
             announce(self, text)
 
-    def set_plain_needed(self, needed: bool) -> None:
+    def set_plain_http_visible(self, needed: bool) -> None:
         """Whether the address is of another machine, over http."""
-        self.plain.setVisible(needed)
+        self.allow_plain_box.setVisible(needed)
         if not needed:
-            self.plain.setChecked(False)
+            self.allow_plain_box.setChecked(False)
 
-    def set_known(self, known: bool) -> None:
+    def set_forget_visible(self, known: bool) -> None:
         """Whether there is anything of this address to forget."""
         self.forget.setVisible(known)
 
@@ -131,18 +136,18 @@ class EngineDialog(ReadDialog):
         self.key.setEchoMode(QLineEdit.EchoMode.Password)
         self.key.setPlaceholderText(tr("Only where the engine wants one"))
         self.key.setAccessibleName(tr("Key"))
-        self.look.setObjectName("engineLook")
-        self.look.setAutoDefault(False)
+        self.list_button.setObjectName("engineLook")
+        self.list_button.setAutoDefault(False)
         self.models.setObjectName("engineModels")
         self.models.setAccessibleName(tr("Models of the engine"))
         self.status.setObjectName("engineStatus")
-        self.keeps.setEnabled(not self._keyring_reason)
+        self.keep_key_box.setEnabled(not self._keyring_reason)
         for label in (self._about, self._key_note):
             label.setProperty("role", "muted")
         self.address.textChanged.connect(self._on_address)
-        self.address.returnPressed.connect(self._look)
-        self.key.returnPressed.connect(self._look)
-        self.look.clicked.connect(self._look)
+        self.address.returnPressed.connect(self._request_models)
+        self.key.returnPressed.connect(self._request_models)
+        self.list_button.clicked.connect(self._request_models)
         self.models.currentRowChanged.connect(self._refresh)
         self.models.itemActivated.connect(self._connect)
 
@@ -151,11 +156,11 @@ class EngineDialog(ReadDialog):
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         row = QHBoxLayout()
         row.addWidget(self.address, 1)
-        row.addWidget(self.look)
+        row.addWidget(self.list_button)
         form.addRow(tr("Address"), row)
-        form.addRow("", self.plain)
+        form.addRow("", self.allow_plain_box)
         form.addRow(tr("Key"), self.key)
-        form.addRow("", self.keeps)
+        form.addRow("", self.keep_key_box)
         if self._keyring_reason:
             form.addRow("", self._key_note)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
@@ -178,7 +183,7 @@ class EngineDialog(ReadDialog):
 
     @Slot()
     def _refresh(self) -> None:
-        self.look.setEnabled(bool(self.wanted.address))
+        self.list_button.setEnabled(bool(self.values.address))
         self.models.setEnabled(self.models.count() > 0)
         self.connect_button.setEnabled(bool(self.model))
 
@@ -186,19 +191,19 @@ class EngineDialog(ReadDialog):
     def _on_address(self) -> None:
         self.models.clear()
         self.show_status("")
-        self.edited.emit(self.wanted.address)
+        self.edited.emit(self.values.address)
         self._refresh()
 
     @Slot()
-    def _look(self) -> None:
-        if self.wanted.address:
-            self.lookWanted.emit(self.wanted)
+    def _request_models(self) -> None:
+        if self.values.address:
+            self.modelsRequested.emit(self.values)
 
     @Slot()
     def _connect(self) -> None:
         if self.model:
-            self.connectWanted.emit(self.wanted, self.model)
+            self.connectRequested.emit(self.values, self.model)
 
     @Slot()
     def _forget(self) -> None:
-        self.forgetWanted.emit(self.wanted)
+        self.forgetRequested.emit(self.values)

@@ -11,9 +11,9 @@ from resources.language import tr
 
 
 class ExampleBar(QWidget):
-    """`backWanted`: the button was pressed."""
+    """`backRequested`: the button was pressed."""
 
-    backWanted = Signal()
+    backRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,7 +26,7 @@ class ExampleBar(QWidget):
         self.back.setToolTip(
             tr("Restore the model, strategy, cache, parameters, seed and prompt from before the example")
         )
-        self.back.clicked.connect(self.backWanted)
+        self.back.clicked.connect(self.backRequested)
         row = QHBoxLayout(self)
         row.setContentsMargins(MARGIN, 0, MARGIN, 0)
         row.addWidget(self.title, 1)

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.screen import room_around
+from app.widgets.screen import available_rect
 from app.widgets.wrapped_label import WrappedLabel
 from core import glossary
 from resources import depth
@@ -32,7 +32,7 @@ DEPTHS = {
 }
 _COLUMNS, _LINES = 86, 24
 """What is seen at once, in letters."""
-_TO_THE_LIST = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+_LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 """Keys that walk through the list while the field has the focus."""
 
 
@@ -56,8 +56,8 @@ class GlossaryDialog(QDialog):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setWordWrap(True)
         self.list.setSpacing(1)
-        self.none = WrappedLabel(tr("No term fits. Fewer letters find more."), self)
-        self.none.setProperty("role", "muted")
+        self.no_matches = WrappedLabel(tr("No term fits. Fewer letters find more."), self)
+        self.no_matches.setProperty("role", "muted")
         self.page = TermPage(self)
         self._lay_out()
         self.field.textChanged.connect(self._on_text)
@@ -68,7 +68,7 @@ class GlossaryDialog(QDialog):
             self.show_term(first)
 
     @property
-    def shown(self) -> glossary.Term | None:
+    def current_term(self) -> glossary.GlossaryTerm | None:
         """The term that is explained."""
         return self.page.term
 
@@ -83,13 +83,13 @@ class GlossaryDialog(QDialog):
     @Slot()
     def words_changed(self) -> None:
         """Say it all again: at another depth, in another language."""
-        if self.shown is not None:
-            self.page.show_term(self.shown)
+        if self.current_term is not None:
+            self.page.show_term(self.current_term)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrows walk through the terms, Enter opens the source, while one types."""
         if watched is self.field and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() in _TO_THE_LIST:
+            if event.key() in _LIST_KEYS:
                 self.list.keyPressEvent(event)
                 return True
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
@@ -103,7 +103,7 @@ class GlossaryDialog(QDialog):
         buttons.rejected.connect(self.close)
         left = QVBoxLayout()
         left.addWidget(self.list, 1)
-        left.addWidget(self.none)
+        left.addWidget(self.no_matches)
         both = QHBoxLayout()
         both.setSpacing(18)
         both.addLayout(left, 2)
@@ -117,18 +117,18 @@ class GlossaryDialog(QDialog):
         self.ensurePolished()
         metrics = self.field.fontMetrics()
         size = metrics.horizontalAdvance("x") * _COLUMNS + 80, metrics.lineSpacing() * _LINES + 110
-        room = room_around(self)
+        room = available_rect(self)
         self.resize(min(size[0], room.width() - 40), min(size[1], room.height() - 80))
 
     @Slot(str)
     def _on_text(self, text: str) -> None:
-        found = glossary.search(text)
+        found = glossary.search_terms(text)
         self.list.clear()
         for term in found:
             item = QListWidgetItem(term.title)
             item.setData(Qt.ItemDataRole.UserRole, term.id)
             self.list.addItem(item)
-        self.none.setVisible(not found)
+        self.no_matches.setVisible(not found)
         self.list.setCurrentRow(0)
 
     @Slot()
@@ -143,7 +143,7 @@ class TermPage(QScrollArea):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.term: glossary.Term | None = None
+        self.term: glossary.GlossaryTerm | None = None
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -174,15 +174,15 @@ class TermPage(QScrollArea):
         column.addStretch(1)
         self.setWidget(page)
 
-    def show_term(self, term: glossary.Term) -> None:
+    def show_term(self, term: glossary.GlossaryTerm) -> None:
         """Explain another one."""
         self.term = term
         self.title.setText(term.title)
-        first = depth.current()
+        first = depth.current_depth()
         for (heading, sentence), each in zip(
             self.sentences, sorted(DEPTHS, key=lambda name: name != first), strict=True
         ):
-            with depth.at(each):
+            with depth.depth_context(each):
                 heading.setText(tr(DEPTHS[each]).upper())
                 sentence.setText(term.sentence)
         self.source.setText(term.source)

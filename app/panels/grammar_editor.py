@@ -8,7 +8,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QComboBox, QPushButton, QVBoxLayout, QWidget
 
 import core
-from app.state.grammar_text import of_text, to_text
+from app.state.grammar_text import from_text, to_text
 from app.state.simple_schema import from_schema
 from app.theme.tabs import tab_distance
 from app.widgets.exact_text import ExactTextEdit
@@ -22,7 +22,7 @@ _TITLES = {
     "lark": mark("Lark grammar"),
     "choice": mark("One of these texts, one a line"),
 }
-_STARTS = {
+_INITIAL_TEXTS = {
     "json_schema": '{\n  "type": "object",\n  "properties": {\n    "name": {"type": "string", "maxLength": 20}\n'
     '  },\n  "required": ["name"],\n  "additionalProperties": false\n}',
     "regex": "[A-Z][a-z]+ (is|was) [a-z ]+\\.",
@@ -47,9 +47,9 @@ class GrammarEditor(QWidget):
         self._kind = ""
         """What the text shows."""
         self.text: ExactTextEdit | None = None
-        self.form: QPushButton | None = None
+        self.form_button: QPushButton | None = None
         """Opens a form, for schemas that one can show."""
-        self.kinds = _Kinds(self)
+        self.kinds = _GrammarKindCombo(self)
         self.kinds.setObjectName(f"{parameter.name}Kind")
         self.kinds.setAccessibleName(tr("Kind of grammar"))
         self.kinds.addItem(tr("off"), "")
@@ -89,18 +89,18 @@ class GrammarEditor(QWidget):
     def _on_text(self) -> None:
         assert self.text is not None
         self._texts[self._kind] = self.text.toPlainText()
-        self._read()
+        self._parse()
         self.edited.emit()
 
     def _show_kind(self) -> None:
         self._kind = self.kinds.currentData()
         if self._kind:
-            text = self._made_text()
+            text = self._ensure_text()
             with QSignalBlocker(text):
-                text.setPlainText(self._texts.setdefault(self._kind, _STARTS[self._kind]))
+                text.setPlainText(self._texts.setdefault(self._kind, _INITIAL_TEXTS[self._kind]))
         if self.text is not None:
             self.text.setVisible(bool(self._kind))
-        self._read()
+        self._parse()
 
     @Slot()
     def open_form(self) -> None:
@@ -108,27 +108,29 @@ class GrammarEditor(QWidget):
         from app.panels.schema_form import SchemaForm
 
         form = SchemaForm(from_schema(self._schema()) or (), self.window())
-        form.made.connect(self._on_made)
+        form.schemaAccepted.connect(self._on_schema_edited)
         form.open()
 
     @Slot(object)
-    def _on_made(self, schema: object) -> None:
+    def _on_schema_edited(self, schema: object) -> None:
         assert self.text is not None
         self.text.setPlainText(to_text("json_schema", schema))
 
     def _schema(self) -> object:
         return self._value.get("json_schema") if self._value else None
 
-    def _read(self) -> None:
-        self._value = of_text(self._kind, self._texts[self._kind]) if self._kind else None
+    def _parse(self) -> None:
+        self._value = from_text(self._kind, self._texts[self._kind]) if self._kind else None
         self.problem = core.grammar_problem(self._value) if self._kind else ""
-        if self.form is not None:
-            self.form.setVisible(self._kind == "json_schema")
+        if self.form_button is not None:
+            self.form_button.setVisible(self._kind == "json_schema")
             can_show = not self._texts.get("json_schema", "").strip() or from_schema(self._schema()) is not None
-            self.form.setEnabled(can_show)
-            self.form.setToolTip("" if can_show else tr("This schema says more than a form can show: edit it as text."))
+            self.form_button.setEnabled(can_show)
+            self.form_button.setToolTip(
+                "" if can_show else tr("This schema says more than a form can show: edit it as text.")
+            )
 
-    def _made_text(self) -> ExactTextEdit:
+    def _ensure_text(self) -> ExactTextEdit:
         if self.text is None:
             self.text = ExactTextEdit(self)
             self.text.setObjectName(f"{self.objectName()}.text")
@@ -139,23 +141,23 @@ class GrammarEditor(QWidget):
             self.text.setFixedHeight(self.text.fontMetrics().lineSpacing() * _LINES + 18)
             self.text.textChanged.connect(self._on_text)
             self._column.addWidget(self.text)
-            self.form = QPushButton(tr("Edit as a form…"), self)
-            self.form.setObjectName(f"{self.objectName()}.form")
-            self.form.setProperty("role", "quiet")
-            self.form.clicked.connect(self.open_form)
-            self._column.addWidget(self.form, 0, Qt.AlignmentFlag.AlignLeft)
+            self.form_button = QPushButton(tr("Edit as a form…"), self)
+            self.form_button.setObjectName(f"{self.objectName()}.form")
+            self.form_button.setProperty("role", "quiet")
+            self.form_button.clicked.connect(self.open_form)
+            self._column.addWidget(self.form_button, 0, Qt.AlignmentFlag.AlignLeft)
         return self.text
 
 
-LEAST_LETTERS = 6
+MIN_VISIBLE_CHARACTERS = 6
 """Of a kind's name that are always shown; the list has it whole."""
 
 
-class _Kinds(ComboBox):
+class _GrammarKindCombo(ComboBox):
     """The kinds of grammars."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(LEAST_LETTERS)
+        self.setMinimumContentsLength(MIN_VISIBLE_CHARACTERS)

@@ -8,32 +8,32 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from app.panels.bottom_panel import FootPanel
+from app.panels.bottom_panel import BottomPanel
 from app.theme.theme import Theme, theme_for
-from app.widgets.bars import Bars
+from app.widgets.bars import BarList
 from app.widgets.bars_layout import BarRow
 from app.widgets.plain_text import caption
 from core import words
 from resources.language import tr
 
 
-class GuessPanel(FootPanel):
-    """Keys 1 to 4 choose, Enter goes on, Esc leaves. Of a probability it knows nothing before `tell`."""
+class GuessPanel(BottomPanel):
+    """Keys 1 to 4 choose, Enter goes on, Esc leaves. Of a probability it knows nothing before `show_result`."""
 
     picked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(gap=8, parent=parent)
         self.setObjectName("guessPanel")
-        self.bars = Bars(theme_for("light"), tr("Choices"), self, whole_labels=True)
+        self.bars = BarList(theme_for("light"), tr("Choices"), self, fits_labels=True)
         self.choices: list[QPushButton] = []
-        self.next = self.button("guessNext", self.nextWanted, "primary")
-        self.leave = self.button("guessLeave", self.leaveWanted)
+        self.next = self.create_button("guessNext", self.nextRequested, "primary")
+        self.leave = self.create_button("guessLeave", self.leaveRequested)
         self._lay_out()
 
-    def ask(self, title: str, sentence: str, choices: Sequence[str]) -> None:
+    def show_choices(self, title: str, sentence: str, choices: Sequence[str]) -> None:
         """Offer these words."""
-        self._say(title, sentence)
+        self._set_texts(title, sentence)
         self.bars.hide()
         self.bars.set_rows(())
         self.next.hide()
@@ -42,12 +42,12 @@ class GuessPanel(FootPanel):
             button.setText(caption(f"{number + 1}  {choices[number]}") if number < len(choices) else "")
         self.choices[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
-    def tell(self, title: str, sentence: str, rows: Sequence[BarRow] = (), next_title: str = "") -> None:
+    def show_result(self, title: str, sentence: str, rows: Sequence[BarRow] = (), next_title: str = "") -> None:
         """Say something, with bars where there are some, and a way on where there is one."""
-        self._say(title, sentence)
+        self._set_texts(title, sentence)
         for button in self.choices:
             button.hide()
-        self.bars.set_rows(rows, widest=words.WIDEST_PERCENT)
+        self.bars.set_rows(rows, widest=words.LONGEST_PERCENT)
         self.bars.setVisible(bool(rows))
         self.next.setText(next_title)
         self.next.setVisible(bool(next_title))
@@ -63,11 +63,11 @@ class GuessPanel(FootPanel):
         if 0 <= number < len(self.choices) and self.choices[number].isVisible():
             self.picked.emit(number)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.next.isVisible():
-            self.nextWanted.emit()
+            self.nextRequested.emit()
         else:
             super().keyPressEvent(event)
 
-    def _say(self, title: str, sentence: str) -> None:
+    def _set_texts(self, title: str, sentence: str) -> None:
         self.setAccessibleName(tr("Guess first"))
         self.leave.setText(tr("Leave"))
         self.title.setText(title)

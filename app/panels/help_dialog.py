@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from app.panels.commands import COMMANDS
 from app.panels.shortcuts import SHORTCUTS, key_of
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
@@ -36,14 +36,14 @@ VIEWS = (
     (mark("Compare"), mark("The same prompt with several strategies or settings, side by side.")),
 )
 KEYS = ("run", "escape", "open_palette", "run_again", "previous_run", "toggle_history", "choose_tour", "open_shortcuts")
-MORE = ("choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
+LINKED_COMMANDS = ("choose_tour", "open_glossary", "open_shortcuts", "show_welcome")
 """Commands that have a button at the foot."""
 
 
-class HelpDialog(ReadDialog):
-    """`commandWanted(name)`: one of its buttons was pressed."""
+class HelpDialog(BaseDialog):
+    """`commandRequested(name)`: one of its buttons was pressed."""
 
-    commandWanted = Signal(str)
+    commandRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -84,21 +84,21 @@ class HelpDialog(ReadDialog):
     def _buttons(self) -> QDialogButtonBox:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         titles = {command.name: command for command in COMMANDS}
-        for name in MORE:
+        for name in LINKED_COMMANDS:
             button = QPushButton(tr(titles[name].short_title))
             button.setObjectName(f"help.{name}")
             button.setAutoDefault(False)
             if key := key_of(name):
                 button.setToolTip(tooltip(key))
-            button.clicked.connect(lambda _checked=False, name=name: self._follow(name))
+            button.clicked.connect(lambda _checked=False, name=name: self._run_command(name))
             buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.rejected.connect(self.close)
         return buttons
 
-    def _follow(self, name: str) -> None:
+    def _run_command(self, name: str) -> None:
         """Close first: what opens then is to have the cursor."""
         self.close()
-        self.commandWanted.emit(name)
+        self.commandRequested.emit(name)
 
 
 def _label(text: str, role: str) -> PlainLabel:

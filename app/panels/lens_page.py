@@ -9,23 +9,23 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QColor, QKeyEvent, QPalette
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QPushButton, QTableView, QVBoxLayout, QWidget
 
-from app.state.layer_queries import LayerAttention, LayerResult, LayerView, LookRequest, Weight, decided_at
+from app.state.layer_queries import LayerAttention, LayerResult, LayerView, ModelQuery, PositionWeight, deciding_layer
 from app.theme.theme import theme_for
 from app.views.text.token_wording import token_text
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core import words
 from resources.language import tr, trn
 
 Index = QModelIndex | QPersistentModelIndex
-LEAST, MOST = 9, 32
+MIN_FONT_SIZE, MAX_FONT_SIZE = 9, 32
 """Pixels of the type in the cells."""
 
 _STYLE = "* { font-size: %dpx; } QTableCornerButton::section { background: transparent; border: 0; }"
 
 
-class LensTable(QAbstractTableModel):
+class LensTableModel(QAbstractTableModel):
     """A column for each token, a row for each layer, the last one on top; grows by columns."""
 
     def __init__(self, texts: Sequence[str], is_dark: bool, parent: QWidget) -> None:
@@ -33,7 +33,7 @@ class LensTable(QAbstractTableModel):
         self._texts, self._theme = texts, theme_for("dark" if is_dark else "light")
         self.columns: list[tuple[LayerView, ...]] = []
 
-    def add(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
+    def add_columns(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
         """More tokens."""
         if not self.columns and columns:
             self.beginResetModel()
@@ -68,9 +68,9 @@ class LensTable(QAbstractTableModel):
             colour.setAlphaF(0.12 + 0.38 * view.probability)
             return colour
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tooltip(self._told(index, view))
+            return tooltip(self._description(index, view))
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return self._told(index, view)
+            return self._description(index, view)
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -82,24 +82,24 @@ class LensTable(QAbstractTableModel):
         layer = self.rowCount() - 1 - section
         return str(layer) if layer else tr("words")
 
-    def _told(self, index: Index, view: LayerView) -> str:
+    def _description(self, index: Index, view: LayerView) -> str:
         return tr(
             "{token}: layer {layer} would have written {word} ({share}); {token} has {chosen}, rank {rank:,}; "
             "decided at layer {decided}"
         ).format(
             token=words.quote(self._texts[index.column()]), layer=view.layer, word=words.quote(view.word, view.special),
             share=words.percent(view.first_probability), chosen=words.percent(view.probability), rank=view.rank,
-            decided=decided_at(self.columns[index.column()]),
+            decided=deciding_layer(self.columns[index.column()]),
         )  # fmt: skip
 
 
-class LensPage(ReadDialog):
-    """Shows what comes of a request. `stopWanted`: no more tokens are to be looked at; what is there stays. + and −
+class LensDialog(BaseDialog):
+    """Shows what comes of a request. `stopRequested`: no more tokens are to be looked at; what is there stays. + and −
     make it larger and smaller."""
 
-    stopWanted = Signal()
+    stopRequested = Signal()
 
-    def __init__(self, request: LookRequest, texts: Sequence[str], parent: QWidget | None = None) -> None:
+    def __init__(self, request: ModelQuery, texts: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._request = request
         self.setObjectName("lensPage")
@@ -108,7 +108,7 @@ class LensPage(ReadDialog):
         self.ensurePolished()
         self._count, self._pixels = len(texts), self.fontInfo().pixelSize()
         is_dark = self.palette().color(QPalette.ColorRole.Window).lightness() < 128
-        self.table = LensTable(texts, is_dark, self)
+        self.table = LensTableModel(texts, is_dark, self)
         self.head = WrappedLabel(
             tr("Words: each layer's first choice. The bluer, the likelier it finds the token that was chosen.")
         )
@@ -118,9 +118,9 @@ class LensPage(ReadDialog):
         self.grid.setCornerButtonEnabled(False)
         self.grid.setAccessibleName(self.windowTitle())
         self.progress, self.stop = PlainLabel(self), QPushButton(tr("Stop"), self)
-        self.stop.clicked.connect(self.stopWanted)
+        self.stop.clicked.connect(self.stopRequested)
         self._lay_out()
-        self._tell()
+        self._update_progress()
         self.resize(980, 560)
 
     def _lay_out(self) -> None:
@@ -144,25 +144,25 @@ class LensPage(ReadDialog):
         column.addLayout(foot)
 
     @Slot(object)
-    def hear(self, looked: LayerResult) -> None:
+    def handle_result(self, result: LayerResult) -> None:
         """What came of a look; only of its own, and nothing once it is closed."""
-        if looked.request is not self._request or not self.isVisible():
+        if result.request is not self._request or not self.isVisible():
             return
-        if looked.error is not None:
-            self.show_reason(f"{looked.error.cause} {looked.error.remedy}".strip())
+        if result.error is not None:
+            self.show_reason(f"{result.error.cause} {result.error.remedy}".strip())
             return
-        self.add([one for one in looked.found if not isinstance(one, (Weight, LayerAttention))])
-        if looked.has_ended:
-            self.end()
+        self.add_columns([one for one in result.findings if not isinstance(one, (PositionWeight, LayerAttention))])
+        if result.has_ended:
+            self.finish()
 
-    def add(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
+    def add_columns(self, columns: Sequence[tuple[LayerView, ...]]) -> None:
         """More tokens have been looked at."""
         if columns:
-            self.table.add(columns)
-            self._tell()
+            self.table.add_columns(columns)
+            self._update_progress()
 
     @Slot()
-    def end(self) -> None:
+    def finish(self) -> None:
         """No more will come."""
         self.stop.hide()
         self.zoom(0)
@@ -177,7 +177,7 @@ class LensPage(ReadDialog):
 
     def zoom(self, step: int) -> None:
         """Larger or smaller type, and the columns with it."""
-        self._pixels = min(max(self._pixels + step, LEAST), MOST)
+        self._pixels = min(max(self._pixels + step, MIN_FONT_SIZE), MAX_FONT_SIZE)
         self.grid.setStyleSheet(_STYLE % self._pixels)
         self.grid.resizeColumnsToContents()
         self.grid.resizeRowsToContents()
@@ -190,7 +190,7 @@ class LensPage(ReadDialog):
         else:
             super().keyPressEvent(event)
 
-    def _tell(self) -> None:
+    def _update_progress(self) -> None:
         done = self.table.columnCount()
         self.progress.setText(
             trn("{done:,} of {count:,} token", "{done:,} of {count:,} tokens", self._count).format(

@@ -21,7 +21,7 @@ _ROLES = {
     "about": QAction.MenuRole.AboutRole,
 }
 """Where macOS expects these commands. All others stay in their menu: it would guess from their titles."""
-_GROUP_PLACES = {"views": (VIEW, 0, ""), "theme": (VIEW, 3, mark("Theme"))}
+_GROUP_LOCATIONS = {"views": (VIEW, 0, ""), "theme": (VIEW, 3, mark("Theme"))}
 """Menu, section and submenu of each group of choices."""
 RECENT_SECTION = 1
 
@@ -41,7 +41,7 @@ class ChoiceGroup(NamedTuple):
     choices: Sequence[Choice]
     current: Callable[[], str]
     choose: Callable[[str], object]
-    is_offered: Callable[[str], bool]
+    is_available: Callable[[str], bool]
 
 
 class MenuState(Protocol):
@@ -50,12 +50,12 @@ class MenuState(Protocol):
     def unavailable_reason(self, name: str) -> str:
         """Why a command cannot be used now; empty where it can."""
 
-    def checked(self, name: str) -> bool | None:
+    def is_checked(self, name: str) -> bool | None:
         """Whether a command's line is ticked; None for one that has no tick."""
 
     @property
     def groups(self) -> Mapping[str, ChoiceGroup]:
-        """Choices that are no commands, by the names in `_GROUP_PLACES`."""
+        """Choices that are no commands, by the names in `_GROUP_LOCATIONS`."""
 
     @property
     def recent_files(self) -> Sequence[str]:
@@ -96,11 +96,11 @@ class MenuBar(QMenuBar):
     def _build_menu(self, title: str) -> None:
         menu = self._add_menu(self, tr(title), title)
         sections = {command.section for command in COMMANDS if command.menu == title}
-        sections |= {section for place, section, _submenu in _GROUP_PLACES.values() if place == title}
+        sections |= {section for place, section, _submenu in _GROUP_LOCATIONS.values() if place == title}
         for section in sorted(sections):
             if not menu.isEmpty():
                 menu.addSeparator()
-            for name, (place, group_section, submenu) in _GROUP_PLACES.items():
+            for name, (place, group_section, submenu) in _GROUP_LOCATIONS.items():
                 if (place, group_section) == (title, section):
                     self._add_group(self._submenu(menu, submenu), name)
             for command in COMMANDS:
@@ -130,7 +130,7 @@ class MenuBar(QMenuBar):
         action.setData(command.name)
         action.setMenuRole(_ROLES.get(command.name, QAction.MenuRole.NoRole))
         action.setShortcuts([QKeySequence(key) for key in command.keys])
-        action.setCheckable(self._state is not None and self._state.checked(command.name) is not None)
+        action.setCheckable(self._state is not None and self._state.is_checked(command.name) is not None)
         action.triggered.connect(partial(self.chosen.emit, command.name))
         menu.addAction(action)
         self.commands[command.name] = action
@@ -159,13 +159,13 @@ class MenuBar(QMenuBar):
                 action.setEnabled(not reason)
                 action.setToolTip(tooltip(reason))
                 if action.isCheckable():
-                    action.setChecked(bool(state.checked(name)))
+                    action.setChecked(bool(state.is_checked(name)))
         for name, actions in self._choices.items():
             group = state.groups[name]
             current = group.current()
             for action in actions:
                 action.setChecked(action.data() == current)
-                action.setEnabled(group.is_offered(action.data()))
+                action.setEnabled(group.is_available(action.data()))
         if menu in (self.menus[FILE], self.menus["recent"]):
             self._fill_recent(state.recent_files)
 

@@ -8,9 +8,9 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-MOST = 0.6
+MAX_HEIGHT_FRACTION = 0.6
 """Share of the surrounding part's height; what is longer scrolls."""
-LEAST = 40
+MIN_HEIGHT = 40
 """Pixels that a message gets in any case; it scrolls."""
 MARGIN = 16
 
@@ -50,16 +50,20 @@ class MessageArea(QScrollArea):
         super().resizeEvent(event)
         self._fit()
 
-    def _room(self) -> int:
+    def _available_height(self) -> int:
         """What the parts above and below it can spare."""
         layout = self._around.layout()
         if layout is None:
             return self._around.height()
         found = (layout.itemAt(index) for index in range(layout.count()))
         others = sum(item.minimumSize().height() for item in found if item is not None and item.widget() is not self)
-        return max(LEAST, self._around.height() - others)
+        return max(MIN_HEIGHT, self._around.height() - others)
 
     def _fit(self) -> None:
-        height = min(self._column.totalSizeHint().height(), round(self._around.height() * MOST), self._room())
+        height = min(
+            self._column.totalSizeHint().height(),
+            round(self._around.height() * MAX_HEIGHT_FRACTION),
+            self._available_height(),
+        )
         if height != self.maximumHeight():
             self.setFixedHeight(height)

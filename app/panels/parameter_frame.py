@@ -11,7 +11,7 @@ from resources.language import tr
 
 
 class ParameterFrame(QWidget):
-    """`common` and `advanced` are where rows go; `more` unfolds the latter, `reset_button` is the heading's."""
+    """`common` and `advanced` are where rows go; `more_button` unfolds the latter, `reset_button` is the heading's."""
 
     def __init__(self, heading: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -20,11 +20,11 @@ class ParameterFrame(QWidget):
     @property
     def is_advanced(self) -> bool:
         """Whether the rarer settings are unfolded."""
-        return self.more.isChecked()
+        return self.more_button.isChecked()
 
     def set_advanced(self, unfolded: bool) -> None:
         """Unfold or fold the rarer settings."""
-        self.more.setChecked(unfolded)
+        self.more_button.setChecked(unfolded)
 
     def _build(self, heading_text: str) -> None:
         heading = PlainLabel(heading_text)
@@ -37,14 +37,14 @@ class ParameterFrame(QWidget):
         top.setContentsMargins(MARGIN, 0, MARGIN - 6, 0)
         top.addWidget(heading, 1)
         top.addWidget(self.reset_button)
-        self.more = QPushButton()
-        self.more.setCheckable(True)
-        self.more.setObjectName("moreButton")
-        self.more.setProperty("role", "quiet")
+        self.more_button = QPushButton()
+        self.more_button.setCheckable(True)
+        self.more_button.setObjectName("moreButton")
+        self.more_button.setProperty("role", "quiet")
         self.common, self.advanced = _column(), _column()
-        self.folded = QWidget()
-        self.folded.setLayout(self.advanced)
-        self.folded.hide()
+        self.advanced_section = QWidget()
+        self.advanced_section.setLayout(self.advanced)
+        self.advanced_section.hide()
         self._lay_out(top)
 
     def _lay_out(self, top: QHBoxLayout) -> None:
@@ -55,9 +55,9 @@ class ParameterFrame(QWidget):
         column.addLayout(self.common)
         line = QHBoxLayout()
         line.setContentsMargins(MARGIN - 6, 0, MARGIN, 0)
-        line.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
+        line.addWidget(self.more_button, 0, Qt.AlignmentFlag.AlignLeft)
         column.addLayout(line)
-        column.addWidget(self.folded)
+        column.addWidget(self.advanced_section)
 
 
 def _column() -> QVBoxLayout:

@@ -9,25 +9,25 @@ from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QMouseEvent, QPainter
 from PySide6.QtWidgets import QBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from app.panels.editors import ChoiceEditor, FloatEditor, IntEditor, make_editor
-from app.panels.value_slider import slider_for
+from app.panels.value_slider import make_slider
 from app.state import setting_values
 from app.theme.theme import Theme
-from app.views.shared.glossary_link import explain
-from app.widgets.plain_text import PlainLabel, caption, escaped, rich_tooltip
+from app.views.shared.glossary_link import add_glossary_tooltip
+from app.widgets.plain_text import PlainLabel, caption, escape_html, rich_tooltip
 from app.widgets.wrapped_label import WrappedLabel
 from core.strategies import Parameter
 from resources.language import tr
 
 MARGIN = 16
-_WIDE = ("text", "lines", "tokens", "names", "grammar")
+_FULL_WIDTH_KINDS = ("text", "lines", "tokens", "names", "grammar")
 """Kinds whose editor takes a line of its own."""
 
 
 class ParameterRow(QWidget):
-    """`edited` when its value changes by hand; `helpWanted` with itself when it is pointed at or focused."""
+    """`edited` when its value changes by hand; `helpRequested` with itself when it is pointed at or focused."""
 
     edited = Signal()
-    helpWanted = Signal(object)
+    helpRequested = Signal(object)
 
     def __init__(self, parameter: Parameter, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,7 +41,7 @@ class ParameterRow(QWidget):
         """What a list of choices wants; 0 for any other editor."""
         self._build()
         self._lay_out()
-        self._term = explain(self, f"param.{parameter.name}", described=self.editor)
+        self._term = add_glossary_tooltip(self, f"param.{parameter.name}", described=self.editor)
         self.set_default(parameter.default)
         self.set_value(parameter.default)
 
@@ -69,7 +69,7 @@ class ParameterRow(QWidget):
     def set_default(self, default: Any) -> None:
         """What counts as unchanged: the parameter's default, or the model's own."""
         self.default = default
-        self.setToolTip(rich_tooltip(_tip(self.parameter, self.unavailable, self.default)))
+        self.setToolTip(rich_tooltip(_tooltip_text(self.parameter, self.unavailable, self.default)))
         self.update()
 
     @Slot()
@@ -86,7 +86,7 @@ class ParameterRow(QWidget):
             if part is not None:
                 part.setEnabled(not reason)
         self.editor.setAccessibleDescription(reason or tr(self.parameter.help))
-        self.setToolTip(rich_tooltip(_tip(self.parameter, self.unavailable, self.default)))
+        self.setToolTip(rich_tooltip(_tooltip_text(self.parameter, self.unavailable, self.default)))
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -98,7 +98,7 @@ class ParameterRow(QWidget):
             self.editor.setFont(font)
         if isinstance(self.editor, ChoiceEditor):
             frame = theme.px(22) + theme.space(12)
-            self._editor_width = max(theme.px(112), self.editor.longest(theme.font(13)) + frame)
+            self._editor_width = max(theme.px(112), self.editor.longest_width(theme.font(13)) + frame)
             self.editor.setMinimumWidth(theme.px(80))
             self.editor.setMaximumWidth(self._editor_width)
         self._fit()
@@ -106,20 +106,20 @@ class ParameterRow(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.FocusIn:
-            self._term.refresh()
-            self.helpWanted.emit(self)
+            self._term.refresh_description()
+            self.helpRequested.emit(self)
         if event.type() == QEvent.Type.MouseButtonDblClick and watched is self.label:
             self.reset()
         return super().eventFilter(watched, event)
 
     def enterEvent(self, event: Any) -> None:
-        self.helpWanted.emit(self)
+        self.helpRequested.emit(self)
         super().enterEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        title = tr("Reset to {default}").format(default=setting_values.short(self.default))
+        title = tr("Reset to {default}").format(default=setting_values.short_text(self.default))
         action = menu.addAction(caption(title), self.reset)
         action.setEnabled(self.is_changed)
         menu.popup(event.globalPos())
@@ -145,7 +145,7 @@ class ParameterRow(QWidget):
         """The editor stands under the name where the name's longest word would be cut beside it."""
         word = self.label.fontMetrics().horizontalAdvance(max(tr(self.parameter.title).split(), key=len)) + 2
         needed = word + self._top.spacing() + (self._editor_width or self.editor.width())
-        beside = self.parameter.kind in _WIDE or needed <= self.width() - 2 * MARGIN
+        beside = self.parameter.kind in _FULL_WIDTH_KINDS or needed <= self.width() - 2 * MARGIN
         directions = QBoxLayout.Direction
         self._top.setDirection(directions.LeftToRight if beside else directions.TopToBottom)
 
@@ -159,7 +159,7 @@ class ParameterRow(QWidget):
         self.note = PlainLabel(self, wordWrap=True)
         self.note.setProperty("role", "muted")
         self.note.hide()
-        self.slider = slider_for(self.parameter, self.editor)
+        self.slider = make_slider(self.parameter, self.editor)
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -169,7 +169,7 @@ class ParameterRow(QWidget):
         self._top.setSpacing(8)
         self._top.addWidget(self.label, 1)
         column.addLayout(self._top)
-        if self.parameter.kind in _WIDE:
+        if self.parameter.kind in _FULL_WIDTH_KINDS:
             column.addSpacing(3)
             column.addWidget(self.editor)
         else:
@@ -185,14 +185,14 @@ class ParameterRow(QWidget):
 
     def _refresh(self) -> None:
         if self.slider is not None:
-            self.slider.follow()
+            self.slider.sync_from_editor()
         problem = self.editor.problem
         self.note.setText(problem)
         self.note.setVisible(bool(problem))
         self.update()
 
 
-def _tip(parameter: Parameter, unavailable: str, default: Any) -> str:
-    title, *lines = (escaped(text) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
-    told = escaped(setting_values.short(default))
+def _tooltip_text(parameter: Parameter, unavailable: str, default: Any) -> str:
+    title, *lines = (escape_html(text) for text in (tr(parameter.title), unavailable, tr(parameter.help)))
+    told = escape_html(setting_values.short_text(default))
     return "<br>".join([f"<b>{title}</b>", *filter(None, lines)]) + tr("<br>Default: {default}.").format(default=told)

@@ -9,43 +9,43 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QWidget
 
 import core
-from app.panels.deferred_setting import HeldSetting
+from app.panels.deferred_setting import DeferredSetting
 from app.panels.parameter_frame import ParameterFrame
 from app.panels.parameter_row import ParameterRow
 from app.state.number_checks import is_number
 from app.theme.theme import Theme
-from app.widgets.widget_disposal import discard
+from app.widgets.widget_disposal import delete_widget
 from core import strategies
 from core.strategies import Parameter
 from resources.language import tr, trn
 
-_DRAWING = strategies.drawing()
+_SAMPLING_PARAMETERS = strategies.drawing()
 
 
 class ParameterPanel(ParameterFrame):
     """Settings of one strategy (or cache). A setting that two strategies share keeps its value between them."""
 
     changed = Signal()
-    helpWanted = Signal(object)
+    helpRequested = Signal(object)
     advancedToggled = Signal(bool)
 
     def __init__(self, heading: str = "", parent: QWidget | None = None) -> None:
         super().__init__(heading or tr("PARAMETERS"), parent)
-        self._kept: dict[Parameter, Any] = {}
-        self._model: Mapping[str, Any] = {}
-        self._refused: Mapping[str, str] = {}
+        self._changed_values: dict[Parameter, Any] = {}
+        self._model_defaults: Mapping[str, Any] = {}
+        self._unsupported: Mapping[str, str] = {}
         """Settings that the model has not → why."""
-        self._settings: dict[str, ParameterRow | HeldSetting] = {}
-        self._is_whole = False
+        self._settings: dict[str, ParameterRow | DeferredSetting] = {}
+        self._has_all_rows = False
         """Whether the rarer settings have rows as well while they are folded: not before there is time for them."""
         self._theme: Theme | None = None
         self.reset_button.clicked.connect(self.reset)
-        self.more.toggled.connect(self._on_more)
+        self.more_button.toggled.connect(self._on_more)
 
     @property
     def rows(self) -> Mapping[str, ParameterRow]:
         """The rows by the setting's name."""
-        self.make_all()
+        self.create_all_rows()
         return {name: row for name, row in self._settings.items() if isinstance(row, ParameterRow)}
 
     def show_parameters(self, parameters: Sequence[Parameter]) -> None:
@@ -55,23 +55,23 @@ class ParameterPanel(ParameterFrame):
         for parameter in parameters:
             self._add(parameter, before.pop(parameter, None))
         for row in before.values():
-            discard(row)
+            delete_widget(row)
         self.setVisible(bool(self._settings))
         self._after_change()
 
     @Slot()
-    def make_all(self) -> None:
+    def create_all_rows(self) -> None:
         """Give the folded settings their rows, too: from now on all have one."""
-        self._is_whole = True
+        self._has_all_rows = True
         for name, held in self._settings.items():
-            if isinstance(held, HeldSetting):
-                row = self._settings[name] = self._row(held.parameter)
+            if isinstance(held, DeferredSetting):
+                row = self._settings[name] = self._create_row(held.parameter)
                 row.set_value(held.value)
                 row.set_unavailable(held.unavailable)
 
-    def set_model_defaults(self, own: Mapping[str, Any]) -> None:
+    def set_model_defaults(self, defaults: Mapping[str, Any]) -> None:
         """The numbers a model's own generation_config sets become the defaults; unchanged settings follow them."""
-        self._model = {name: value for name, value in own.items() if is_number(value)}
+        self._model_defaults = {name: value for name, value in defaults.items() if is_number(value)}
         for row in self._settings.values():
             unchanged = not row.is_changed
             row.set_default(self._default(row.parameter))
@@ -79,19 +79,19 @@ class ParameterPanel(ParameterFrame):
                 row.set_value(row.default)
         self._after_change()
 
-    def set_refused(self, refused: Mapping[str, str]) -> None:
+    def set_unsupported(self, reasons: Mapping[str, str]) -> None:
         """Grey out the settings that the model has not, with the reason; a run is not told them."""
-        self._refused = refused
+        self._unsupported = reasons
         self._after_change()
 
     def values(self) -> dict[str, Any]:
         """Every setting that a run must be told: not those that are unset, or that the model has not."""
         found = {}
         for name, row in self._settings.items():
-            if name in self._refused:
+            if name in self._unsupported:
                 continue
             value = row.value
-            if value is None and name in self._model:
+            if value is None and name in self._model_defaults:
                 value = row.parameter.unset
             if value is not None:
                 found[name] = value
@@ -103,23 +103,23 @@ class ParameterPanel(ParameterFrame):
 
     def shared_values(self) -> dict[Parameter, Any]:
         """Changed settings of every strategy (or cache) that has been shown."""
-        return dict(self._kept)
+        return dict(self._changed_values)
 
-    def restore_shared(self, kept: Mapping[Parameter, Any]) -> None:
+    def restore_shared(self, values: Mapping[Parameter, Any]) -> None:
         """Set everything as `shared_values` gave it; settings that are not in it go back to their defaults."""
-        self._kept = dict(kept)
+        self._changed_values = dict(values)
         for row in self._settings.values():
-            row.set_value(kept.get(row.parameter, row.default))
+            row.set_value(values.get(row.parameter, row.default))
         self._after_change()
         self.changed.emit()
 
-    def set_values(self, new: Mapping[str, Any]) -> list[str]:
-        """Show `new`, everything else at its default; gives back the names there is no editor for."""
+    def set_values(self, values: Mapping[str, Any]) -> list[str]:
+        """Show `values`, everything else at its default; gives back the names there is no editor for."""
         for name, row in self._settings.items():
-            row.set_value(new.get(name, row.default))
+            row.set_value(values.get(name, row.default))
         self._after_change()
         self.changed.emit()
-        return [name for name in new if name not in self._settings]
+        return [name for name in values if name not in self._settings]
 
     def problems(self) -> list[str]:
         """Why some of what is typed cannot be used, a sentence each."""
@@ -137,37 +137,37 @@ class ParameterPanel(ParameterFrame):
             if isinstance(row, ParameterRow):
                 row.set_theme(theme)
 
-    def _add(self, parameter: Parameter, made: ParameterRow | None) -> None:
+    def _add(self, parameter: Parameter, existing_row: ParameterRow | None) -> None:
         """At the end; a row that was made for it before is taken again."""
-        is_seen = self._is_whole or self.is_advanced or not parameter.advanced
-        setting: ParameterRow | HeldSetting
-        if made is not None:
-            setting = made
-            made.set_unavailable("")
-            self._place(made)
+        is_seen = self._has_all_rows or self.is_advanced or not parameter.advanced
+        setting: ParameterRow | DeferredSetting
+        if existing_row is not None:
+            setting = existing_row
+            existing_row.set_unavailable("")
+            self._insert_row(existing_row)
         else:
-            setting = self._row(parameter) if is_seen else HeldSetting(parameter)
+            setting = self._create_row(parameter) if is_seen else DeferredSetting(parameter)
         setting.set_default(self._default(parameter))
-        setting.set_value(self._kept.get(parameter, setting.default))
+        setting.set_value(self._changed_values.get(parameter, setting.default))
         self._settings[parameter.name] = setting
 
-    def _row(self, parameter: Parameter) -> ParameterRow:
+    def _create_row(self, parameter: Parameter) -> ParameterRow:
         row = ParameterRow(parameter)
         row.set_default(self._default(parameter))
         row.edited.connect(self._on_edited)
-        row.helpWanted.connect(self.helpWanted)
+        row.helpRequested.connect(self.helpRequested)
         if self._theme is not None:
             row.set_theme(self._theme)
-        self._place(row)
+        self._insert_row(row)
         return row
 
-    def _place(self, row: ParameterRow) -> None:
+    def _insert_row(self, row: ParameterRow) -> None:
         (self.advanced if row.parameter.advanced else self.common).addWidget(row)
 
     def _default(self, parameter: Parameter) -> Any:
         if parameter.kind not in ("int", "float"):
             return parameter.default
-        return self._model.get(parameter.name, parameter.default)
+        return self._model_defaults.get(parameter.name, parameter.default)
 
     @Slot()
     def _on_edited(self) -> None:
@@ -177,27 +177,27 @@ class ParameterPanel(ParameterFrame):
     @Slot(bool)
     def _on_more(self, unfolded: bool) -> None:
         if unfolded:
-            self.make_all()
-        self.folded.setVisible(unfolded)
-        self._name_more()
+            self.create_all_rows()
+        self.advanced_section.setVisible(unfolded)
+        self._update_more_button()
         self.advancedToggled.emit(unfolded)
 
     def _after_change(self) -> None:
         """Remember what differs, and bring the buttons and greyed rows up to date."""
         for row in self._settings.values():
-            self._kept.pop(row.parameter, None)
+            self._changed_values.pop(row.parameter, None)
             if row.is_changed:
-                self._kept[row.parameter] = row.value
+                self._changed_values[row.parameter] = row.value
         self.reset_button.setEnabled(any(row.is_changed for row in self._settings.values()))
-        _grey_out(self._settings, self._refused)
-        self._name_more()
+        _disable_rows(self._settings, self._unsupported)
+        self._update_more_button()
 
-    def _name_more(self) -> None:
+    def _update_more_button(self) -> None:
         hidden = [row for row in self._settings.values() if row.parameter.advanced]
         changed = sum(row.is_changed for row in hidden)
         marks = tr(" · {changed} changed").format(changed=changed) if changed else ""
-        self.more.setVisible(bool(hidden))
-        self.more.setText(
+        self.more_button.setVisible(bool(hidden))
+        self.more_button.setText(
             tr("Fewer settings")
             if self.is_advanced
             else trn("{count} more setting{marks}", "{count} more settings{marks}", len(hidden)).format(
@@ -206,11 +206,11 @@ class ParameterPanel(ParameterFrame):
         )
 
 
-def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting], refused: Mapping[str, str]) -> None:
+def _disable_rows(rows: Mapping[str, ParameterRow | DeferredSetting], unsupported: Mapping[str, str]) -> None:
     """Settings that the model has not, those whose package is not there, and those of the draw while a strategy that
     could draw does not."""
     for name, row in rows.items():
-        reason = refused.get(name) or core.why_missing(row.parameter.extra)
+        reason = unsupported.get(name) or core.why_missing(row.parameter.extra)
         if reason != row.unavailable:
             row.set_unavailable(reason)
     draws = rows.get("do_sample")
@@ -218,5 +218,5 @@ def _grey_out(rows: Mapping[str, ParameterRow | HeldSetting], refused: Mapping[s
         return
     reason = "" if draws.value else tr("Has an effect only with “{title}” on.").format(title=tr(draws.parameter.title))
     for row in rows.values():
-        if row.parameter.name in _DRAWING:
+        if row.parameter.name in _SAMPLING_PARAMETERS:
             row.set_unavailable(reason)

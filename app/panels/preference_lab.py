@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.preference.view import PreferenceView
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from resources.language import tr
 
 
-class PreferenceLab(ReadDialog):
+class PreferenceLabDialog(BaseDialog):
     """Not modal: runs go on in the main window meanwhile."""
 
     def __init__(self, parent: QWidget | None = None) -> None:

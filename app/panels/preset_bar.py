@@ -9,13 +9,13 @@ from PySide6.QtCore import QPoint, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.parameter_row import MARGIN
-from app.widgets.flow_layout import FlowLayout, clear
+from app.widgets.flow_layout import FlowLayout, clear_layout
 from app.widgets.plain_text import PlainLabel, caption, tooltip
 from resources.language import mark, tr
 
-SHIPPED = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
+BUILTIN_PRESETS = (mark("Careful"), mark("Playful"), mark("llama.cpp"), mark("KoboldCpp"))
 """The presets that come with the program, by the names of their files."""
-PROGRAMS = ("llama.cpp", "KoboldCpp")
+EXPORT_PROGRAMS = ("llama.cpp", "KoboldCpp")
 """Those that settings can be written for."""
 
 
@@ -23,21 +23,21 @@ class PresetBar(QWidget):
     """`chosen` with the file of the chip pressed; the rest of what can be asked for has a signal each."""
 
     chosen = Signal(object)
-    saveWanted = Signal()
-    openWanted = Signal()
-    deleteWanted = Signal(object)
-    exportWanted = Signal(str)
+    saveRequested = Signal()
+    openRequested = Signal()
+    deleteRequested = Signal(object)
+    exportRequested = Signal(str)
     """The name of another program that the settings are to be written for."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         heading = PlainLabel(tr("PRESETS"))
         heading.setProperty("role", "heading")
-        self.open_button = self._quiet(
+        self.open_button = self._quiet_button(
             tr("Open…"), tr("Open a generation config, or settings of llama.cpp or KoboldCpp")
         )
         self.open_button.setObjectName("openPreset")
-        self.open_button.clicked.connect(self.openWanted)
+        self.open_button.clicked.connect(self.openRequested)
         top = QHBoxLayout()
         top.setContentsMargins(0, 0, 0, 0)
         top.addWidget(heading, 1)
@@ -51,13 +51,13 @@ class PresetBar(QWidget):
 
     def show_presets(self, shipped: Sequence[tuple[str, Path]], saved: Sequence[tuple[str, Path]]) -> None:
         """One chip each; a saved one of the same name takes a shipped one's place."""
-        clear(self._chips)
+        clear_layout(self._chips)
         names = {name for name, _path in saved}
         for name, path in (*((n, p) for n, p in shipped if n not in names), *saved):
             self._chips.addWidget(self._chip(name, path, can_delete=name in names))
         save = self._make_chip(tr("+ Save"), tr("Save the settings as a preset"))
         save.setObjectName("savePreset")
-        save.clicked.connect(self.saveWanted)
+        save.clicked.connect(self.saveRequested)
         self._chips.addWidget(save)
         self.export_button = self._make_chip(tr("Save for…"), tr("Save the settings for llama.cpp or KoboldCpp"))
         self.export_button.setObjectName("exportPreset")
@@ -86,7 +86,7 @@ class PresetBar(QWidget):
         return chip
 
     @staticmethod
-    def _quiet(text: str, label: str) -> QPushButton:
+    def _quiet_button(text: str, label: str) -> QPushButton:
         button = QPushButton(caption(text))
         button.setProperty("role", "quiet")
         button.setToolTip(tooltip(label))
@@ -101,18 +101,18 @@ class PresetBar(QWidget):
     def _on_export(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for program in PROGRAMS:
+        for program in EXPORT_PROGRAMS:
             menu.addAction(caption(program)).triggered.connect(
-                lambda _=False, name=program: self.exportWanted.emit(name)
+                lambda _=False, name=program: self.exportRequested.emit(name)
             )
         menu.popup(self.export_button.mapToGlobal(self.export_button.rect().bottomLeft()))
 
     @Slot(QPoint)
-    def _on_menu(self, place: QPoint) -> None:
+    def _on_menu(self, position: QPoint) -> None:
         chip = self.sender()
         assert isinstance(chip, QPushButton)
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         path = Path(chip.property("path"))
-        menu.addAction(tr("Delete this preset")).triggered.connect(lambda: self.deleteWanted.emit(path))
-        menu.popup(chip.mapToGlobal(place))
+        menu.addAction(tr("Delete this preset")).triggered.connect(lambda: self.deleteRequested.emit(path))
+        menu.popup(chip.mapToGlobal(position))

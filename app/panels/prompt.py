@@ -30,11 +30,11 @@ from app.widgets.flow_layout import FlowLayout
 from app.widgets.inputs import changes_text_size
 from app.widgets.long_words import wrap_mode
 from app.widgets.plain_text import PlainLabel, tooltip
-from app.widgets.segmented import Segmented
+from app.widgets.segmented import SegmentedControl
 from resources.language import mark, tr
 
-FEWEST_LINES, MOST_LINES = 3, 12
-MOST_CHIPS, LONGEST_CHIP = 5, 20
+MIN_LINES, MAX_LINES = 3, 12
+MAX_CHIPS, MAX_CHIP_LENGTH = 5, 20
 """So many examples, of titles so short, are chips; the others are in the menu behind the last one."""
 CHAT_HINT = mark("Write a message… Ctrl+Enter sends it.\nA line that begins with user: or assistant: opens a turn.")
 TEXT_HINT = mark("Write how the text begins…")
@@ -43,15 +43,15 @@ TEXT_HINT = mark("Write how the text begins…")
 class PromptEdit(ExactTextEdit):
     """Plain text that grows with its content, within bounds; Tab leaves it.
 
-    `filesGiven(paths)`, `pictureGiven(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
+    `filesInserted(paths)`, `imageInserted(QImage)`: sounds and pictures that were pasted or dropped, which are no text.
     """
 
-    filesGiven = Signal(list)
-    pictureGiven = Signal(object)
+    filesInserted = Signal(list)
+    imageInserted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setDocument(bidi_text.document(self))
+        self.setDocument(bidi_text.create_bidi_document(self))
         self.setObjectName("promptEdit")
         self.setTabChangesFocus(True)
         self.setAccessibleName(tr("Prompt"))
@@ -78,19 +78,19 @@ class PromptEdit(ExactTextEdit):
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Text, and what goes with a prompt."""
-        return bool(media_files(source)) or has_picture(source) or super().canInsertFromMimeData(source)
+        return bool(media_files(source)) or has_image_only(source) or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """What was pasted or dropped."""
         if paths := media_files(source):
-            self.filesGiven.emit(paths)
-        elif has_picture(source):
-            self.pictureGiven.emit(source.imageData())
+            self.filesInserted.emit(paths)
+        elif has_image_only(source):
+            self.imageInserted.emit(source.imageData())
         else:
-            self.wrap_for(self.toPlainText() + source.text())
+            self.set_wrap_mode_for(self.toPlainText() + source.text())
             super().insertFromMimeData(source)
 
-    def wrap_for(self, text: str) -> None:
+    def set_wrap_mode_for(self, text: str) -> None:
         """Break lines as the text that is about to be shown needs it."""
         mode = wrap_mode(text)
         if mode != self.wordWrapMode():
@@ -99,7 +99,7 @@ class PromptEdit(ExactTextEdit):
     @Slot()
     def _on_size(self) -> None:
         """One line of QPlainTextEdit's document size is one line of text."""
-        lines = min(MOST_LINES, max(FEWEST_LINES, round(self.document().size().height())))
+        lines = min(MAX_LINES, max(MIN_LINES, round(self.document().size().height())))
         frame = 2 * (self.frameWidth() + round(self.document().documentMargin())) + 14
         self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + frame)
 
@@ -113,18 +113,18 @@ def media_files(source: QMimeData) -> list[str]:
     return paths if paths and all(map(kind_by_name, paths)) else []
 
 
-def has_picture(source: QMimeData) -> bool:
+def has_image_only(source: QMimeData) -> bool:
     """Whether it holds a picture and no words: of words, some programs send a picture along."""
     return source.hasImage() and not source.hasText()
 
 
 class PromptPanel(QWidget):
     """`exampleChosen` with the example whose chip was pressed; `edited` when text or mode changed; `modeChosen` with
-    whether it is a chat, when the user switched; `filesGiven(paths)` and `pictureGiven(QImage)` as the editor has
+    whether it is a chat, when the user switched; `filesInserted(paths)` and `imageInserted(QImage)` as the editor has
     them."""
 
-    filesGiven = Signal(list)
-    pictureGiven = Signal(object)
+    filesInserted = Signal(list)
+    imageInserted = Signal(object)
     exampleChosen = Signal(object)
     edited = Signal()
     modeChosen = Signal(bool)
@@ -133,21 +133,21 @@ class PromptPanel(QWidget):
         super().__init__(parent)
         self._examples = list(examples)
         self.editor = PromptEdit(self)
-        self.mode = Segmented((("text", tr("Text")), ("chat", tr("Chat"))), tr("Kind of prompt"), self)
-        self.score = self._score_button()
-        self.reuse = ElidedLabel()
-        self.reuse.setObjectName("reuseLine")
-        self.reuse.setProperty("role", "muted")
-        self.reuse.setAccessibleName(tr("What of the prompt is read already"))
-        self.reuse.hide()
-        self._shade = QColor()
-        first = [n for n, example in enumerate(self._examples) if len(example.title) <= LONGEST_CHIP][:MOST_CHIPS]
+        self.mode = SegmentedControl((("text", tr("Text")), ("chat", tr("Chat"))), tr("Kind of prompt"), self)
+        self.score_button = self._score_button()
+        self.reuse_label = ElidedLabel()
+        self.reuse_label.setObjectName("reuseLine")
+        self.reuse_label.setProperty("role", "muted")
+        self.reuse_label.setAccessibleName(tr("What of the prompt is read already"))
+        self.reuse_label.hide()
+        self._reuse_color = QColor()
+        first = [n for n, example in enumerate(self._examples) if len(example.title) <= MAX_CHIP_LENGTH][:MAX_CHIPS]
         self._chips = [self._chip(number, self._examples[number]) for number in first]
         self.more = self._more_chip([example for n, example in enumerate(self._examples) if n not in first])
         self._lay_out()
         self.editor.textChanged.connect(self.edited)
-        self.editor.filesGiven.connect(self.filesGiven)
-        self.editor.pictureGiven.connect(self.pictureGiven)
+        self.editor.filesInserted.connect(self.filesInserted)
+        self.editor.imageInserted.connect(self.imageInserted)
         self.mode.chosen.connect(self._on_mode)
 
     @property
@@ -175,9 +175,9 @@ class PromptPanel(QWidget):
         """Show a prompt; undo brings the old one back."""
         self._set_mode(is_chat)
         if text != self.editor.toPlainText():
-            self.editor.wrap_for(max(text, self.editor.toPlainText(), key=len))
+            self.editor.set_wrap_mode_for(max(text, self.editor.toPlainText(), key=len))
             self.editor.replace_text(text)
-            self.editor.wrap_for(text)
+            self.editor.set_wrap_mode_for(text)
         self.edited.emit()
 
     def clear_text(self) -> None:
@@ -186,16 +186,16 @@ class PromptPanel(QWidget):
         cursor.select(cursor.SelectionType.Document)
         cursor.removeSelectedText()
 
-    def show_above(self, part: QWidget) -> None:
+    def insert_above_editor(self, part: QWidget) -> None:
         """Let a part stand above the editor."""
         self._column.insertWidget(self._column.indexOf(self.editor), part)
 
-    def refuse_text(self, reason: str) -> None:
+    def set_text_unsupported(self, reason: str) -> None:
         """Grey the editor for a model that reads no text, and say so; empty: it does. The text stays."""
         self.editor.setEnabled(not reason)
         self.editor.setToolTip(tooltip(reason))
 
-    def show_reuse(self, characters: int | None, told: str) -> None:
+    def show_reuse(self, characters: int | None, text: str) -> None:
         """Shade all but the first so many characters, which are known already; None shades nothing."""
         marks = []
         if characters is not None:
@@ -203,7 +203,7 @@ class PromptPanel(QWidget):
 
             mark = QTextEdit.ExtraSelection()
             style = QTextCharFormat()
-            style.setBackground(self._shade)
+            style.setBackground(self._reuse_color)
             cursor = self.editor.textCursor()
             text = self.editor.toPlainText()
             cursor.setPosition(len(text[:characters].encode("utf-16-le")) // 2)
@@ -211,8 +211,8 @@ class PromptPanel(QWidget):
             mark.format, mark.cursor = style, cursor
             marks.append(mark)
         self.editor.setExtraSelections(marks)
-        self.reuse.setText(told)
-        self.reuse.setVisible(bool(told))
+        self.reuse_label.setText(text)
+        self.reuse_label.setVisible(bool(text))
 
     def set_chat_available(self, reason: str) -> None:
         """Offer chats, or grey them out for a model without a chat template and say why."""
@@ -224,8 +224,8 @@ class PromptPanel(QWidget):
         """Sizes follow the font."""
         self.editor.setFont(theme.font(13))
         self.editor.setTabStopDistance(tab_distance(self.editor.font()))
-        self.reuse.setFont(theme.font(12))
-        self._shade = theme.color("tint")
+        self.reuse_label.setFont(theme.font(12))
+        self._reuse_color = theme.color("tint")
         self.editor._on_size()
 
     def _score_button(self) -> QToolButton:
@@ -279,7 +279,7 @@ class PromptPanel(QWidget):
         top.addWidget(self.mode)
         self.examples_row = QWidget()
         chips = FlowLayout()
-        for chip in (self.score, *self._chips, self.more):
+        for chip in (self.score_button, *self._chips, self.more):
             chips.addWidget(chip)
         row = QVBoxLayout(self.examples_row)
         row.setContentsMargins(MARGIN, 0, MARGIN, 0)
@@ -289,7 +289,7 @@ class PromptPanel(QWidget):
         column.setSpacing(6)
         column.addLayout(top)
         column.addWidget(self.editor)
-        column.addWidget(self.reuse)
+        column.addWidget(self.reuse_label)
 
     def _set_mode(self, is_chat: bool) -> None:
         self.mode.set_value("chat" if is_chat else "text")

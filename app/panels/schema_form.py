@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.simple_schema import Field, problem, to_schema
-from app.widgets.dialog import ReadDialog
+from app.state.simple_schema import SchemaField, form_problem, to_schema
+from app.widgets.dialog import BaseDialog
 from app.widgets.inputs import ComboBox, SpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
@@ -31,17 +31,17 @@ _KINDS = {
     "boolean": mark("true or false"),
     "choice": mark("one of these words"),
 }
-_LONGEST = 10_000
-NAME_LETTERS = 12
+_MAX_TEXT_LENGTH = 10_000
+MIN_NAME_CHARACTERS = 12
 """Of a name, and of a limit, that are always shown."""
 
 
-class SchemaForm(ReadDialog):
-    """`made(schema)` with the JSON schema of the form, when it is accepted."""
+class SchemaForm(BaseDialog):
+    """`schemaAccepted(schema)` with the JSON schema of the form, when it is accepted."""
 
-    made = Signal(object)
+    schemaAccepted = Signal(object)
 
-    def __init__(self, fields: Sequence[Field], parent: QWidget | None = None) -> None:
+    def __init__(self, fields: Sequence[SchemaField], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("schemaForm")
         self.setWindowTitle(tr("Fields of the JSON text"))
@@ -50,16 +50,16 @@ class SchemaForm(ReadDialog):
         self._grid = QGridLayout()
         self._note = WrappedLabel()
         self._note.setProperty("role", "muted")
-        self.add = QPushButton(tr("Add a field"), self)
-        self.add.setProperty("role", "quiet")
-        self.add.clicked.connect(self.add_field)
+        self.add_button = QPushButton(tr("Add a field"), self)
+        self.add_button.setProperty("role", "quiet")
+        self.add_button.clicked.connect(self.add_field)
         self._lay_out()
-        for field in fields or (Field(""),):
+        for field in fields or (SchemaField(""),):
             self._add(field)
         self._refresh()
 
     @property
-    def fields(self) -> list[Field]:
+    def fields(self) -> list[SchemaField]:
         """What the rows say."""
         return [row.field for row in self.rows]
 
@@ -76,7 +76,7 @@ class SchemaForm(ReadDialog):
         self._grid.setColumnStretch(0, 1)
         self._grid.setColumnStretch(2, 1)
         inner.addLayout(self._grid)
-        inner.addWidget(self.add, 0, Qt.AlignmentFlag.AlignLeft)
+        inner.addWidget(self.add_button, 0, Qt.AlignmentFlag.AlignLeft)
         inner.addStretch(1)
         self._content.setLayout(inner)
         self._scroll = scroll = QScrollArea(widgetResizable=True)
@@ -92,8 +92,8 @@ class SchemaForm(ReadDialog):
     def showEvent(self, event: QShowEvent) -> None:
         """As wide as its rows, in the type that it is shown in."""
         letters, lines = self.fontMetrics().horizontalAdvance("x"), self.fontMetrics().lineSpacing()
-        self._grid.setColumnMinimumWidth(0, NAME_LETTERS * letters)
-        self._grid.setColumnMinimumWidth(2, NAME_LETTERS * letters)
+        self._grid.setColumnMinimumWidth(0, MIN_NAME_CHARACTERS * letters)
+        self._grid.setColumnMinimumWidth(2, MIN_NAME_CHARACTERS * letters)
         rows = self._content.sizeHint().width() + self._scroll.verticalScrollBar().sizeHint().width()
         margins = self._column.contentsMargins()
         self.resize(max(self.width(), rows + margins.left() + margins.right() + 2), max(self.height(), 16 * lines))
@@ -102,11 +102,11 @@ class SchemaForm(ReadDialog):
     @Slot()
     def add_field(self) -> None:
         """An empty row more, ready to be named."""
-        self._add(Field(""))
+        self._add(SchemaField(""))
         self.rows[-1].name.setFocus()
         self._refresh()
 
-    def _add(self, field: Field) -> None:
+    def _add(self, field: SchemaField) -> None:
         row = FieldRow(field, self)
         place = self._grid.rowCount()
         for column, part in enumerate((row.name, row.kind, row.limit, row.required, row.remove)):
@@ -127,14 +127,14 @@ class SchemaForm(ReadDialog):
 
     @Slot()
     def _refresh(self) -> None:
-        reason = problem(self.fields)
+        reason = form_problem(self.fields)
         self._note.setText(reason)
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(not reason)
 
     @Slot()
     def _on_ok(self) -> None:
         schema: Any = to_schema(self.fields)
-        self.made.emit(schema)
+        self.schemaAccepted.emit(schema)
         self.accept()
 
 
@@ -144,14 +144,14 @@ class FieldRow(QWidget):
     changed = Signal()
     removed = Signal(object)
 
-    def __init__(self, field: Field, parent: QWidget) -> None:
+    def __init__(self, field: SchemaField, parent: QWidget) -> None:
         super().__init__(parent)
         self.hide()
         self.name, self.kind = QLineEdit(field.name, parent), ComboBox(parent)
         for kind, title in _KINDS.items():
             self.kind.addItem(tr(title), kind)
         self.kind.setCurrentIndex(self.kind.findData(field.kind))
-        self.limit = _Limit(field, parent)
+        self.limit = _LimitEditor(field, parent)
         self.required = QCheckBox(parent)
         self.required.setChecked(field.is_required)
         self.remove = QPushButton(tr("Remove"), parent)
@@ -163,19 +163,19 @@ class FieldRow(QWidget):
         self.name.textChanged.connect(self.changed)
         self.required.toggled.connect(self.changed)
         self.limit.words.textChanged.connect(self.changed)
-        self.limit.longest.valueChanged.connect(self.changed)
+        self.limit.max_length.valueChanged.connect(self.changed)
         self.kind.currentIndexChanged.connect(self._on_kind)
         self.remove.clicked.connect(self._on_remove)
 
     @property
-    def field(self) -> Field:
+    def field(self) -> SchemaField:
         """What the row says."""
         kind, words = self.kind.currentData(), self.limit.words.text().split(",")
-        return Field(
+        return SchemaField(
             self.name.text().strip(),
             kind,
             self.required.isChecked(),
-            self.limit.longest.value() if kind == "string" else 0,
+            self.limit.max_length.value() if kind == "string" else 0,
             tuple(word.strip() for word in words if word.strip()) if kind == "choice" else (),
         )
 
@@ -189,24 +189,24 @@ class FieldRow(QWidget):
         self.removed.emit(self)
 
 
-class _Limit(QWidget):
+class _LimitEditor(QWidget):
     """The longest text, or the words of a choice; nothing for other kinds."""
 
-    def __init__(self, field: Field, parent: QWidget) -> None:
+    def __init__(self, field: SchemaField, parent: QWidget) -> None:
         super().__init__(parent)
-        self.longest, self.words = SpinBox(self), QLineEdit(", ".join(field.words), self)
-        self.longest.setRange(0, _LONGEST)
-        self.longest.setSpecialValueText(tr("any length"))
-        self.longest.setValue(field.longest)
-        self.longest.setAccessibleName(tr("Longest text in characters"))
+        self.max_length, self.words = SpinBox(self), QLineEdit(", ".join(field.words), self)
+        self.max_length.setRange(0, _MAX_TEXT_LENGTH)
+        self.max_length.setSpecialValueText(tr("any length"))
+        self.max_length.setValue(field.max_length)
+        self.max_length.setAccessibleName(tr("Longest text in characters"))
         self.words.setAccessibleName(tr("Words to choose from"))
         self.words.setPlaceholderText(tr("cat, dog, bird"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.longest)
+        column.addWidget(self.max_length)
         column.addWidget(self.words)
 
     def show_kind(self, kind: str) -> None:
         """What the kind has a limit of."""
-        self.longest.setVisible(kind == "string")
+        self.max_length.setVisible(kind == "string")
         self.words.setVisible(kind == "choice")

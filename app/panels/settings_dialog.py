@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QVBoxLayout, QWidge
 
 from app.panels.settings.appearance import AppearanceSettings
 from app.panels.settings.compute import ComputeSettings
-from app.panels.settings.fields import muted
+from app.panels.settings.fields import make_remark
 from app.panels.settings.history import HistorySettings
 from app.panels.settings.memory import MemorySettings
-from app.panels.settings.permissions import Permissions
+from app.panels.settings.permissions import PermissionSettings
 from app.panels.stage.stage_settings import StageSettings
 from app.state.decode_backend import DecodeBackend
 from app.storage.settings import Settings
@@ -25,7 +25,7 @@ class SettingsDialog(ScrolledDialog):
     """Changes apply at once; `changed` names the section that did."""
 
     changed = Signal(str)
-    forgetAllWanted = Signal()
+    forgetAllRequested = Signal()
     languageChosen = Signal(str)
 
     def __init__(self, settings: Settings, folder: str, parent: QWidget | None = None) -> None:
@@ -44,21 +44,21 @@ class SettingsDialog(ScrolledDialog):
             column.addWidget(heading)
             column.addWidget(part)
             column.addSpacing(8)
-        column.addWidget(muted(tr("Kept in {folder}").format(folder=folder)))
-        self.hold(content, self._foot())
-        self._align()
+        column.addWidget(make_remark(tr("Kept in {folder}").format(folder=folder)))
+        self.set_content(content, self._footer())
+        self._align_fields()
 
     def _parts(self) -> Iterator[tuple[str, QWidget]]:
         """Headings, and what stands below each."""
         kept = self._settings
         look, stage = AppearanceSettings(kept.appearance), StageSettings(kept.appearance)
-        history, self.permissions = HistorySettings(kept.history), Permissions(kept.models)
+        history, self.permissions = HistorySettings(kept.history), PermissionSettings(kept.models)
         self.compute, memory = ComputeSettings(kept.compute), MemorySettings(kept.compute)
         for part in (look, self.compute, memory, history, self.permissions):
             part.changed.connect(self.changed)
         stage.changed.connect(lambda: self.changed.emit("stage"))
         look.languageChosen.connect(self.languageChosen)
-        history.forgetAllWanted.connect(self.forgetAllWanted)
+        history.forgetAllRequested.connect(self.forgetAllRequested)
         yield tr("APPEARANCE"), look
         yield tr("PRESENTING"), stage
         yield tr("WHERE MODELS RUN"), self.compute
@@ -66,26 +66,26 @@ class SettingsDialog(ScrolledDialog):
         yield tr("HISTORY"), history
         yield tr("WHAT SINGLE MODELS MAY DO"), self.permissions
 
-    def _foot(self) -> QWidget:
+    def _footer(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         return buttons
 
     @Slot(object)
-    def show_steps(self, steps: DecodeBackend | None) -> None:
+    def show_backend(self, backend: DecodeBackend | None) -> None:
         """Who takes the steps of the model in memory."""
-        self.compute.show_steps(steps)
+        self.compute.show_backend(backend)
 
     @property
-    def scrolled(self) -> int:
+    def scroll_position(self) -> int:
         """How far down the settings are scrolled, in pixels."""
         return self._scroll.verticalScrollBar().value()
 
-    def scroll_to(self, place: int) -> None:
+    def scroll_to(self, position: int) -> None:
         """Show the settings that stand so far down."""
-        self._scroll.verticalScrollBar().setValue(place)
+        self._scroll.verticalScrollBar().setValue(position)
 
-    def _align(self) -> None:
+    def _align_fields(self) -> None:
         """Let the fields of all sections begin at one edge."""
         forms = self.findChildren(QFormLayout)
         items = [form.itemAt(row, QFormLayout.ItemRole.LabelRole) for form in forms for row in range(form.rowCount())]

@@ -19,15 +19,15 @@ class Shortcut(NamedTuple):
     @property
     def label(self) -> str:
         """The keys as people read them; second names of the same key are left out."""
-        names = (tr(key).replace("Return", "Enter") for key in self.keys if key not in _SECOND_NAMES)
+        names = (tr(key).replace("Return", "Enter") for key in self.keys if key not in _ALTERNATIVE_KEYS)
         return tr(" or ").join(names)
 
 
-_SECOND_NAMES = ("Ctrl+Enter", "Ctrl+=")
-_WORDS_OF_MENUS = {FILE: mark("File"), EDIT: mark("Edit"), VIEW: mark("View"), RUN: mark("Run"), TOOLS: mark("Tools"),
+_ALTERNATIVE_KEYS = ("Ctrl+Enter", "Ctrl+=")
+_MENU_GROUPS = {FILE: mark("File"), EDIT: mark("Edit"), VIEW: mark("View"), RUN: mark("Run"), TOOLS: mark("Tools"),
                    HELP: mark("Help")}  # fmt: skip
 _COMMANDS = tuple(
-    Shortcut(command.keys or tuple(filter(None, (command.shown_key,))), command.title, _WORDS_OF_MENUS[command.menu],
+    Shortcut(command.keys or tuple(filter(None, (command.shown_key,))), command.title, _MENU_GROUPS[command.menu],
              command.name)
     for command in COMMANDS
 )  # fmt: skip
@@ -47,7 +47,7 @@ SHORTCUTS = (
     Shortcut(("P",), mark("The presenter's page: notes, what comes next, the time"), mark("Presenting")),
     Shortcut(("Ctrl+PgDown", "Ctrl+PgUp"), mark("The next view, the one before"), mark("Presenting")),
 )
-MOST_VIEW_KEYS = 9
+MAX_VIEW_KEYS = 9
 
 
 def key_of(action: str) -> str:

@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from app.theme.theme import Theme
 from resources.language import tr
 
-WANTED_WIDTHS, LEAST_WIDTHS, NEEDED_WIDTHS = (300, 324), (236, 250), (173, 194)
+PREFERRED_WIDTHS, MIN_WIDTHS, REQUIRED_WIDTHS = (300, 324), (236, 250), (173, 194)
 """In pixels at 100 %. Below what is needed, which grows with the text in full, a panel's content would be cut."""
-GROWTH, LEAST_GROWTH = 0.6, 0.36
-COMFORT = 440
+GROWTH, MIN_WIDTH_GROWTH = 0.6, 0.36
+CENTRE_WIDTH = 440
 """Pixels at 100 % that the side panels, as far as they can, leave to the middle."""
-MOST = 2000
+MAX_WIDTH = 2000
 
 
 class SideSplitter(QSplitter):
@@ -29,8 +29,8 @@ class SideSplitter(QSplitter):
         super().__init__(Qt.Orientation.Horizontal, parent, childrenCollapsible=False, handleWidth=1)
         self._sides = (left, right)
         self._growth = 1.0
-        self._comfort = float(COMFORT)
-        self._wanted = tuple(map(float, WANTED_WIDTHS))
+        self._centre_width = float(CENTRE_WIDTH)
+        self._preferred_widths = tuple(map(float, PREFERRED_WIDTHS))
         for part in (left, middle, right):
             self.addWidget(part)
         self.setStretchFactor(1, 1)
@@ -39,28 +39,28 @@ class SideSplitter(QSplitter):
         self.splitterMoved.connect(self._on_moved)
 
     @property
-    def wanted(self) -> tuple[int, int]:
+    def preferred_widths(self) -> tuple[int, int]:
         """Widths of the side panels at 100 %, as they were chosen last."""
-        return round(self._wanted[0]), round(self._wanted[1])
+        return round(self._preferred_widths[0]), round(self._preferred_widths[1])
 
-    def set_wanted(self, widths: Sequence[int]) -> None:
+    def set_preferred_widths(self, widths: Sequence[int]) -> None:
         """Choose the widths of the side panels at 100 %."""
-        pairs = zip(widths, LEAST_WIDTHS, strict=True)
-        self._wanted = tuple(float(min(MOST, max(least, width))) for width, least in pairs)
-        self.share_out()
+        pairs = zip(widths, MIN_WIDTHS, strict=True)
+        self._preferred_widths = tuple(float(min(MAX_WIDTH, max(least, width))) for width, least in pairs)
+        self.distribute_width()
 
     def set_scale(self, scale: float) -> None:
         """Grow with the text (1.0 = 100 %), but less, for the middle must keep its place."""
         self._growth = 1 + (scale - 1) * GROWTH
-        for panel, least, needed in zip(self._sides, LEAST_WIDTHS, NEEDED_WIDTHS, strict=True):
-            panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * LEAST_GROWTH), needed * scale)))
-        self.share_out()
+        for panel, least, needed in zip(self._sides, MIN_WIDTHS, REQUIRED_WIDTHS, strict=True):
+            panel.setMinimumWidth(round(max(least * (1 + (scale - 1) * MIN_WIDTH_GROWTH), needed * scale)))
+        self.distribute_width()
 
     def set_theme(self, theme: Theme) -> None:
         """The text's size is all of it that matters here."""
         self.set_scale(theme.scale)
 
-    def share_out(self) -> None:
+    def distribute_width(self) -> None:
         """Give every part its width."""
         room = self.width() - self.handleWidth() * sum(not side.isHidden() for side in self._sides)
         crowded = self._is_crowded(room)
@@ -83,28 +83,30 @@ class SideSplitter(QSplitter):
     def _side_widths(self, room: int) -> list[int]:
         """What the side panels get: what is wanted, less what the middle lacks, shared by what each can spare."""
         open_ones = [not side.isHidden() for side in self._sides]
-        wanted = [width * self._growth * is_open for width, is_open in zip(self._wanted, open_ones, strict=True)]
+        wanted = [
+            width * self._growth * is_open for width, is_open in zip(self._preferred_widths, open_ones, strict=True)
+        ]
         leasts = [side.minimumWidth() * is_open for side, is_open in zip(self._sides, open_ones, strict=True)]
         spare = [max(0.0, width - least) for width, least in zip(wanted, leasts, strict=True)]
-        lacking = min(sum(spare), max(0.0, sum(wanted) + self._comfort * self._growth - room))
+        lacking = min(sum(spare), max(0.0, sum(wanted) + self._centre_width * self._growth - room))
         share = lacking / sum(spare) if sum(spare) else 0.0
         return [round(width - part * share) for width, part in zip(wanted, spare, strict=True)]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.share_out()
+        self.distribute_width()
 
     def event(self, event: QEvent) -> bool:
         """A panel was opened, closed, or needs more room."""
         done = super().event(event)
         if event.type() == QEvent.Type.LayoutRequest:
-            self.share_out()
+            self.distribute_width()
         return done
 
     @Slot(int, int)
     def _on_moved(self, _place: int, _handle: int) -> None:
         """The reader has chosen other widths; where that leaves little to the middle, so be it."""
         left, middle, right = self.sizes()
-        sizes = zip((left, right), self._sides, self._wanted, strict=True)
-        self._wanted = tuple(old if side.isHidden() else size / self._growth for size, side, old in sizes)
-        self._comfort = min(self._comfort, middle / self._growth)
+        sizes = zip((left, right), self._sides, self._preferred_widths, strict=True)
+        self._preferred_widths = tuple(old if side.isHidden() else size / self._growth for size, side, old in sizes)
+        self._centre_width = min(self._centre_width, middle / self._growth)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from core.strategies import Parameter
 
-WIDEST = 10_000
+MAX_SLIDER_END = 10_000
 """Ends beyond this have no slider."""
 
 
@@ -18,21 +18,21 @@ class SliderScale(NamedTuple):
     end: float
     logarithmic: bool = False
 
-    def share(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Place of `value` on the slider, 0 to 1; a value beyond an end stands at that end."""
         inside = min(self.end, max(self.start, value))
         if self.logarithmic:
             return math.log(inside / self.start) / math.log(self.end / self.start)
         return (inside - self.start) / (self.end - self.start)
 
-    def value(self, share: float, step: float) -> float:
+    def value(self, position: float, step: float) -> float:
         """The value at a place, on a whole number of steps unless it is one of the ends."""
-        if share <= 0 or share >= 1:
-            return self.end if share >= 1 else self.start
+        if position <= 0 or position >= 1:
+            return self.end if position >= 1 else self.start
         if self.logarithmic:
-            exact = self.start * float((self.end / self.start) ** share)
+            exact = self.start * float((self.end / self.start) ** position)
         else:
-            exact = self.start + (self.end - self.start) * share
+            exact = self.start + (self.end - self.start) * position
         return min(self.end, max(self.start, round(exact / step) * step))
 
 
@@ -40,6 +40,6 @@ def scale_of(parameter: Parameter, lowest: float) -> SliderScale | None:
     """The slider of a number whose editor begins at `lowest`; None for a range too wide for one."""
     end = parameter.soft_maximum if parameter.soft_maximum is not None else parameter.maximum
     start = lowest if parameter.soft_minimum is None else parameter.soft_minimum
-    if end is None or end > WIDEST:
+    if end is None or end > MAX_SLIDER_END:
         return None
     return SliderScale(start, end, parameter.logarithmic)

@@ -7,14 +7,14 @@ from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.views.labs.speed.view import SpeedView
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from resources.language import tr
 
 SIZE = (1080, 760)
 """Pixels at 100 %, where the screen has room."""
 
 
-class SpeedLab(ReadDialog):
+class SpeedLabDialog(BaseDialog):
     """Not modal; goes when it is closed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -39,4 +39,4 @@ class SpeedLab(ReadDialog):
 
     def words_changed(self) -> None:
         """Another depth of words."""
-        self.view.words_changed()
+        self.view.wording_changed()

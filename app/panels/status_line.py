@@ -14,7 +14,7 @@ from app.panels.shortcuts import key_of
 from app.state import status_numbers
 from app.state.decode_backend import DecodeBackend
 from app.state.run import Run
-from app.state.setting_changes import Change
+from app.state.setting_changes import SettingChange
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme
 from app.widgets.elided_label import ElidedLabel
@@ -31,8 +31,8 @@ GAP = 20
 class StatusLine(QFrame):
     """Figures are brought up to date once a second while a run is under way, and when it ends."""
 
-    settingsWanted = Signal()
-    historyWanted = Signal()
+    settingsRequested = Signal()
+    historyRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,71 +40,71 @@ class StatusLine(QFrame):
         self.setProperty("role", "foot")
         self._run: Run | None = None
         self._model: ModelInfo | None = None
-        self._steps: DecodeBackend | None = None
-        self._shows_model = self._tells_failure = False
+        self._backend: DecodeBackend | None = None
+        self._shows_model = self._shows_failure = False
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self.refresh)
         self.device = self._label(tr("Device"), ElidedLabel())
-        self.figures = {name: self._label(tr(title), PlainLabel()) for name, title in _TITLES.items()}
+        self.number_labels = {name: self._label(tr(title), PlainLabel()) for name, title in _TITLES.items()}
         self.outcome = self._label(tr("Outcome"), ElidedLabel())
-        self.settings = QPushButton()
-        self.settings.setObjectName("usedSettings")
-        self.settings.setProperty("role", "quiet")
-        self.settings.clicked.connect(self.settingsWanted)
-        self.settings.hide()
+        self.settings_button = QPushButton()
+        self.settings_button.setObjectName("usedSettings")
+        self.settings_button.setProperty("role", "quiet")
+        self.settings_button.clicked.connect(self.settingsRequested)
+        self.settings_button.hide()
         self.setup_toggle = IconButton("panel-left", tr("Prompt and parameters"))
         self.timeline_toggle = IconButton("panel-bottom", tr("Timeline"))
         self.inspector_toggle = IconButton("panel-right", tr("Inspector"))
-        self.history = IconButton("history", f"History ({key_of('toggle_history')})")
-        self.history.setObjectName("historyButton")
-        self.history.clicked.connect(self.historyWanted)
+        self.history_button = IconButton("history", f"History ({key_of('toggle_history')})")
+        self.history_button.setObjectName("historyButton")
+        self.history_button.clicked.connect(self.historyRequested)
         self.toggles = (self.setup_toggle, self.timeline_toggle, self.inspector_toggle)
         for toggle in self.toggles:
             toggle.setCheckable(True)
         self._lay_out()
         self.show_changes(())
 
-    def show_changes(self, changes: Sequence[Change]) -> None:
+    def show_changes(self, changes: Sequence[SettingChange]) -> None:
         """What is set otherwise now than for this run; the button says that something is."""
         told = ", ".join(f"{title} {how}" for title, how in changes)
         hint = tr("Changed since this run: {told}.").format(told=told) if changes else tr("What the last run used")
-        if hint == self.settings.toolTip():
+        if hint == self.settings_button.toolTip():
             return
-        self.settings.setText(tr("Settings changed") if changes else tr("Settings used"))
-        self.settings.setToolTip(tooltip(hint))
-        self.settings.setAccessibleDescription(hint)
-        if bool(self.settings.property("changed")) != bool(changes):
-            self.settings.setProperty("changed", bool(changes))
-            self.settings.style().unpolish(self.settings)
-            self.settings.style().polish(self.settings)
+        self.settings_button.setText(tr("Settings changed") if changes else tr("Settings used"))
+        self.settings_button.setToolTip(tooltip(hint))
+        self.settings_button.setAccessibleDescription(hint)
+        if bool(self.settings_button.property("changed")) != bool(changes):
+            self.settings_button.setProperty("changed", bool(changes))
+            self.settings_button.style().unpolish(self.settings_button)
+            self.settings_button.style().polish(self.settings_button)
         self._fit()
 
     @Slot(object)
     def show_run(self, run: Run | None) -> None:
         """Speak of `run` from now on."""
         self._run = run
-        self._tells_failure = False
+        self._shows_failure = False
         self.outcome.setText("")
         self._timer.start()
         self.refresh()
 
     @Slot()
-    def first_events(self) -> None:
+    def refresh_first_token(self) -> None:
         """The first token's time is shown at once; everything else waits for its second."""
-        if not self.figures["first_token"].text():
+        if not self.number_labels["first_token"].text():
             self.refresh()
 
     @Slot()
-    def forget_failure(self) -> None:
+    def clear_failure(self) -> None:
         """Say no longer that a run has failed: its message was read, or what caused it was changed."""
-        if self._tells_failure:
-            self._tells_failure = False
+        if self._shows_failure:
+            self._shows_failure = False
             self.outcome.setText("")
 
     def show_outcome(self, text: str, is_failure: bool = False) -> None:
         """The run has ended."""
         self._timer.stop()
-        self._tells_failure = is_failure
+        self._shows_failure = is_failure
         self.outcome.setText(text)
         self.refresh()
 
@@ -123,17 +123,17 @@ class StatusLine(QFrame):
         parts = [model.engine, model.device] if model.engine else [_device_name(model.device), model.dtype]
         if model.threads:
             parts.append(words.count(model.threads, "thread"))
-        if self._steps is not None and self._steps.quick:
+        if self._backend is not None and self._backend.uses_native_code:
             parts.append(tr("quick steps"))
         self.show_state(", ".join(parts) + (f" ({model.note})" if model.note else ""))
         self._shows_model = True
-        if self._steps is not None:
-            self.device.setToolTip(tooltip(f"{self.device.toolTip()}\n{self._steps.sentence}"))
+        if self._backend is not None:
+            self.device.setToolTip(tooltip(f"{self.device.toolTip()}\n{self._backend.sentence}"))
 
     @Slot(object)
-    def show_steps(self, steps: DecodeBackend | None) -> None:
+    def show_backend(self, backend: DecodeBackend | None) -> None:
         """Who takes the steps of the loaded model; None: that is no question."""
-        self._steps = steps
+        self._backend = backend
         if self._shows_model and self._model is not None:
             self.show_model(self._model)
 
@@ -143,32 +143,38 @@ class StatusLine(QFrame):
         self.device.setText(f"● {text}")
         self.device.setToolTip(tooltip(text))
 
-    def stop(self) -> None:
+    def stop_timer(self) -> None:
         """End the timer."""
         self._timer.stop()
 
     @Slot()
     def refresh(self) -> None:
         """Bring every figure up to date."""
-        known = status_numbers.figures(self._run) if self._run is not None else status_numbers.StatusNumbers()
+        known = (
+            status_numbers.compute_status_numbers(self._run)
+            if self._run is not None
+            else status_numbers.StatusNumbers()
+        )
         texts = {
-            "first_token": _told(tr("first token"), known.first_token, words.duration),
-            "prefill": " · ".join(filter(None, (_told(tr("prefill"), known.prefill, words.rate), _reused(self._run)))),
-            "decode": _told(tr("decode"), known.decode, words.rate),
-            "cache": _told(tr("cache"), known.cache, words.size),
-            "acceptance": _told(tr("accepted"), known.acceptance, words.whole_percent),
+            "first_token": _labelled_value(tr("first token"), known.first_token, words.duration),
+            "prefill": " · ".join(
+                filter(None, (_labelled_value(tr("prefill"), known.prefill, words.rate), _reused_text(self._run)))
+            ),
+            "decode": _labelled_value(tr("decode"), known.decode, words.rate),
+            "cache": _labelled_value(tr("cache"), known.cache, words.size),
+            "acceptance": _labelled_value(tr("accepted"), known.acceptance, words.whole_percent),
         }
         is_used = self._run is not None and self._run.started is not None
         # Nothing moves for the moment in which the settings of a run that begins are not known yet.
-        is_shown = is_used or (self._timer.isActive() and not self.settings.isHidden())
-        self.settings.setEnabled(is_used)
-        if all(self.figures[name].text() == text for name, text in texts.items()) and (
-            is_shown != self.settings.isHidden()
+        is_shown = is_used or (self._timer.isActive() and not self.settings_button.isHidden())
+        self.settings_button.setEnabled(is_used)
+        if all(self.number_labels[name].text() == text for name, text in texts.items()) and (
+            is_shown != self.settings_button.isHidden()
         ):
             return
         for name, text in texts.items():
-            self.figures[name].setText(text)
-        self.settings.setVisible(is_shown)
+            self.number_labels[name].setText(text)
+        self.settings_button.setVisible(is_shown)
         self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -177,22 +183,22 @@ class StatusLine(QFrame):
 
     def _fit(self) -> None:
         """Show the figures there are, without those that a narrow window has no room for."""
-        told = [name for name, label in self.figures.items() if label.text()]
-        widths = {name: self.figures[name].sizeHint().width() + GAP for name in told}
-        always = (self.device, self.outcome, self.settings, self.history, *self.toggles)
+        told = [name for name, label in self.number_labels.items() if label.text()]
+        widths = {name: self.number_labels[name].sizeHint().width() + GAP for name in told}
+        always = (self.device, self.outcome, self.settings_button, self.history_button, *self.toggles)
         others = sum(part.sizeHint().width() + GAP for part in always)
-        for name in _LEAST_WANTED:
+        for name in _DROP_ORDER:
             if name in widths and others + sum(widths.values()) > self.width():
                 del widths[name]
-        for name, label in self.figures.items():
+        for name, label in self.number_labels.items():
             label.setVisible(name in widths)
 
     def set_theme(self, theme: Theme) -> None:
         """Small, muted, with figures of one width."""
         font = theme.font(12, tabular=True)
-        for label in (self.device, *self.figures.values(), self.outcome):
+        for label in (self.device, *self.number_labels.values(), self.outcome):
             label.setFont(font)
-        for button in (self.history, *self.toggles):
+        for button in (self.history_button, *self.toggles):
             button.set_theme(theme)
         self.setFixedHeight(theme.px(28))
 
@@ -207,14 +213,14 @@ class StatusLine(QFrame):
         row.setSpacing(GAP)
         self.device.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         row.addWidget(self.device)
-        for label in self.figures.values():
+        for label in self.number_labels.values():
             row.addWidget(label)
         row.addStretch(1)
         row.addWidget(self.outcome)
-        row.addWidget(self.settings)
+        row.addWidget(self.settings_button)
         ends = QHBoxLayout()
         ends.setSpacing(2)
-        for button in (self.history, *self.toggles):
+        for button in (self.history_button, *self.toggles):
             ends.addWidget(button)
         row.addLayout(ends)
 
@@ -228,18 +234,18 @@ _TITLES = {
 }
 
 
-_LEAST_WANTED = ("prefill", "cache", "first_token", "acceptance")
+_DROP_ORDER = ("prefill", "cache", "first_token", "acceptance")
 
 
 def _device_name(device: str) -> str:
     return device.upper() if device in ("cpu", "mps", "cuda") else device
 
 
-def _reused(run: Run | None) -> str:
+def _reused_text(run: Run | None) -> str:
     """How many of the prompt's tokens an earlier run had read already."""
     reused = run.prefilled.reused if run is not None and run.prefilled is not None else 0
     return tr("{reused:,} reused").format(reused=reused) if reused else ""
 
 
-def _told(word: str, value: Number | None, words: Callable[[Number], str]) -> str:
+def _labelled_value(word: str, value: Number | None, words: Callable[[Number], str]) -> str:
     return "" if value is None else f"{word} {words(value)}"

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, Signal
 from PySide6.QtWidgets import QWidget
 
 
-class ToolSide(QWidget):
+class ToolContainer(QWidget):
     """`widthChanged()`: a tool in it says more, or less, and the tabs beside it have to be fitted anew."""
 
     widthChanged = Signal()

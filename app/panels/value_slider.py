@@ -18,7 +18,7 @@ SLIDER_STEPS = 1000
 class ValueSlider(Slider, AccessibleWidget):
     """Leaves the wheel to the panel and the keyboard to the editor, which it follows and sets."""
 
-    spoken_role = Role.Slider
+    accessible_role = Role.Slider
 
     def __init__(self, parameter: Parameter, editor: IntEditor | FloatEditor, scale: SliderScale) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -29,30 +29,30 @@ class ValueSlider(Slider, AccessibleWidget):
         self.setAccessibleName(tr("{title} slider").format(title=tr(parameter.title)))
         self.valueChanged.connect(self._on_value)
 
-    def follow(self) -> None:
+    def sync_from_editor(self) -> None:
         """Stand where the editor's value is."""
         with QSignalBlocker(self):
-            self.setValue(round(self._scale.share(self._editor.value()) * SLIDER_STEPS))
+            self.setValue(round(self._scale.position(self._editor.value()) * SLIDER_STEPS))
 
-    def spoken_value(self) -> AccessibleValue:
+    def accessible_value(self) -> AccessibleValue:
         """The setting's, not the handle's place on its way."""
         low, high = (self._scale.value(end, self._step) for end in (0.0, 1.0))
         editor = self._editor
-        return AccessibleValue(editor.value(), low, high, self._step, editor.text(), self._put)
+        return AccessibleValue(editor.value(), low, high, self._step, editor.text(), self._set_value)
 
-    def _put(self, value: float) -> None:
-        self.setValue(round(self._scale.share(value) * SLIDER_STEPS))
+    def _set_value(self, value: float) -> None:
+        self.setValue(round(self._scale.position(value) * SLIDER_STEPS))
 
     @Slot(int)
-    def _on_value(self, place: int) -> None:
-        value = self._scale.value(place / SLIDER_STEPS, self._step)
+    def _on_value(self, position: int) -> None:
+        value = self._scale.value(position / SLIDER_STEPS, self._step)
         if isinstance(self._editor, IntEditor):
             self._editor.setValue(round(value))
         else:
             self._editor.setValue(round(value, 6))
 
 
-def slider_for(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
+def make_slider(parameter: Parameter, editor: QWidget) -> ValueSlider | None:
     """A slider for a number that has a range; None for everything else."""
     if not isinstance(editor, IntEditor | FloatEditor):
         return None

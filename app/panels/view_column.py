@@ -8,22 +8,22 @@ from PySide6.QtCore import QPoint, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from app.panels.view_header import ViewHeader, put_in_place
-from app.state.glossary_terms import told
+from app.panels.view_header import ViewHeader, replace_widget
+from app.state.glossary_terms import tooltip_html
 from app.theme.theme import Theme
 from app.views import ViewSpec
 from app.views.base import View
-from app.widgets.lazy_tooltip import LateTip
+from app.widgets.lazy_tooltip import LazyTooltip
 from resources.language import tr
 
 
 class ViewColumn(QWidget):
     """A tab bar over a stack of views, with the shown view's own tools at the right.
 
-    A view is made when it is first shown or asked for; `viewMade` tells of it.
+    A view is made when it is first shown or asked for; `viewCreated` tells of it.
     """
 
-    viewMade = Signal(object)
+    viewCreated = Signal(object)
     viewShown = Signal(object)
 
     def __init__(self, specs: Sequence[ViewSpec], suffix: str = "", parent: QWidget | None = None) -> None:
@@ -31,23 +31,23 @@ class ViewColumn(QWidget):
         self._specs = list(specs)
         self._suffix = suffix
         self._theme: Theme | None = None
-        self._made: dict[int, View] = {}
-        self._is_presenting = self._has_room = False
+        self._created_views: dict[int, View] = {}
+        self._is_presenting = self._is_laid_out = False
         self.header = ViewHeader(tr(spec.title) for spec in self._specs)
         self.tabs = self.header.tabs
-        LateTip(self.tabs, lambda place: f"view.{self.name_at(place)}", told)
+        LazyTooltip(self.tabs, lambda place: f"view.{self.name_at(place)}", tooltip_html)
         self.stack = QStackedWidget()
         for _spec in self._specs:
             self.stack.addWidget(QWidget())
         self.tabs.currentChanged.connect(self._on_tab)
-        self.header.side.widthChanged.connect(self.fit_header)
+        self.header.tool_container.widthChanged.connect(self.fit_header)
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.header)
         column.addWidget(self.stack, 1)
         for index, spec in enumerate(self._specs):
-            self.tabs.set_absent(index, spec.comes_later)
+            self.tabs.set_removed(index, spec.hidden_when_empty)
         self._on_tab(0)
 
     @property
@@ -56,64 +56,64 @@ class ViewColumn(QWidget):
         return [self._view(index) for index in range(len(self._specs))]
 
     @property
-    def made(self) -> list[View]:
+    def created_views(self) -> list[View]:
         """Those that have been wanted so far."""
-        return list(self._made.values())
+        return list(self._created_views.values())
 
-    def make_next(self) -> bool:
+    def create_next_view(self) -> bool:
         """Make one that nobody has wanted yet; False when all are there."""
-        missing = [index for index in range(len(self._specs)) if index not in self._made]
+        missing = [index for index in range(len(self._specs)) if index not in self._created_views]
         if missing:
             self._view(missing[0])
         return len(missing) > 1
 
     @property
-    def current(self) -> str:
+    def current_name(self) -> str:
         """Name of the view that is shown."""
         return str(self._specs[self.tabs.currentIndex()].name)
 
     @property
-    def title(self) -> str:
+    def current_title(self) -> str:
         """What stands on the tab of the view that is shown."""
         return tr(self._specs[self.tabs.currentIndex()].title)
 
     @property
-    def shown(self) -> View:
+    def current_view(self) -> View:
         """The view that is shown."""
         return self._view(self.tabs.currentIndex())
 
     @property
-    def offered(self) -> list[str]:
+    def available_names(self) -> list[str]:
         """Names of the views that have a tab now."""
-        return [spec.name for index, spec in enumerate(self._specs) if not self.tabs.is_absent(index)]
+        return [spec.name for index, spec in enumerate(self._specs) if not self.tabs.is_removed(index)]
 
     def view(self, name: str) -> View:
         """The view of that name, in front or not. Raises ValueError when there is none."""
         return self._view([spec.name for spec in self._specs].index(name))
 
-    def name_at(self, place: QPoint) -> str:
+    def name_at(self, position: QPoint) -> str:
         """Name of the view whose tab lies there in the tab bar; of the one in front where none does."""
-        index = self.tabs.tabAt(place)
+        index = self.tabs.tabAt(position)
         return str(self._specs[index if index >= 0 else self.tabs.currentIndex()].name)
 
     def show_view(self, name: str) -> bool:
         """Bring a view to the front; False when there is none of that name."""
         names = [spec.name for spec in self._specs]
-        is_there = name in names and not self.tabs.is_absent(names.index(name))
+        is_there = name in names and not self.tabs.is_removed(names.index(name))
         if is_there:
             self.tabs.setCurrentIndex(names.index(name))
         return is_there
 
-    def offer_view(self, name: str, is_there: bool) -> None:
+    def set_view_available(self, name: str, is_available: bool) -> None:
         """Whether there is a tab of that name."""
         index = [spec.name for spec in self._specs].index(name)
-        if self.tabs.set_absent(index, not is_there):
+        if self.tabs.set_removed(index, not is_available):
             self.fit_header()
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, the views' too."""
         self._theme = theme
-        for view in self.made:
+        for view in self.created_views:
             view.set_theme(theme)
         self.header.set_theme(theme)
         self.fit_header()
@@ -122,27 +122,27 @@ class ViewColumn(QWidget):
         """Only the view is to be seen, as it is on a stage; those that are made meanwhile, too."""
         self._is_presenting = on
         self.header.setVisible(not on)
-        for view in self.made:
+        for view in self.created_views:
             view.set_presenting(on)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._has_room = True
+        self._is_laid_out = True
         self.fit_header()
 
     def _view(self, index: int) -> View:
-        if index not in self._made:
-            view = self._made[index] = self._specs[index].factory()
+        if index not in self._created_views:
+            view = self._created_views[index] = self._specs[index].factory()
             view.setObjectName(view.objectName() + self._suffix)
             if self._theme is not None:
                 view.set_theme(self._theme)
             if self._is_presenting:
                 view.set_presenting(True)
-            put_in_place(self.stack, index, view)
-            self.header.put_tools(index, view.header_widget() or QWidget())
+            replace_widget(self.stack, index, view)
+            self.header.set_tools(index, view.header_widget() or QWidget())
             self.fit_header()
-            self.viewMade.emit(view)
-        return self._made[index]
+            self.viewCreated.emit(view)
+        return self._created_views[index]
 
     def add_message_area(self, area: QWidget) -> None:
         """Stand under the tabs, which then keep their place."""
@@ -159,5 +159,5 @@ class ViewColumn(QWidget):
     @Slot()
     def fit_header(self) -> None:
         """Tabs and tools share the column's width anew, once it is known, and how large they are."""
-        if self._has_room and self._theme is not None:
+        if self._is_laid_out and self._theme is not None:
             self.header.fit(self.width())

@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolButton, QWidget
 
-from app.panels.shortcuts import MOST_VIEW_KEYS
+from app.panels.shortcuts import MAX_VIEW_KEYS
 from app.theme.theme import Theme
 from app.widgets.inputs import TabBar
 from app.widgets.plain_text import caption
@@ -19,7 +19,7 @@ MARGIN, TIGHT_MARGIN = 9, 5
 
 
 class ViewTabs(TabBar):
-    """The tab in front is always to be seen; `more` is the button of the menu, which stands beside the tabs."""
+    """The tab in front is always to be seen; `more_button` is the button of the menu, which stands beside the tabs."""
 
     def __init__(self, titles: Iterable[str], parent: QWidget | None = None) -> None:
         super().__init__(parent, expanding=False, drawBase=False, usesScrollButtons=False)
@@ -28,23 +28,23 @@ class ViewTabs(TabBar):
         self.setElideMode(Qt.TextElideMode.ElideNone)
         for title in titles:
             self.addTab(caption(title))
-        self.more = QToolButton()
-        self.more.setObjectName("moreViews")
-        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.more.setAccessibleName(tr("More views"))
-        self.more.setToolTip(tr("More views"))
-        self.more.setMenu(self._menu())
-        self.more.setText("+9 ⌄")
-        self.more.hide()
+        self.more_button = QToolButton()
+        self.more_button.setObjectName("moreViews")
+        self.more_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more_button.setAccessibleName(tr("More views"))
+        self.more_button.setToolTip(tr("More views"))
+        self.more_button.setMenu(self._menu())
+        self.more_button.setText("+9 ⌄")
+        self.more_button.hide()
         self._widths: dict[bool, list[int]] = {}
         self._is_tight, self._tight_rules = False, ""
-        self._absent: set[int] = set()
+        self._removed: set[int] = set()
 
     def minimumSizeHint(self) -> QSize:
         """One tab, for the others can go into the menu."""
         return QSize(max(self._widths.get(True, [0])), super().minimumSizeHint().height())
 
-    def measure(self, theme: Theme) -> None:
+    def measure_tabs(self, theme: Theme) -> None:
         """Find the tabs' widths anew, after the font has changed."""
         self._set_tight(False)
         self.ensurePolished()
@@ -53,46 +53,46 @@ class ViewTabs(TabBar):
         self._widths[True] = [width - saved for width in self._widths[False]]
         self._tight_rules = f"QTabBar::tab {{ margin: 0 {theme.px(TIGHT_MARGIN)}px; }}"
 
-    def set_absent(self, index: int, absent: bool) -> bool:
+    def set_removed(self, index: int, absent: bool) -> bool:
         """Whether a tab is not there at all, not even in the menu; False when it was so already. The one in front
         stays until another is."""
-        changed = absent != (index in self._absent)
+        changed = absent != (index in self._removed)
         if absent:
-            self._absent.add(index)
+            self._removed.add(index)
         else:
-            self._absent.discard(index)
+            self._removed.discard(index)
         return changed
 
-    def is_absent(self, index: int) -> bool:
+    def is_removed(self, index: int) -> bool:
         """Whether that tab cannot be brought to the front now."""
-        return index in self._absent and index != self.currentIndex()
+        return index in self._removed and index != self.currentIndex()
 
-    def needed(self, tight: bool) -> int:
+    def total_width(self, tight: bool) -> int:
         """Width of all tabs, close together or not."""
-        return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_absent(index))
+        return sum(width for index, width in enumerate(self._widths[tight]) if not self.is_removed(index))
 
     def fit(self, room: int, tight: bool) -> None:
         """Show as many tabs as `room` pixels hold, the one in front among them."""
         self._set_tight(tight)
-        shown = self._fitting(room, tight)
+        shown = self._visible_tabs(room, tight)
         for index in range(self.count()):
             if self.isTabVisible(index) != (index in shown):
                 self.setTabVisible(index, index in shown)
-        actions = enumerate(self.more.menu().actions())
-        hidden = [action for index, action in actions if index not in shown and not self.is_absent(index)]
-        for action in self.more.menu().actions():
+        actions = enumerate(self.more_button.menu().actions())
+        hidden = [action for index, action in actions if index not in shown and not self.is_removed(index)]
+        for action in self.more_button.menu().actions():
             action.setVisible(action in hidden)
-        self.more.setText(f"+{len(hidden)} ⌄")
-        self.more.setVisible(bool(hidden))
+        self.more_button.setText(f"+{len(hidden)} ⌄")
+        self.more_button.setVisible(bool(hidden))
         self.updateGeometry()
 
-    def _fitting(self, room: int, tight: bool) -> set[int]:
+    def _visible_tabs(self, room: int, tight: bool) -> set[int]:
         """Tabs that are shown: all, or beside the one in front the first ones that fit with the button."""
         widths = self._widths[tight]
-        there = [index for index in range(len(widths)) if not self.is_absent(index)]
-        if self.needed(tight) <= room:
+        there = [index for index in range(len(widths)) if not self.is_removed(index)]
+        if self.total_width(tight) <= room:
             return set(there)
-        left = room - widths[self.currentIndex()] - self.more.sizeHint().width()
+        left = room - widths[self.currentIndex()] - self.more_button.sizeHint().width()
         shown = {self.currentIndex()}
         for index in there:
             if index not in shown:
@@ -110,7 +110,7 @@ class ViewTabs(TabBar):
     def _menu(self) -> QMenu:
         menu = QMenu(self)
         for index in range(self.count()):
-            key = f"\tCtrl+{index + 1}" if index < MOST_VIEW_KEYS else ""
+            key = f"\tCtrl+{index + 1}" if index < MAX_VIEW_KEYS else ""
             menu.addAction(self.tabText(index) + key).setData(index)
         menu.triggered.connect(self._on_action)
         return menu

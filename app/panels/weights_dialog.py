@@ -8,7 +8,7 @@ from typing import NamedTuple
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QRadioButton, QVBoxLayout, QWidget
 
-from app.panels.weights_memory import WeightsMemory
+from app.panels.weights_memory import WeightsMemorySelector
 from app.widgets.plain_text import caption, window_title
 from app.widgets.scrolled import ScrolledDialog
 from app.widgets.wrapped_label import WrappedLabel
@@ -18,7 +18,7 @@ _INDENT = 22
 """Points by which a sentence stands behind its button's circle."""
 
 
-class WeightsLine(NamedTuple):
+class WeightsOption(NamedTuple):
     """One kind of weights: what settings call it, its title, and a sentence on its bytes and speed."""
 
     kind: str
@@ -29,14 +29,19 @@ class WeightsLine(NamedTuple):
 
 
 class WeightsDialog(ScrolledDialog):
-    """`chosen(kind)` and `memoryChosen(MiB)` at once; `measureWanted` when somebody asks what a packed kind costs."""
+    """`chosen(kind)` and `memoryChosen(MiB)` at once; `measureRequested` when somebody asks what a packed kind costs."""
 
     chosen = Signal(str)
     memoryChosen = Signal(int)
-    measureWanted = Signal()
+    measureRequested = Signal()
 
     def __init__(
-        self, title: str, lines: Sequence[WeightsLine], kind: str, memory: WeightsMemory, parent: QWidget | None = None
+        self,
+        title: str,
+        lines: Sequence[WeightsOption],
+        kind: str,
+        memory: WeightsMemorySelector,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setObjectName("weightsDialog")
@@ -59,7 +64,7 @@ class WeightsDialog(ScrolledDialog):
         self.foot.setProperty("role", "muted")
         self._column.addWidget(self.foot)
         self._column.addStretch(1)
-        self.hold(content, self._foot())
+        self.set_content(content, self._footer())
         self._show_measure()
         self.setMinimumWidth(460)
 
@@ -72,7 +77,7 @@ class WeightsDialog(ScrolledDialog):
         """Choose by name."""
         self._buttons[kind].setChecked(True)
 
-    def _add(self, line: WeightsLine, is_chosen: bool) -> None:
+    def _add(self, line: WeightsOption, is_chosen: bool) -> None:
         button = QRadioButton(caption(line.title))
         button.setObjectName(f"weights.{line.kind}")
         button.setChecked(is_chosen)
@@ -88,16 +93,16 @@ class WeightsDialog(ScrolledDialog):
         self._column.addWidget(button)
         self._column.addLayout(below)
 
-    def _foot(self) -> QWidget:
+    def _footer(self) -> QWidget:
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        self.measure = buttons.addButton(tr("Measure what it costs"), QDialogButtonBox.ButtonRole.ActionRole)
-        self.measure.setObjectName("measureWeights")
-        self.measure.clicked.connect(self._on_measure)
+        self.measure_button = buttons.addButton(tr("Measure what it costs"), QDialogButtonBox.ButtonRole.ActionRole)
+        self.measure_button.setObjectName("measureWeights")
+        self.measure_button.clicked.connect(self._on_measure)
         buttons.rejected.connect(self.close)
         return buttons
 
     def _show_measure(self) -> None:
-        self.measure.setEnabled(self.kind not in ("auto", "float32"))
+        self.measure_button.setEnabled(self.kind not in ("auto", "float32"))
         is_packed = self.kind in ("int8", "int4")
         self.memory.set_reason(
             tr("Packed weights are all in memory; choose float32 or bfloat16 to leave some on the disk.")
@@ -114,4 +119,4 @@ class WeightsDialog(ScrolledDialog):
     @Slot()
     def _on_measure(self) -> None:
         self.close()
-        self.measureWanted.emit()
+        self.measureRequested.emit()

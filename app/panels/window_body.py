@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 
-class Body(QWidget):
+class WindowBody(QWidget):
     """The toolbar, the middle, what is docked, the timeline, the status line."""
 
     def __init__(self, toolbar: QWidget, middle: QWidget, timeline: QWidget, status: QWidget) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DeterministicEngine(EngineProxy):
     """Another engine, whose drafts follow no clock and whose events tell no times and no free memory."""
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate:
         """Refuses: what is free changes from one moment to the next. Raises DecodescopeError."""
         raise DecodescopeError("Free memory is no part of a still picture.")
 
@@ -34,12 +34,12 @@ class DeterministicEngine(EngineProxy):
 def without_times(events: Iterable[Event]) -> Iterator[Event]:
     """The events, each without its times, and without those that tell nothing else."""
     for event in events:
-        kept = timeless(event)
-        if kept is not None:
-            yield kept
+        stripped = strip_times(event)
+        if stripped is not None:
+            yield stripped
 
 
-def timeless(event: Event) -> Event | None:
+def strip_times(event: Event) -> Event | None:
     """The event with 0 or None for every time in it; None for one that tells nothing else."""
     match event:
         case CostCurve():

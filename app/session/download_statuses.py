@@ -19,61 +19,63 @@ class DownloadStatuses(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._known: dict[str, DownloadStatus] = {}
-        self._moved: dict[str, int] = {}
-        self.moment = 0
+        self._statuses: dict[str, DownloadStatus] = {}
+        self._revisions: dict[str, int] = {}
+        self.revision = 0
         """How often anything has been told: what was read from the disk at a moment knows nothing of later ones."""
 
     @property
-    def kept(self) -> list[str]:
+    def names(self) -> list[str]:
         """Models that are on the disk, whole or not, or on their way."""
-        return [name for name, standing in self._known.items() if standing.status != "none"]
+        return [name for name, status in self._statuses.items() if status.status != "none"]
 
-    def of(self, name: str) -> DownloadStatus:
+    def get(self, name: str) -> DownloadStatus:
         """How that model stands."""
-        return self._known.get(name, DownloadStatus())
+        return self._statuses.get(name, DownloadStatus())
 
-    def stand(self, name: str, standing: DownloadStatus) -> None:
+    def set_status(self, name: str, status: DownloadStatus) -> None:
         """It stands so from now on."""
-        self.moment += 1
-        self._known[name], self._moved[name] = standing, self.moment
+        self.revision += 1
+        self._statuses[name], self._revisions[name] = status, self.revision
         self.changed.emit(name)
 
-    def on_disk(self, moment: int, whole: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]) -> None:
+    def apply_scan(
+        self, revision: int, complete: list[tuple[str, int]], unfinished: tuple[catalog.Unfinished, ...]
+    ) -> None:
         """These were there, with their bytes, when one began to look; what was told since is known better already."""
-        found = {name: DownloadStatus("whole", size, size) for name, size in whole}
-        found |= {one.name: DownloadStatus("paused", one.done, one.total) for one in unfinished}
-        for name, standing in found.items():
-            kept = self.of(name)
-            is_old = self._moved.get(name, 0) > moment
-            if not (kept.is_busy or is_old) and (kept.status != standing.status or kept.done != standing.done):
-                self._known[name] = replace(standing, error=kept.error if kept.status == "failed" else None)
+        scanned = {name: DownloadStatus("whole", size, size) for name, size in complete}
+        scanned |= {one.name: DownloadStatus("paused", one.done, one.total) for one in unfinished}
+        for name, status in scanned.items():
+            known = self.get(name)
+            is_old = self._revisions.get(name, 0) > revision
+            if not (known.is_busy or is_old) and (known.status != status.status or known.done != status.done):
+                self._statuses[name] = replace(status, error=known.error if known.status == "failed" else None)
         self.listed.emit()
 
-    def progressed(self, name: str, now: catalog.Progress) -> None:
+    def update_progress(self, name: str, progress: catalog.Progress) -> None:
         """It has come so far."""
-        standing = self.of(name)
-        if standing.is_busy:
-            self.stand(name, replace(standing, done=now.done, total=now.total, progress=now))
+        status = self.get(name)
+        if status.is_busy:
+            self.set_status(name, replace(status, done=progress.done, total=progress.total, progress=progress))
 
-    def checked(self, name: str, damaged: tuple[str, ...]) -> None:
+    def finish_check(self, name: str, damaged: tuple[str, ...]) -> None:
         """It was held against its digests."""
-        self.stand(name, replace(self.of(name), status="whole", progress=None, damaged=damaged))
+        self.set_status(name, replace(self.get(name), status="whole", progress=None, damaged=damaged))
 
-    def stopped(self, name: str) -> None:
+    def mark_stopped(self, name: str) -> None:
         """Nothing more is done for it; a check ends without a result."""
-        standing = self.of(name)
-        is_kept = standing.status == "checking"
-        self.stand(name, replace(standing, status="whole" if is_kept else "paused", progress=None))
+        status = self.get(name)
+        was_checking = status.status == "checking"
+        self.set_status(name, replace(status, status="whole" if was_checking else "paused", progress=None))
 
-    def failed(self, name: str, error: ErrorReport) -> bool:
+    def mark_failed(self, name: str, error: ErrorReport) -> bool:
         """What was done for it has failed; whether the model is whole all the same."""
-        standing = self.of(name)
-        is_kept = standing.status in ("checking", "whole")
-        self.stand(name, replace(standing, status="whole" if is_kept else "failed", progress=None, error=error))
-        return is_kept
+        status = self.get(name)
+        is_complete = status.status in ("checking", "whole")
+        self.set_status(name, replace(status, status="whole" if is_complete else "failed", progress=None, error=error))
+        return is_complete
 
-    def forget(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         """Nothing of it is left."""
-        self.stand(name, DownloadStatus())
+        self.set_status(name, DownloadStatus())
         self.listed.emit()

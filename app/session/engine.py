@@ -8,28 +8,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from app.session.model_info import describe
-from app.session.phrase_tokens import spelled
+from app.session.phrase_tokens import with_phrase_ids
 from app.session.preload import open_libraries
-from app.session.worker_jobs import not_here, scored, serve_prefix, supposed, trimmed
-from app.state.decode_backend import StepsRequest
+from app.session.worker_jobs import model_missing_error, replay_step, score_stream, serve_prefix, trim_chat
+from app.state.decode_backend import BackendRequest
 from app.state.worker_messages import (
     ALL_IN_MEMORY,
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
-    PrefixNews,
     PrefixRequest,
+    PrefixResult,
     RunRequest,
     StepReplayRequest,
-    is_packed,
+    is_quantized,
 )
 from core.errors import InsideError, ModelTooLargeError
-from resources.language import current, tr
+from resources.language import current_language, tr
 
 if TYPE_CHECKING:
     import core
-    from app.session.layer_jobs import Part
-    from app.state.layer_queries import LookRequest
+    from app.session.layer_jobs import PartialResult
+    from app.state.layer_queries import ModelQuery
     from core.events import Event
 
 
@@ -49,23 +49,23 @@ class Engine(Protocol):
         """The events of a run that was prepared; looks at `cancel` before every forward pass."""
         ...
 
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
+    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Save or load what was read. Raises core.errors.DecodescopeError."""
         ...
 
-    def suppose(self, request: StepReplayRequest) -> core.WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
         """A step under other settings. Raises core.errors.DecodescopeError."""
         ...
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """What the run would take in memory; loads nothing for it. Raises core.errors.DecodescopeError."""
         ...
 
-    def steps_quickly(self, request: StepsRequest) -> bool:
+    def has_native_step(self, request: BackendRequest) -> bool:
         """Whether that model's steps are taken in machine code; False for one that is not held."""
         ...
 
-    def look(self, request: LookRequest) -> Iterator[Part]:
+    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """What is found inside a step, in parts; ends early once the request is cancelled. Raises
         core.errors.DecodescopeError."""
         ...
@@ -85,24 +85,24 @@ class CoreEngine:
         self._scores: core.KeptScores | None = None
         """What came into the funnel of the last run's steps."""
         self._blueprints: dict[LoadRequest, core.LoadedModel] = {}
-        self._paces: dict[tuple[LoadRequest, bool], str] = {}
+        self._throughput_texts: dict[tuple[LoadRequest, bool], str] = {}
         """How quick models with layers on the disk are, and whether they were in memory when it was found out."""
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """The model of `request`, from memory when it is the one held already."""
         if self._info is None or request != self._loaded:
-            self._forget()
-            self._model = _load(request)
+            self._unload()
+            self._model = _load_checked(request)
             self._loaded, self._info = request, None
-        if self._info is None or self._language != current():
-            self._language = current()
+        if self._info is None or self._language != current_language():
+            self._language = current_language()
             self._info = describe(self._loaded_for(request), request)
         return self._info
 
     def prepare(self, request: RunRequest) -> RunRequest:
         """The run without the turns of its chat that have no place in the context."""
         model = self._loaded_for(request.load)
-        return trimmed(model, request)
+        return trim_chat(model, request)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events, from the model the request names."""
@@ -110,58 +110,60 @@ class CoreEngine:
 
         model = self._loaded_for(request.load)
         if request.scored:
-            return scored(model, request, self._second(request), cancel)
+            return score_stream(model, request, self._comparison_model(request), cancel)
         return core.stream(
             model,
-            spelled(model, request),
+            with_phrase_ids(model, request),
             cancel=cancel,
-            prefixes=self._store(request.prefix_budget),
-            drafters=self._draft_with(request),
-            scores=self._kept_scores() if request.top_n else None,
+            prefixes=self._prefix_store(request.prefix_budget),
+            drafters=self._load_drafts(request),
+            scores=self._score_cache() if request.top_n else None,
         )
 
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
+    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Write what this model has read to a file, or read such a file."""
         if request.ids is None:
             self.load(request.load)
-        return serve_prefix(self._loaded_for(request.load), self._store(request.budget), request)
+        return serve_prefix(self._loaded_for(request.load), self._prefix_store(request.budget), request)
 
-    def suppose(self, request: StepReplayRequest) -> core.WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
         """From the scores that the run has left, else from a pass of its model, where that is here."""
         if self._model is None or self._loaded is None or self._loaded.model != request.request.model:
-            raise not_here(request.request.model)
-        return supposed(self._model, request, self._draft_with(request.request), self._scores)
+            raise model_missing_error(request.request.model)
+        return replay_step(self._model, request, self._load_drafts(request.request), self._scores)
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate:
         """By the models in memory where they are there, else by their blueprints."""
         import core
 
-        model = self._shape_of(request.load)
-        drafts = [self._shape_of(_as_draft(request, name)) for name in request.draft_names]
+        model = self._model_or_blueprint(request.load)
+        drafts = [self._model_or_blueprint(_draft_load_request(request, name)) for name in request.draft_names]
         held = [*self._drafters.values(), *([self._model] if self._model is not None else [])]
-        here = sum(known.weight_bytes for known in (model, *drafts) if known in held)
-        found = core.estimate(model, spelled(model, request), here, drafters=drafts)
-        pace = self._pace_of(request.load, model)
-        return MemoryEstimate(found.figures, found.advice, found.tokens, found.rows, found.needed, found.cache, pace)
+        loaded_bytes = sum(known.weight_bytes for known in (model, *drafts) if known in held)
+        estimate = core.estimate(model, with_phrase_ids(model, request), loaded_bytes, drafters=drafts)
+        pace = self._throughput_text(request.load, model)
+        return MemoryEstimate(
+            estimate.figures, estimate.advice, estimate.tokens, estimate.rows, estimate.needed, estimate.cache, pace
+        )
 
-    def _pace_of(self, request: LoadRequest, model: core.LoadedModel) -> str:
+    def _throughput_text(self, request: LoadRequest, model: core.LoadedModel) -> str:
         """In a sentence; found out once. Raises core.errors.DecodescopeError."""
         import core
 
         key = request, model is self._model
-        if key not in self._paces:
+        if key not in self._throughput_texts:
             foretold = core.foretell(model)
-            self._paces[key] = foretold.sentence if foretold is not None else ""
-        return self._paces[key]
+            self._throughput_texts[key] = foretold.sentence if foretold is not None else ""
+        return self._throughput_texts[key]
 
-    def steps_quickly(self, request: StepsRequest) -> bool:
+    def has_native_step(self, request: BackendRequest) -> bool:
         """By trying it, where nobody has."""
         import core
 
         is_held = self._loaded is not None and self._loaded.model == request.model
         return is_held and self._model is not None and core.has_quick_step(self._model)
 
-    def look(self, request: LookRequest) -> Iterator[Part]:
+    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """By the model in memory, where it is the run's own."""
         if self._model is None or self._loaded != request.load:
             raise InsideError(
@@ -170,17 +172,17 @@ class CoreEngine:
                 ),
                 tr("Choose it again, or run this again, then look."),
             )
-        from app.session.layer_jobs import look
+        from app.session.layer_jobs import inspect_layers
 
-        yield from look(self._model, request)
+        yield from inspect_layers(self._model, request)
 
     def _loaded_for(self, request: LoadRequest) -> core.LoadedModel:
         """The model in memory. Raises CacheError when it is another one than asked for."""
         if self._model is None or self._loaded != request:
-            raise _forgotten()
+            raise _not_loaded_error()
         return self._model
 
-    def _shape_of(self, request: LoadRequest) -> core.LoadedModel:
+    def _model_or_blueprint(self, request: LoadRequest) -> core.LoadedModel:
         """A model to reckon with."""
         import core
 
@@ -200,7 +202,7 @@ class CoreEngine:
             )
         return self._blueprints[request]
 
-    def _store(self, budget: int) -> core.PrefixStore | None:
+    def _prefix_store(self, budget: int) -> core.PrefixStore | None:
         """What earlier runs of this model have read, within `budget` bytes; None for a run that begins from nothing."""
         import core
 
@@ -211,45 +213,45 @@ class CoreEngine:
         self._prefixes.set_budget(budget)
         return self._prefixes
 
-    def _kept_scores(self) -> core.KeptScores:
+    def _score_cache(self) -> core.KeptScores:
         import core
 
         if self._scores is None:
             self._scores = core.KeptScores()
         return self._scores
 
-    def _forget(self) -> None:
+    def _unload(self) -> None:
         """Let the old model go before the new one takes its memory."""
         self._model = self._loaded = self._info = None
         self._drafters = {}
         self._prefixes = self._scores = None
 
-    def _second(self, request: RunRequest) -> core.LoadedModel | None:
+    def _comparison_model(self, request: RunRequest) -> core.LoadedModel | None:
         """The model that reads along; it keeps the place of a draft."""
         if not request.second:
             return None
-        if request.second == request.model and self._model is not None and not is_packed(request.load.weights):
+        if request.second == request.model and self._model is not None and not is_quantized(request.load.weights):
             return self._model
-        return self._draft_with(replace(request, draft_names=(request.second,)))[0]
+        return self._load_drafts(replace(request, draft_names=(request.second,)))[0]
 
-    def _draft_with(self, request: RunRequest) -> list[core.LoadedModel]:
+    def _load_drafts(self, request: RunRequest) -> list[core.LoadedModel]:
         """The run's draft models, from memory where they are; others are let go."""
-        kept = {name: self._drafters[name] for name in request.draft_names if name in self._drafters}
-        self._drafters = kept
+        drafters = {name: self._drafters[name] for name in request.draft_names if name in self._drafters}
+        self._drafters = drafters
         for name in request.draft_names:
-            if name not in kept:
-                kept[name] = _read(_as_draft(request, name))
-        return [kept[name] for name in request.draft_names]
+            if name not in drafters:
+                drafters[name] = _load_model(_draft_load_request(request, name))
+        return [drafters[name] for name in request.draft_names]
 
 
-def _forgotten() -> Exception:
+def _not_loaded_error() -> Exception:
     from core.errors import CacheError
 
     return CacheError(tr("The model of this run is not loaded any more, and what it has read went with it."),
                       tr("Run it again, then save."))  # fmt: skip
 
 
-def _as_draft(request: RunRequest, name: str) -> LoadRequest:
+def _draft_load_request(request: RunRequest, name: str) -> LoadRequest:
     """How a draft model is loaded: where the run's own is, without its permissions and its kind of weights, whole in
     memory."""
     return replace(
@@ -257,7 +259,7 @@ def _as_draft(request: RunRequest, name: str) -> LoadRequest:
     )
 
 
-def _read(request: LoadRequest) -> core.LoadedModel:
+def _load_model(request: LoadRequest) -> core.LoadedModel:
     open_libraries()
     from transformers.utils import logging
 
@@ -278,7 +280,7 @@ def _read(request: LoadRequest) -> core.LoadedModel:
     return model
 
 
-def _check_room(request: LoadRequest) -> None:
+def _check_memory(request: LoadRequest) -> None:
     """That a model which is to be in memory whole finds room there. Raises core.errors.ModelTooLargeError, and why it
     cannot be loaded at all."""
     import core
@@ -302,11 +304,11 @@ def _check_room(request: LoadRequest) -> None:
         )
 
 
-def _load(request: LoadRequest) -> core.LoadedModel:
+def _load_checked(request: LoadRequest) -> core.LoadedModel:
     import torch
 
-    _check_room(request)
-    model = _read(request)
+    _check_memory(request)
+    model = _load_model(request)
     torch.set_num_threads(request.threads or default_threads(model.parameters))
     return model
 
@@ -315,6 +317,6 @@ def default_threads(parameters: int) -> int:
     """One for a small model, whose steps are too short to share; else as many as there are processors, up to eight."""
     if parameters < 30_000_000:
         return 1
-    from app.session.layer_jobs import usable
+    from app.session.layer_jobs import usable_processors
 
-    return usable()
+    return usable_processors()

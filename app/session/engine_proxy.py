@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from app.session.engine import Engine
-from app.session.layer_jobs import Part
-from app.state.decode_backend import StepsRequest
+from app.session.layer_jobs import PartialResult
+from app.state.decode_backend import BackendRequest
 from app.state.worker_messages import (
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
-    PrefixNews,
     PrefixRequest,
+    PrefixResult,
     RunRequest,
     StepReplayRequest,
 )
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import LookRequest
+    from app.state.layer_queries import ModelQuery
     from core import WhatIf
     from core.events import Event
 
@@ -43,22 +43,22 @@ class EngineProxy:
         """As the other engine does."""
         return self._engine.stream(request, cancel)
 
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
+    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """As the other engine does."""
-        return self._engine.prefix(request)
+        return self._engine.handle_prefix(request)
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """As the other engine does."""
-        return self._engine.reckon(request)
+        return self._engine.estimate_memory(request)
 
-    def steps_quickly(self, request: StepsRequest) -> bool:
+    def has_native_step(self, request: BackendRequest) -> bool:
         """As the other engine does."""
-        return self._engine.steps_quickly(request)
+        return self._engine.has_native_step(request)
 
-    def look(self, request: LookRequest) -> Iterator[Part]:
+    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """As the other engine does."""
-        return self._engine.look(request)
+        return self._engine.inspect_layers(request)
 
-    def suppose(self, request: StepReplayRequest) -> WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> WhatIf:
         """As the other engine does."""
-        return self._engine.suppose(request)
+        return self._engine.replay_step(request)

@@ -6,80 +6,80 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.decode_backend import StepsRequest
+from app.state.decode_backend import BackendRequest
 from app.state.worker_messages import (
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
-    PrefixNews,
     PrefixRequest,
+    PrefixResult,
     RunRequest,
     StepReplayRequest,
 )
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.session.layer_jobs import Part
-    from app.state.layer_queries import LookRequest
+    from app.session.layer_jobs import PartialResult
+    from app.state.layer_queries import ModelQuery
     from core import WhatIf
     from core.events import Event
 
 
-class Engines:
+class EngineRouter:
     """Asks the engine that has the model of a request; the other keeps what it holds."""
 
     def __init__(self) -> None:
-        self._in_memory: Engine | None = None
-        self._elsewhere: Engine | None = None
+        self._local: Engine | None = None
+        self._remote: Engine | None = None
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """As the engine that has the model does."""
-        return self._of(request).load(request)
+        return self._engine_for(request).load(request)
 
     def prepare(self, request: RunRequest) -> RunRequest:
         """As the engine that has the model does."""
-        return self._of(request.load).prepare(request)
+        return self._engine_for(request.load).prepare(request)
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """As the engine that has the model does."""
-        return self._of(request.load).stream(request, cancel)
+        return self._engine_for(request.load).stream(request, cancel)
 
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
+    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """As the engine that has the model does."""
-        return self._of(request.load).prefix(request)
+        return self._engine_for(request.load).handle_prefix(request)
 
-    def suppose(self, request: StepReplayRequest) -> WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> WhatIf:
         """As the engine that has the model does."""
-        return self._of(request.request.load).suppose(request)
+        return self._engine_for(request.request.load).replay_step(request)
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """As the engine that has the model does."""
-        return self._of(request.load).reckon(request)
+        return self._engine_for(request.load).estimate_memory(request)
 
-    def steps_quickly(self, request: StepsRequest) -> bool:
+    def has_native_step(self, request: BackendRequest) -> bool:
         """As the engine in memory does: no other one tells."""
-        return self._here.steps_quickly(request)
+        return self._local_engine.has_native_step(request)
 
-    def look(self, request: LookRequest) -> Iterator[Part]:
+    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """As the engine that has the model does."""
-        return self._of(request.load).look(request)
+        return self._engine_for(request.load).inspect_layers(request)
 
     @property
-    def _here(self) -> Engine:
+    def _local_engine(self) -> Engine:
         """The one with models in memory; not before a window has something to ask."""
-        if self._in_memory is None:
+        if self._local is None:
             from app.session.engine import CoreEngine
 
-            self._in_memory = CoreEngine()
-        return self._in_memory
+            self._local = CoreEngine()
+        return self._local
 
-    def _of(self, request: LoadRequest) -> Engine:
+    def _engine_for(self, request: LoadRequest) -> Engine:
         from core import remote
 
         if not remote.is_address(request.model):
-            return self._here
-        if self._elsewhere is None:
+            return self._local_engine
+        if self._remote is None:
             from app.session.remote_engine import RemoteEngine
 
-            self._elsewhere = RemoteEngine()
-        return self._elsewhere
+            self._remote = RemoteEngine()
+        return self._remote

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
-from app.session.delivery_rate import Pace
+from app.session.delivery_rate import DeliveryRate
 from app.session.mailbox import WorkerJob
 from app.state.run import Run
 from app.state.worker_messages import RunRequest
@@ -25,7 +25,7 @@ class RunInProgress:
     is_silent: bool = False
 
 
-class Delivery(QObject):
+class EventDelivery(QObject):
     """`arrived(run, events)` for each batch of a run that is shown; `trimmed(run)`: its request is shorter."""
 
     arrived = Signal(object, object)
@@ -33,8 +33,8 @@ class Delivery(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._underway: RunInProgress | None = None
-        self._pace = Pace()
+        self._current: RunInProgress | None = None
+        self._rate = DeliveryRate()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
@@ -42,20 +42,20 @@ class Delivery(QObject):
 
     def begin(self, underway: RunInProgress) -> None:
         """Deliver the events of this run from now on."""
-        self._underway = underway
-        self._pace.begin()
+        self._current = underway
+        self._rate.begin()
 
-    def end(self) -> list[Event]:
+    def finish(self) -> list[Event]:
         """What is left, in the run already: it is told together with the run's end. Nothing comes any more."""
         self._timer.stop()
-        events = self._take()
-        self._underway = None
+        events = self._apply_new_events()
+        self._current = None
         return events
 
     @Slot(int, object)
     def on_prepared(self, number: int, request: RunRequest) -> None:
         """The worker has left out the turns of a chat that have no place."""
-        underway = self._underway
+        underway = self._current
         if underway is not None and number == underway.job.number:
             underway.run.request = request
             if not underway.is_silent:
@@ -64,9 +64,9 @@ class Delivery(QObject):
     @Slot(int)
     def on_mail(self, number: int) -> None:
         """There is something in the mailbox of that job."""
-        if self._underway is None or number != self._underway.job.number:
+        if self._current is None or number != self._current.job.number:
             return
-        wait = 0.0 if self._underway.job.mailbox.is_urgent else self._pace.wait()
+        wait = 0.0 if self._current.job.mailbox.is_urgent else self._rate.seconds_until_due()
         if wait <= 0:
             self._timer.stop()
             self.deliver()
@@ -76,16 +76,16 @@ class Delivery(QObject):
     @Slot()
     def deliver(self) -> None:
         """Hand over everything that has come."""
-        events = self._take()
-        if events and self._underway is not None and not self._underway.is_silent:
-            self.arrived.emit(self._underway.run, events)
+        events = self._apply_new_events()
+        if events and self._current is not None and not self._current.is_silent:
+            self.arrived.emit(self._current.run, events)
 
-    def _take(self) -> list[Event]:
+    def _apply_new_events(self) -> list[Event]:
         """Everything that has come, in the run from now on."""
-        if self._underway is None:
+        if self._current is None:
             return []
-        events = self._underway.job.mailbox.take()
+        events = self._current.job.mailbox.take()
         if events:
-            self._pace.delivered()
-            self._underway.run.apply(events)
+            self._rate.record_batch()
+            self._current.run.apply(events)
         return events

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from PySide6.QtCore import QObject, QTimer, Slot
 
 INTERVAL_MS = 500
-PATIENCE = 4
+BUSY_INTERVALS = 4
 """Intervals between two collections of a run: what it makes meanwhile is looked through in some 20 ms."""
 _users = 0
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def collection_paused() -> Iterator[None]:
     """Collect nothing meanwhile: of all the objects that a window is made of, none is garbage yet."""
     was_on = gc.isenabled()
     gc.disable()
@@ -30,12 +30,12 @@ def held() -> Iterator[None]:
             gc.enable()
 
 
-class Collector(QObject):
+class GarbageCollector(QObject):
     """Switches automatic collection off and collects from a timer of the thread it lives in, until `stop`."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._is_busy, self._has_rested = False, True
+        self._is_busy, self._was_idle = False, True
         self._skipped = 0
         self._running = False
         self._timer = QTimer(self, interval=INTERVAL_MS)
@@ -44,7 +44,7 @@ class Collector(QObject):
     def set_busy(self, busy: bool) -> None:
         """Whether a run is under way. It is looked through seldom, for a short one would wait for that; and only the
         young generations are, until a whole interval has gone by without a run."""
-        self._is_busy, self._has_rested = busy, False
+        self._is_busy, self._was_idle = busy, False
 
     def start(self) -> None:
         """Take over from the automatic collection."""
@@ -55,7 +55,7 @@ class Collector(QObject):
             gc.disable()
             self._timer.start()
 
-    def stop(self, give_back: bool = True) -> None:
+    def stop(self, restore: bool = True) -> None:
         """Give it back, once no other window needs it off; not while a worker's thread that did not come back may
         still collect."""
         global _users
@@ -63,17 +63,17 @@ class Collector(QObject):
         if self._running:
             self._running = False
             _users -= 1
-            if not _users and give_back:
+            if not _users and restore:
                 gc.enable()
 
     @Slot()
     def collect(self) -> None:
         """Collect the oldest generation that is due, as the interpreter itself would."""
-        if self._is_busy and self._skipped < PATIENCE:
+        if self._is_busy and self._skipped < BUSY_INTERVALS:
             self._skipped += 1
             return
-        generations = (2, 1, 0) if self._has_rested else (1, 0)
-        self._skipped, self._has_rested = 0, not self._is_busy
+        generations = (2, 1, 0) if self._was_idle else (1, 0)
+        self._skipped, self._was_idle = 0, not self._is_busy
         counts, limits = gc.get_count(), gc.get_threshold()
         for generation in generations:
             if counts[generation] > limits[generation] > 0:

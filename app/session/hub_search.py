@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.background_task import BackgroundTask, report_of
+from app.session.background_task import BackgroundTask, error_report
 from app.session.task_manager import TaskManager
 from app.state.worker_messages import ErrorReport
 from core import catalog
@@ -19,40 +19,40 @@ class HubSearch(QObject):
     listed = Signal()
     judged = Signal(str)
 
-    def __init__(self, errands: TaskManager, parent: QObject) -> None:
+    def __init__(self, tasks: TaskManager, parent: QObject) -> None:
         super().__init__(parent)
         self.query: str | None = None
         """What was searched for last; None before the first search."""
         self.found: dict[str, catalog.HubModel] = {}
         """By name, in the order of the hub."""
-        self.trouble: ErrorReport | None = None
+        self.error: ErrorReport | None = None
         """Why nothing was found."""
-        self._errands = errands
-        self._errand: BackgroundTask | None = None
-        errands.ended.connect(self._on_ended)
+        self._tasks = tasks
+        self._task: BackgroundTask | None = None
+        tasks.ended.connect(self._on_ended)
 
     @property
     def is_searching(self) -> bool:
         """Whether a search is under way."""
-        return self._errands.is_under_way(_SEARCH)
+        return self._tasks.is_running(_SEARCH)
 
     @Slot(str)
     def search(self, text: str) -> None:
         """Ask the hub; what it finds is listed at once, and judged one after the other."""
-        self.query, self.trouble, self.found = text, None, {}
-        self._errands.stop(_SEARCH)
+        self.query, self.error, self.found = text, None, {}
+        self._tasks.stop(_SEARCH)
 
         def work(errand: BackgroundTask) -> None:
             try:
                 models = catalog.find(text)
-                errand.tell(self._on_found, errand, models)
+                errand.post(self._on_found, errand, models)
                 for model in models:
-                    if not errand.stop.is_set():
-                        errand.tell(self._on_judged, errand, catalog.judge(model))
+                    if not errand.stop_event.is_set():
+                        errand.post(self._on_judged, errand, catalog.judge(model))
             except Exception as error:
-                errand.tell(self._on_trouble, errand, report_of(error))
+                errand.post(self._on_error, errand, error_report(error))
 
-        self._errand = self._errands.send(_SEARCH, work)
+        self._task = self._tasks.start(_SEARCH, work)
         self.listed.emit()
 
     @Slot(str)
@@ -60,17 +60,17 @@ class HubSearch(QObject):
         if name == _SEARCH:
             self.listed.emit()
 
-    def _on_found(self, errand: BackgroundTask, models: tuple[catalog.HubModel, ...]) -> None:
-        if self._errand is errand:
+    def _on_found(self, task: BackgroundTask, models: tuple[catalog.HubModel, ...]) -> None:
+        if self._task is task:
             self.found = {model.name: model for model in models}
             self.listed.emit()
 
-    def _on_judged(self, errand: BackgroundTask, model: catalog.HubModel) -> None:
-        if self._errand is errand and model.name in self.found:
+    def _on_judged(self, task: BackgroundTask, model: catalog.HubModel) -> None:
+        if self._task is task and model.name in self.found:
             self.found[model.name] = model
             self.judged.emit(model.name)
 
-    def _on_trouble(self, errand: BackgroundTask, error: ErrorReport) -> None:
-        if self._errand is errand:
-            self.trouble = error
+    def _on_error(self, task: BackgroundTask, error: ErrorReport) -> None:
+        if self._task is task:
+            self.error = error
             self.listed.emit()

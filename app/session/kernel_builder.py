@@ -12,7 +12,7 @@ from app.session.background_task import BackgroundTask
 from app.session.mailbox import Answer
 from app.session.session import Session
 from app.session.task_manager import TaskManager
-from app.state.decode_backend import THERE, DecodeBackend, StepsRequest
+from app.state.decode_backend import AVAILABLE_STATES, BackendRequest, DecodeBackend
 
 if TYPE_CHECKING:
     from core import Quickened
@@ -22,7 +22,7 @@ IDLE_MS = 4000
 _NAME = "quickening"
 
 
-def build(cancel: threading.Event) -> Quickened:
+def build_kernels(cancel: threading.Event) -> Quickened:
     """Run the compiler, at the lowest priority; `cancel` ends it."""
     import core
 
@@ -35,108 +35,110 @@ class KernelBuilder(QObject):
 
     changed = Signal(object)
 
-    def __init__(self, session: Session, is_wanted: Callable[[], bool]) -> None:
-        """`is_wanted()`: whether it is switched on."""
+    def __init__(self, session: Session, is_enabled: Callable[[], bool]) -> None:
+        """`is_enabled()`: whether it is switched on."""
         super().__init__(session)
-        self._session, self._is_wanted = session, is_wanted
-        self.steps: DecodeBackend | None = None
+        self._session, self._is_enabled = session, is_enabled
+        self.backend: DecodeBackend | None = None
         """What was told last."""
-        self._may_build = self._is_over = False
+        self._may_build = self._is_closed = False
         self._failed: DecodeBackend | None = None
-        self._errands = TaskManager(self)
+        self._tasks = TaskManager(self)
         self._timer = QTimer(self, singleShot=True, interval=IDLE_MS)
-        self._timer.timeout.connect(self._begin)
-        session.modelReady.connect(self._look)
-        session.stateChanged.connect(self._wait)
+        self._timer.timeout.connect(self._start_build)
+        session.modelReady.connect(self._check_backend)
+        session.stateChanged.connect(self._schedule_build)
         session.answered.connect(self._on_answer)
-        if not is_wanted():
-            self._switch()
+        if not is_enabled():
+            self._apply_setting()
 
     @property
     def is_building(self) -> bool:
         """Whether the compiler is at work."""
-        return self._errands.is_under_way(_NAME)
+        return self._tasks.is_running(_NAME)
 
-    def allow(self) -> None:
+    def allow_building(self) -> None:
         """What is missing may be built: the window stays."""
         self._may_build = True
-        self._wait()
+        self._schedule_build()
 
     @Slot()
-    def tell(self) -> None:
+    def emit_backend(self) -> None:
         """Say once more what is so."""
-        self.changed.emit(self.steps)
+        self.changed.emit(self.backend)
 
     @Slot()
     def follow_settings(self) -> None:
         """It may have been switched on or off."""
-        if self.steps is not None and (self.steps.state == "off") == self._is_wanted():
-            self._look()
+        if self.backend is not None and (self.backend.state == "off") == self._is_enabled():
+            self._check_backend()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """The window closes, and the compiler with it."""
-        self._is_over = True
+        self._is_closed = True
         self._timer.stop()
-        self._errands.end()
+        self._tasks.stop_all()
 
-    def _switch(self) -> None:
+    def _apply_setting(self) -> None:
         import core
 
-        core.switch_quick_steps(self._is_wanted())
-        if not self._is_wanted():
-            self._errands.stop(_NAME)
+        core.switch_quick_steps(self._is_enabled())
+        if not self._is_enabled():
+            self._tasks.stop(_NAME)
 
     @Slot()
-    def _look(self) -> None:
+    def _check_backend(self) -> None:
         """Find out what is so for the model in memory."""
         model = self._session.model
-        if model is None or model.engine or model.device != "cpu" or self._is_over:
-            self._tell(None)
+        if model is None or model.engine or model.device != "cpu" or self._is_closed:
+            self._set_backend(None)
             return
         import core
 
-        self._switch()
+        self._apply_setting()
         state = core.quick_standing().state
         if state == "missing":
-            self._tell(DecodeBackend("building") if self.is_building else self._failed or DecodeBackend("missing"))
-            self._wait()
+            self._set_backend(
+                DecodeBackend("building") if self.is_building else self._failed or DecodeBackend("missing")
+            )
+            self._schedule_build()
         else:
-            self._tell(DecodeBackend(state))
-        if state in THERE:
-            self._session.ask(StepsRequest(model.name))
+            self._set_backend(DecodeBackend(state))
+        if state in AVAILABLE_STATES:
+            self._session.request(BackendRequest(model.name))
 
     @Slot()
-    def _wait(self) -> None:
+    def _schedule_build(self) -> None:
         """Begin in a while, if nothing comes between."""
-        is_missing = self.steps is not None and self.steps.state == "missing"
-        if self._may_build and is_missing and self._session.state == "idle" and not self._is_over:
+        is_missing = self.backend is not None and self.backend.state == "missing"
+        if self._may_build and is_missing and self._session.state == "idle" and not self._is_closed:
             self._timer.start()
         else:
             self._timer.stop()
 
     @Slot()
-    def _begin(self) -> None:
-        self._errands.send(_NAME, self._build)
-        self._tell(DecodeBackend("building"))
+    def _start_build(self) -> None:
+        self._tasks.start(_NAME, self._build)
+        self._set_backend(DecodeBackend("building"))
 
-    def _build(self, errand: BackgroundTask) -> None:
+    def _build(self, task: BackgroundTask) -> None:
         """On a thread of its own."""
-        errand.tell(self._on_built, build(errand.stop))
+        task.post(self._on_built, build_kernels(task.stop_event))
 
-    def _on_built(self, found: Quickened) -> None:
-        if found.state == "failed":
-            self._failed = DecodeBackend("failed", details=found.details)
-        if not self._is_over:
-            QTimer.singleShot(0, self, self._look)  # by then the errand is over
+    def _on_built(self, result: Quickened) -> None:
+        if result.state == "failed":
+            self._failed = DecodeBackend("failed", details=result.details)
+        if not self._is_closed:
+            QTimer.singleShot(0, self, self._check_backend)  # by then the errand is over
 
     @Slot(object)
     def _on_answer(self, answer: Answer) -> None:
-        model, asked = self._session.model, answer.request
-        if not isinstance(asked, StepsRequest) or model is None or asked.model != model.name:
+        model, request = self._session.model, answer.request
+        if not isinstance(request, BackendRequest) or model is None or request.model != model.name:
             return
-        if self.steps is not None and self.steps.state in THERE:
-            self._tell(DecodeBackend("ready", quick=answer.result is True))
+        if self.backend is not None and self.backend.state in AVAILABLE_STATES:
+            self._set_backend(DecodeBackend("ready", uses_native_code=answer.result is True))
 
-    def _tell(self, steps: DecodeBackend | None) -> None:
-        self.steps = steps
-        self.changed.emit(steps)
+    def _set_backend(self, backend: DecodeBackend | None) -> None:
+        self.backend = backend
+        self.changed.emit(backend)

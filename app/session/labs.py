@@ -7,21 +7,21 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.session.background_task import BackgroundTask, report_of
+from app.session.background_task import BackgroundTask, error_report
 from app.session.task_manager import TaskManager
-from app.state.labs import BASE, BUNDLED, MINE, STAGES, CompletionsDrawn, LabWish, Task, TokensScored
+from app.state.labs import BASE_MODEL, BUNDLED, STAGES, USER_RANKINGS, CompletionsToRank, LabRequest, ScoredTokens, Task
 from app.state.worker_messages import ErrorReport
 
-_WORK = "preference"
-MINE_FILE = "rankings.jsonl"
+_PREFERENCE = "preference"
+RANKINGS_FILE = "rankings.jsonl"
 FolderOf = Callable[[Task], Path]
 
 
-class LabWork(QObject):
+class PreferenceJobs(QObject):
     """One piece of work at a time. `arrived(LabWish, event)` with events of `core.labs.preference` or of
     `app.state.labs`; `ended(LabWish, ErrorReport | None)` once nothing follows."""
 
-    began = Signal(object)
+    started = Signal(object)
     arrived = Signal(object, object)
     ended = Signal(object, object)
 
@@ -29,144 +29,146 @@ class LabWork(QObject):
         """`folder()`: where the user's data lies."""
         super().__init__(parent)
         self._data = folder
-        self._errands = TaskManager(self)
-        self._errands.ended.connect(self._on_ended)
-        self._wish: LabWish | None = None
+        self._tasks = TaskManager(self)
+        self._tasks.ended.connect(self._on_ended)
+        self._current_request: LabRequest | None = None
         self._error: ErrorReport | None = None
         self._folders: dict[Task, Path] = {}
-        self.told: dict[Task, list[object]] = {}
+        self.events: dict[Task, list[object]] = {}
         """What each kind of work has told so far."""
 
     @property
-    def wish(self) -> LabWish | None:
+    def current_request(self) -> LabRequest | None:
         """What is under way."""
-        return self._wish
+        return self._current_request
 
     @property
-    def home(self) -> Path:
+    def folder(self) -> Path:
         """Where everything lies that the lab makes."""
         return self._data() / "preference"
 
     def folder_of(self, task: Task) -> Path:
         """Where what comes of that stage lies."""
         names = {"sft": "storyteller-tuned", "reward": "reward", "ppo": "storyteller-ppo"}
-        return self.home / names[task]
+        return self.folder / names[task]
 
     def is_done(self, task: Task) -> bool:
         """Whether there is something that came of that stage."""
         return (self.folder_of(task) / "config.json").is_file()
 
     @property
-    def done(self) -> frozenset[Task]:
+    def finished_tasks(self) -> frozenset[Task]:
         """The stages that something came of."""
         return frozenset(task for task, _ in STAGES if self.is_done(task))
 
-    def start(self, wish: LabWish) -> None:
+    def start(self, request: LabRequest) -> None:
         """Begin; nothing while something is under way."""
-        if self._wish is not None:
+        if self._current_request is not None:
             return
-        self._wish, self._error = wish, None
-        self.told[wish.task] = []
-        self.began.emit(wish)
-        self._errands.send(_WORK, self._work)
+        self._current_request, self._error = request, None
+        self.events[request.task] = []
+        self.started.emit(request)
+        self._tasks.start(_PREFERENCE, self._work)
 
     @Slot()
     def stop(self) -> None:
         """End what is under way; a training goes on from there when it is begun again."""
-        self._errands.stop(_WORK)
+        self._tasks.stop(_PREFERENCE)
 
-    def end(self) -> None:
+    def stop_and_wait(self) -> None:
         """The window closes."""
-        self._errands.end()
+        self._tasks.stop_all()
 
-    def _work(self, errand: BackgroundTask) -> None:
+    def _work(self, task: BackgroundTask) -> None:
         """On its own thread."""
-        assert self._wish is not None
+        assert self._current_request is not None
         try:
-            for event in _events(self._wish, errand, self.home, self.folder_of):
-                errand.tell(self._on_event, event)
+            for event in _preference_events(self._current_request, task, self.folder, self.folder_of):
+                task.post(self._on_event, event)
         except Exception as error:
-            errand.tell(self._on_error, report_of(error))
+            task.post(self._on_error, error_report(error))
 
     def _on_event(self, event: object) -> None:
-        assert self._wish is not None
-        self.told[self._wish.task].append(event)
-        self.arrived.emit(self._wish, event)
+        assert self._current_request is not None
+        self.events[self._current_request.task].append(event)
+        self.arrived.emit(self._current_request, event)
 
     def _on_error(self, error: ErrorReport) -> None:
         self._error = error
 
     @Slot(str)
     def _on_ended(self, _name: str) -> None:
-        wish, self._wish = self._wish, None
-        self.ended.emit(wish, self._error)
+        request, self._current_request = self._current_request, None
+        self.ended.emit(request, self._error)
 
 
-def _events(wish: LabWish, errand: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _preference_events(request: LabRequest, task: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
     import torch
 
     torch.set_num_threads(1)  # of this thread: as quick for a small model, and the window keeps the other processor
-    yield from _TASKS[wish.task](wish, errand, home, folder_of)
+    yield from _TASKS[request.task](request, task, home, folder_of)
 
 
-def _sft(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _sft(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     yield from labs.preference.sft(
-        None if wish.data == BUNDLED else wish.data, model=_model(False, folder_of), folder=folder_of("sft"),
-        seed=wish.seed, cancel=errand.stop, **({"steps": wish.steps} if wish.steps else {}),
+        None if request.data == BUNDLED else request.data, model=_model_name(False, folder_of), folder=folder_of("sft"),
+        seed=request.seed, cancel=task.stop_event, **({"steps": request.steps} if request.steps else {}),
     )  # fmt: skip
 
 
-def _reward(wish: LabWish, errand: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _reward(request: LabRequest, task: BackgroundTask, home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
-    data = {BUNDLED: None, MINE: home / MINE_FILE}.get(wish.data, wish.data)
+    data = {BUNDLED: None, USER_RANKINGS: home / RANKINGS_FILE}.get(request.data, request.data)
     yield from labs.preference.train_reward(
-        data, model=_model(False, folder_of), folder=folder_of("reward"), steps=wish.steps or None, seed=wish.seed,
-        cancel=errand.stop,
+        data, model=_model_name(False, folder_of), folder=folder_of("reward"), steps=request.steps or None, seed=request.seed,
+        cancel=task.stop_event,
     )  # fmt: skip
 
 
-def _ppo(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _ppo(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     usual = labs.preference.PpoSettings()
-    settings = labs.preference.PpoSettings(beta=wish.beta, steps=wish.steps or usual.steps, seed=wish.seed)
+    settings = labs.preference.PpoSettings(beta=request.beta, steps=request.steps or usual.steps, seed=request.seed)
     yield from labs.preference.ppo(
-        folder_of("reward"), model=_model(wish.tuned, folder_of), folder=folder_of("ppo"), settings=settings,
-        cancel=errand.stop,
+        folder_of("reward"), model=_model_name(request.tuned, folder_of), folder=folder_of("ppo"), settings=settings,
+        cancel=task.stop_event,
     )  # fmt: skip
 
 
-def _tokens(wish: LabWish, _errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _score_tokens(request: LabRequest, _errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
-    found = labs.preference.score_tokens(judge, wish.prompt, wish.text)
-    yield TokensScored(tuple((token.text, token.reward) for token in found))
+    found = labs.preference.score_tokens(judge, request.prompt, request.text)
+    yield ScoredTokens(tuple((token.text, token.reward) for token in found))
 
 
-def _best_of(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _best_of(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     judge = labs.preference.load_reward_model(folder_of("reward"))
-    yield from labs.preference.best_of(_model(False, folder_of), judge, wish.prompt, seed=wish.seed, cancel=errand.stop)
+    yield from labs.preference.best_of(
+        _model_name(False, folder_of), judge, request.prompt, seed=request.seed, cancel=task.stop_event
+    )
 
 
-def _draw(wish: LabWish, errand: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
+def _draw_completions(request: LabRequest, task: BackgroundTask, _home: Path, folder_of: FolderOf) -> Iterator[object]:
     from core import labs
 
     found = labs.preference.completions(
-        _model(False, folder_of), wish.prompt, wish.count, seed=wish.seed, cancel=errand.stop
+        _model_name(False, folder_of), request.prompt, request.count, seed=request.seed, cancel=task.stop_event
     )
-    yield CompletionsDrawn(wish.prompt, tuple(found))
+    yield CompletionsToRank(request.prompt, tuple(found))
 
 
-def _model(tuned: bool, folder_of: FolderOf) -> str:
-    return str(folder_of("sft")) if tuned else BASE
+def _model_name(tuned: bool, folder_of: FolderOf) -> str:
+    return str(folder_of("sft")) if tuned else BASE_MODEL
 
 
-_TASKS: dict[Task, Callable[[LabWish, BackgroundTask, Path, FolderOf], Iterator[object]]] = {
-    "sft": _sft, "reward": _reward, "ppo": _ppo, "tokens": _tokens, "best_of": _best_of, "draw": _draw,
+_TASKS: dict[Task, Callable[[LabRequest, BackgroundTask, Path, FolderOf], Iterator[object]]] = {
+    "sft": _sft, "reward": _reward, "ppo": _ppo, "tokens": _score_tokens, "best_of": _best_of, "draw": _draw_completions,
 }  # fmt: skip

@@ -7,69 +7,69 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.state.layer_queries import Found, LayerAttention, LayerView, LookRequest, Weight
+from app.state.layer_queries import LayerAttention, LayerFindings, LayerView, ModelQuery, PositionWeight
 
 if TYPE_CHECKING:
     import core
 
-Part = tuple[Found, int, int]
+PartialResult = tuple[LayerFindings, int, int]
 """What was found, how many parts of the work are done, of how many."""
 
 
-def usable() -> int:
+def usable_processors() -> int:
     """Processors there are to compute with, up to eight."""
-    found = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, min(8, found))
+    count = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, min(8, count))
 
 
-def look(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+def inspect_layers(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
     """The answer in parts, as they are found, on all processors unless their number is set: whole texts are work enough
     to be shared, which single steps of a small model are not. Raises core.errors.DecodescopeError."""
     import torch
 
     before = torch.get_num_threads()
-    torch.set_num_threads(request.load.threads or max(before, usable()))
+    torch.set_num_threads(request.load.threads or max(before, usable_processors()))
     try:
-        yield from _KINDS[request.wish.kind](model, request)
+        yield from _KINDS[request.query.kind](model, request)
     finally:
         torch.set_num_threads(before)
 
 
-def _source(model: core.LoadedModel, request: LookRequest) -> int | None:
-    return request.asked if model.is_encoder_decoder else None
+def _source(model: core.LoadedModel, request: ModelQuery) -> int | None:
+    return request.prompt_length if model.is_encoder_decoder else None
 
 
-def _layers(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+def _layers(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
     import core
 
     rows = core.lens(model, request.ids, request.step, source=_source(model, request), media=request.media)
-    yield (_views(model, rows),), 1, 1
+    yield (_layer_views(model, rows),), 1, 1
 
 
-def _page(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+def _lens_text(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
     import core
 
     total = len(request.ids) - request.step
-    told = core.lens_text(
+    results = core.lens_text(
         model, request.ids, request.step, source=_source(model, request), media=request.media, cancel=request.cancel
     )  # fmt: skip
-    for done, rows in enumerate(told, 1):
-        yield (_views(model, rows),), done, total
+    for done, rows in enumerate(results, 1):
+        yield (_layer_views(model, rows),), done, total
 
 
-def _influence(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+def _influence(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
     import core
 
-    wish = request.wish
-    told = core.occlusion(
-        model, request.ids, request.step, wish.other, wish.unit, source=_source(model, request), media=request.media,
-        cancel=request.cancel, instead=None if wish.instead is None else core.neutral_token(model, wish.instead),
+    query = request.query
+    results = core.occlusion(
+        model, request.ids, request.step, query.other_token, query.unit, source=_source(model, request), media=request.media,
+        cancel=request.cancel, instead=None if query.replacement is None else core.neutral_token(model, query.replacement),
     )  # fmt: skip
-    for part in told:
-        yield tuple(Weight(*effect) for effect in part.effects), part.done, part.total
+    for part in results:
+        yield tuple(PositionWeight(*effect) for effect in part.effects), part.done, part.total
 
 
-def _attention(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
+def _attention(model: core.LoadedModel, request: ModelQuery) -> Iterator[PartialResult]:
     import core
 
     rows = core.attention(model, request.ids, request.step, source=_source(model, request), media=request.media)
@@ -78,7 +78,7 @@ def _attention(model: core.LoadedModel, request: LookRequest) -> Iterator[Part]:
     yield (LayerAttention(0, mean), *layers), 1, 1
 
 
-def _views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[LayerView, ...]:
+def _layer_views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[LayerView, ...]:
     return tuple(
         LayerView(
             row.layer,
@@ -92,4 +92,4 @@ def _views(model: core.LoadedModel, rows: tuple[core.LensRow, ...]) -> tuple[Lay
     )
 
 
-_KINDS = {"layers": _layers, "page": _page, "influence": _influence, "attention": _attention}
+_KINDS = {"layers": _layers, "page": _lens_text, "influence": _influence, "attention": _attention}

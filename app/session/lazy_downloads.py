@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     from app.session.downloads import Downloads
 
 
-class LateDownloads:
+class LazyDownloads:
     """One for the life of the window."""
 
     def __init__(self, parent: QObject) -> None:
         self._parent = parent
-        self.made: Downloads | None = None
+        self.created: Downloads | None = None
         """None until they are wanted."""
 
     def get(self) -> Downloads:
         """The downloads."""
-        if self.made is None:
+        if self.created is None:
             from app.session.downloads import Downloads
 
-            self.made = Downloads(self._parent)
-        return self.made
+            self.created = Downloads(self._parent)
+        return self.created
 
-    def end(self) -> None:
+    def stop_all(self) -> None:
         """Stop what is under way, if anything ever was."""
-        if self.made is not None:
-            self.made.end()
+        if self.created is not None:
+            self.created.stop_all()

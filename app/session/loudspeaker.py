@@ -7,12 +7,12 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 import core
-from app.session.background_task import BackgroundTask, report_of
-from app.session.sound_device import library, refused
+from app.session.background_task import BackgroundTask, error_report
+from app.session.sound_device import audio_library, to_audio_error
 from app.session.task_manager import TaskManager
 
-LOOK_MS = 50
-RATE = 48_000
+PLAYBACK_POLL_MS = 50
+PLAYBACK_RATE = 48_000
 """Samples a second: what every loudspeaker plays."""
 
 
@@ -24,13 +24,13 @@ class Loudspeaker(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._errands = TaskManager(self)
+        self._tasks = TaskManager(self)
         self._stream: Any = None
         self._path = ""
         self._samples: Any = None
-        self._place = 0
-        self._timer = QTimer(self, interval=LOOK_MS)
-        self._timer.timeout.connect(self._look)
+        self._position = 0
+        self._timer = QTimer(self, interval=PLAYBACK_POLL_MS)
+        self._timer.timeout.connect(self._poll)
 
     @property
     def path(self) -> str:
@@ -44,11 +44,11 @@ class Loudspeaker(QObject):
 
         def work(errand: BackgroundTask) -> None:
             try:
-                errand.tell(self._begin, path, core.media.samples(path, RATE))
+                errand.post(self._start_stream, path, core.media.samples(path, PLAYBACK_RATE))
             except Exception as error:
-                errand.tell(self._on_trouble, path, error)
+                errand.post(self._on_error, path, error)
 
-        self._errands.send(path, work)
+        self._tasks.start(path, work)
 
     @Slot()
     def stop(self) -> None:
@@ -61,39 +61,41 @@ class Loudspeaker(QObject):
         if path:
             self.played.emit(path, 1.0)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """The window closes."""
         self.stop()
-        self._errands.end()
+        self._tasks.stop_all()
 
-    def _begin(self, path: str, samples: Any) -> None:
+    def _start_stream(self, path: str, samples: Any) -> None:
         if path != self._path:
             return  # stopped meanwhile, or another one was asked for
-        self._samples, self._place = samples, 0
+        self._samples, self._position = samples, 0
         try:
-            self._stream = library().OutputStream(RATE, channels=1, dtype="float32", callback=self._fill)
+            self._stream = audio_library().OutputStream(
+                PLAYBACK_RATE, channels=1, dtype="float32", callback=self._fill_buffer
+            )
             self._stream.start()
         except Exception as error:  # whatever the device's library raises
-            self._on_trouble(path, error)
+            self._on_error(path, error)
             return
         self._timer.start()
 
-    def _on_trouble(self, path: str, error: Exception) -> None:
+    def _on_error(self, path: str, error: Exception) -> None:
         if path == self._path:
             self.stop()
-            self.failed.emit(report_of(refused(error)))
+            self.failed.emit(error_report(to_audio_error(error)))
 
-    def _fill(self, out: Any, count: int, _time: object, _status: object) -> None:
+    def _fill_buffer(self, out: Any, count: int, _time: object, _status: object) -> None:
         """On the device's own thread: the next samples, silence behind the last."""
-        part = self._samples[self._place : self._place + count]
+        part = self._samples[self._position : self._position + count]
         out[: len(part), 0] = part
         out[len(part) :, 0] = 0
-        self._place += len(part)
+        self._position += len(part)
 
     @Slot()
-    def _look(self) -> None:
-        share = self._place / len(self._samples)
-        if share >= 1:
+    def _poll(self) -> None:
+        fraction = self._position / len(self._samples)
+        if fraction >= 1:
             self.stop()
         else:
-            self.played.emit(self._path, share)
+            self.played.emit(self._path, fraction)

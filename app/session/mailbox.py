@@ -8,14 +8,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.state.decode_backend import StepsRequest
+from app.state.decode_backend import BackendRequest
 from app.state.worker_messages import (
     ErrorReport,
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
-    PrefixNews,
     PrefixRequest,
+    PrefixResult,
     RunRequest,
     StepReplayRequest,
 )
@@ -61,7 +61,7 @@ class WorkerJob:
     recording: Path | None = None
     """Where it is to be recorded, if anywhere."""
     cancel: threading.Event = field(default_factory=threading.Event)
-    told: threading.Event = field(default_factory=threading.Event)
+    end_reported: threading.Event = field(default_factory=threading.Event)
     """Set once the window has been told of its end."""
     mailbox: Mailbox = field(default_factory=Mailbox)
 
@@ -83,15 +83,15 @@ class RunEnded(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """The recording of a run that has ended, closed; `trouble` says why it is not whole."""
+    """The recording of a run that has ended, closed; `error` says why it is not whole."""
 
     path: Path
-    trouble: ErrorReport | None = None
+    error: ErrorReport | None = None
 
 
 class Answer(NamedTuple):
     """What came of a prefix served, a run reckoned, a step supposed, or who takes the steps: `result` or `error`."""
 
-    request: PrefixRequest | RunRequest | StepReplayRequest | StepsRequest
-    result: PrefixNews | MemoryEstimate | WhatIf | bool | None = None
+    request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest
+    result: PrefixResult | MemoryEstimate | WhatIf | bool | None = None
     error: ErrorReport | None = None

@@ -15,45 +15,45 @@ if TYPE_CHECKING:
 
 
 class MediaCache(QObject):
-    """`known(Medium)`: that file has been read, well or not."""
+    """`mediumRead(Medium)`: that file has been read, well or not."""
 
-    known = Signal(object)
+    mediumRead = Signal(object)
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._media: dict[str, Medium] = {}
-        self._errands: TaskManager | None = None
+        self._tasks: TaskManager | None = None
 
-    def of(self, path: str) -> Medium:
+    def get(self, path: str) -> Medium:
         """What is known of it now; of a file that was never asked for nothing, and its reading begins."""
         if path not in self._media:
-            self.read_again(path)
+            self.reload(path)
         return self._media[path]
 
-    def read_again(self, path: str) -> Medium:
+    def reload(self, path: str) -> Medium:
         """Look at the file anew: it may be another, or gone. What is known until then."""
         name = Path(path).name or path
         self._media[path] = Medium(path, name)
-        self._send(path)
+        self._start_reading(path)
         return self._media[path]
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Wait a little for what is being read."""
-        if self._errands is not None:
-            self._errands.end()
+        if self._tasks is not None:
+            self._tasks.stop_all()
 
-    def _send(self, path: str) -> None:
+    def _start_reading(self, path: str) -> None:
         from app.session.task_manager import TaskManager
 
         def work(errand: BackgroundTask) -> None:
-            from app.session.media_reading import read
+            from app.session.media_reading import read_medium
 
-            errand.tell(self._on_read, read(path))
+            errand.post(self._on_read, read_medium(path))
 
-        if self._errands is None:
-            self._errands = TaskManager(self)
-        self._errands.send(path, work)
+        if self._tasks is None:
+            self._tasks = TaskManager(self)
+        self._tasks.start(path, work)
 
     def _on_read(self, medium: Medium) -> None:
         self._media[medium.path] = medium
-        self.known.emit(medium)
+        self.mediumRead.emit(medium)

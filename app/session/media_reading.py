@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import core
-from app.session.background_task import report_of
-from app.state.media import PEAKS, PICTURE, THUMBNAIL, Medium, Thumbnail
+from app.session.background_task import error_report
+from app.state.media import MAX_THUMBNAIL_SIZE, PICTURE, WAVEFORM_INTERVALS, Medium, Thumbnail
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-def read(path: str) -> Medium:
+def read_medium(path: str) -> Medium:
     """What the file holds, as the core reads it; with `trouble` where it cannot be read."""
     name = Path(path).name or path
     try:
@@ -24,22 +24,22 @@ def read(path: str) -> Medium:
         peaks = peaks_of(core.media.samples(path, about.rate))
         return Medium(path, name, about.kind, seconds=about.seconds, rate=about.rate, peaks=peaks)
     except Exception as error:  # whatever a file does to a library, the window stands
-        return Medium(path, name, trouble=report_of(error))
+        return Medium(path, name, error=error_report(error))
 
 
 def peaks_of(samples: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """Lowest and highest of `PEAKS` equal stretches of samples [n]; of fewer where there are fewer samples."""
+    """Lowest and highest of `WAVEFORM_INTERVALS` equal stretches of samples [n]; of fewer where there are fewer samples."""
     import numpy as np
 
     if not len(samples):
         return ()
-    edges = np.linspace(0, len(samples), min(PEAKS, len(samples)) + 1).astype(int)[:-1]
+    edges = np.linspace(0, len(samples), min(WAVEFORM_INTERVALS, len(samples)) + 1).astype(int)[:-1]
     lows, highs = np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
     return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
 def _thumbnail(path: str) -> Thumbnail:
-    """The picture, no larger than it is, within a square of `THUMBNAIL` pixels."""
+    """The picture, no larger than it is, within a square of `MAX_THUMBNAIL_SIZE` pixels."""
     picture = core.media.picture(path)
-    picture.thumbnail((THUMBNAIL, THUMBNAIL))
+    picture.thumbnail((MAX_THUMBNAIL_SIZE, MAX_THUMBNAIL_SIZE))
     return Thumbnail(picture.width, picture.height, picture.tobytes())

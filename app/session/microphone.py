@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.session.sound_device import library, refused
-from app.state.worker_messages import report as report_of
+from app.session.sound_device import audio_library, to_audio_error
+from app.state.worker_messages import make_error_report as report_of
 
-RATE = 16_000
+RECORDING_RATE = 16_000
 """Samples a second: what models hear at."""
-LOOK_MS = 50
-LONGEST = 300
+RECORDING_POLL_MS = 50
+MAX_SECONDS = 300
 """Seconds."""
 
 
 class Microphone(QObject):
-    """`heard(seconds, level)` twenty times a second, the level 0 to 1; `ended(path)` when it has been stopped, by the
+    """`levelChanged(seconds, level)` twenty times a second, the level 0 to 1; `ended(path)` when it has been stopped, by the
     reader, the limit or a disk that takes no more; an empty path where nothing was heard. `failed(ErrorReport)`: that
     disk, before the end."""
 
-    heard = Signal(float, float)
+    levelChanged = Signal(float, float)
     ended = Signal(str)
     failed = Signal(object)
 
@@ -37,18 +37,20 @@ class Microphone(QObject):
         self._file: wave.Wave_write | None = None
         self._stream: Any = None
         self._frames = 0
-        self._timer = QTimer(self, interval=LOOK_MS)
-        self._timer.timeout.connect(self._take)
+        self._timer = QTimer(self, interval=RECORDING_POLL_MS)
+        self._timer.timeout.connect(self._poll)
 
     def start(self) -> None:
         """Begin to listen. Raises SoundDeviceError, and leaves no file then."""
         try:
-            self._stream = library().RawInputStream(RATE, channels=1, dtype="int16", callback=self._on_block)
-            self._file = _opened(self._path)
+            self._stream = audio_library().RawInputStream(
+                RECORDING_RATE, channels=1, dtype="int16", callback=self._on_block
+            )
+            self._file = _open_wave_file(self._path)
             self._stream.start()
         except Exception as error:  # whatever the device's library raises, or the disk
-            self.forget()
-            raise refused(error) from error
+            self.discard()
+            raise to_audio_error(error) from error
         self._timer.start()
 
     @Slot()
@@ -56,17 +58,17 @@ class Microphone(QObject):
         """Keep what was heard."""
         if self._file is not None:
             try:
-                self._write_heard()
+                self._write_blocks()
                 self._close()
             except OSError as error:
-                self._give_up(error)
+                self._on_disk_error(error)
                 return
             if not self._frames:
                 self._path.unlink(missing_ok=True)
             self.ended.emit(str(self._path) if self._frames else "")
 
     @Slot()
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Stop, and keep nothing."""
         with suppress(OSError):
             self._close()
@@ -78,17 +80,17 @@ class Microphone(QObject):
         self._blocks.put(bytes(block))
 
     @Slot()
-    def _take(self) -> None:
+    def _poll(self) -> None:
         """Look for what has come."""
         try:
-            self._write_heard()
+            self._write_blocks()
         except OSError as error:
-            self._give_up(error)
+            self._on_disk_error(error)
             return
-        if self._frames >= LONGEST * RATE:
+        if self._frames >= MAX_SECONDS * RECORDING_RATE:
             self.stop()
 
-    def _write_heard(self) -> None:
+    def _write_blocks(self) -> None:
         """Write what has come, and say how loud it was. Raises OSError."""
         level = 0.0
         with suppress(Empty):
@@ -99,15 +101,15 @@ class Microphone(QObject):
                 if self._file is not None:
                     self._file.writeframes(block)
                 self._frames += len(samples)
-        self.heard.emit(self._frames / RATE, level)
+        self.levelChanged.emit(self._frames / RECORDING_RATE, level)
 
-    def _give_up(self, error: OSError) -> None:
+    def _on_disk_error(self, error: OSError) -> None:
         """The disk takes no more: what it has is kept."""
         with suppress(OSError):
             self._close()
         if not self._frames:
-            self.forget()
-        self.failed.emit(report_of(refused(error)))
+            self.discard()
+        self.failed.emit(report_of(to_audio_error(error)))
         self.ended.emit(str(self._path) if self._frames else "")
 
     def _close(self) -> None:
@@ -120,11 +122,11 @@ class Microphone(QObject):
             file.close()
 
 
-def _opened(path: Path) -> wave.Wave_write:
+def _open_wave_file(path: Path) -> wave.Wave_write:
     """A file that says after every block how long it is."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = wave.open(str(path), "wb")
     file.setnchannels(1)
     file.setsampwidth(2)
-    file.setframerate(RATE)
+    file.setframerate(RECORDING_RATE)
     return file

@@ -21,31 +21,31 @@ def describe(model: core.LoadedModel, request: LoadRequest) -> ModelInfo:
     import core
 
     refused = {name: strategy.why_not(model) for name, strategy in core.strategies.registry.items()}
-    caches = {name: cache.why_not(model) for name, cache in core.caches.registry.items()}
+    caches = {name: cache.unsupported_reason(model) for name, cache in core.caches.registry.items()}
     return ModelInfo(
         name=request.model,
         title=model.name,
         device=str(model.device),
         dtype=model.weights,
         threads=torch.get_num_threads() if model.device.type == "cpu" else 0,
-        note=_why_here(request.device, model.device.type),
+        note=_device_note(request.device, model.device.type),
         parameters=model.parameters,
         context=model.context,
         vocabulary=model.vocabulary,
         has_chat=model.tokenizer is not None and bool(model.tokenizer.chat_template),
-        takes=model.takes,
-        defaults=_own_defaults(model.generation_config),
-        refused_strategies={name: why for name, why in refused.items() if why},
-        refused_caches={name: why for name, why in caches.items() if why},
+        modalities=model.takes,
+        defaults=_model_defaults(model.generation_config),
+        unsupported_strategies={name: why for name, why in refused.items() if why},
+        unsupported_caches={name: why for name, why in caches.items() if why},
     )
 
 
-def _why_here(wish: str, device: str) -> str:
+def _device_note(requested: str, device: str) -> str:
     """Why a model runs on the CPU although the choice of a device was left open; empty elsewhere."""
-    return tr("no GPU that this torch can use") if wish == "auto" and device == "cpu" else ""
+    return tr("no GPU that this torch can use") if requested == "auto" and device == "cpu" else ""
 
 
-def _own_defaults(config: GenerationConfig) -> Mapping[str, Any]:
+def _model_defaults(config: GenerationConfig) -> Mapping[str, Any]:
     """What the model's generation_config sets itself."""
     plain: dict[str, Any] = config.to_diff_dict()
     return {name: value for name, value in plain.items() if value is not None}

@@ -17,13 +17,13 @@ PHRASES = {"bad_words_ids"}
 """Settings that take several tokens in a row."""
 
 
-def spelled(model: core.LoadedModel, request: RunRequest) -> RunRequest:
+def with_phrase_ids(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     """The request with ids for phrases: the same object where it has none. Raises ParameterError."""
-    ids = {name: _with_ids(name, value, model) for name, value in request.config.items() if value is not None}
+    ids = {name: _phrase_ids(name, value, model) for name, value in request.config.items() if value is not None}
     return request if ids == request.config else replace(request, config=ids)
 
 
-def _with_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
+def _phrase_ids(name: str, value: Any, model: core.LoadedModel) -> Any:
     """Phrases that people typed where the core wants token ids, as ids. Raises ParameterError."""
     typed = isinstance(value, list | tuple) and bool(value) and all(isinstance(item, str) for item in value)
     if name == "stop_strings" or not typed:

@@ -17,10 +17,10 @@ def open_libraries() -> bool:
     Calling `dlopen` as a foreign function releases the lock, opening a library through ctypes does not. Only on
     Linux; elsewhere, or when torch is laid out differently, nothing happens and the import does all the work.
     """
-    found = importlib.util.find_spec("torch") if sys.platform == "linux" and "torch" not in sys.modules else None
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("torch") if sys.platform == "linux" and "torch" not in sys.modules else None
+    if spec is None or spec.origin is None:
         return False
-    path = Path(found.origin).parent / "lib" / LIBRARY
+    path = Path(spec.origin).parent / "lib" / LIBRARY
     if not path.exists():
         return False
     import ctypes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from app.session.engine import Engine
 from app.session.engine_proxy import EngineProxy
-from app.state.recorded_run import WINDOWS
-from app.state.request_json import to_plain
+from app.state.recorded_run import WINDOW_REQUEST_KEY
+from app.state.request_json import request_to_json
 from app.state.worker_messages import RunRequest
 
 if TYPE_CHECKING:
@@ -32,4 +32,4 @@ class RecordingEngine(EngineProxy):
             return events
         import core
 
-        return core.record(path, events, request, extra={WINDOWS: to_plain(request)})
+        return core.record(path, events, request, extra={WINDOW_REQUEST_KEY: request_to_json(request)})

@@ -6,21 +6,21 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.session.layer_jobs import Part
-from app.state.decode_backend import StepsRequest
-from app.state.layer_queries import LookRequest
+from app.session.layer_jobs import PartialResult
+from app.state.decode_backend import BackendRequest
+from app.state.layer_queries import ModelQuery
 from app.state.worker_messages import (
     LoadRequest,
     MemoryEstimate,
     ModelInfo,
-    PrefixNews,
     PrefixRequest,
+    PrefixResult,
     RunRequest,
     StepReplayRequest,
 )
 from core import remote
 from core.errors import CacheError, ComparisonError, DecodescopeError, InsideError, ModelError
-from resources.language import current, tr
+from resources.language import current_language, tr
 
 if TYPE_CHECKING:
     import core
@@ -32,18 +32,18 @@ class RemoteEngine:
 
     def __init__(self) -> None:
         self._model: core.RemoteModel | None = None
-        self._reached: LoadRequest | None = None
+        self._connected: LoadRequest | None = None
         self._info: ModelInfo | None = None
         self._language = ""
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """Ask the engine what it is, unless it has been asked. Raises EngineError, ModelNotFoundError."""
-        if request != self._reached or self._model is None:
-            self._model = self._info = self._reached = None
-            self._model = _reach(request)
-            self._reached = request
-        if self._info is None or self._language != current():
-            self._language = current()
+        if request != self._connected or self._model is None:
+            self._model = self._info = self._connected = None
+            self._model = _connect(request)
+            self._connected = request
+        if self._info is None or self._language != current_language():
+            self._language = current_language()
             self._info = _describe(self._model, request)
         return self._info
 
@@ -53,52 +53,52 @@ class RemoteEngine:
 
     def stream(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         """The run's events. Raises DecodescopeError."""
-        if self._model is None or request.load != self._reached:
+        if self._model is None or request.load != self._connected:
             self.load(request.load)
         assert self._model is not None
         if request.scored:
             return remote.score_stream(self._model, _scored_text(request), request.top_n, cancel)
         return remote.stream(self._model, request, cancel)
 
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
+    def handle_prefix(self, request: PrefixRequest) -> PrefixResult:
         """Raises CacheError: what it has read stays with the engine."""
         raise CacheError(
-            tr("What {model} has read stays on its machine.").format(model=_named(request.load)),
+            tr("What {model} has read stays on its machine.").format(model=_model_name(request.load)),
             tr("Prefixes can be kept of models in this machine's memory."),
         )
 
-    def suppose(self, request: StepReplayRequest) -> core.WhatIf:
+    def replay_step(self, request: StepReplayRequest) -> core.WhatIf:
         """Raises ModelError: its scores are not told."""
         raise ModelError(
             tr("{model} tells a few of its shares, not the scores that other settings would act on.").format(
-                model=_named(request.request.load)
+                model=_model_name(request.request.load)
             ),
             tr("Run it again with these settings."),
         )
 
-    def reckon(self, request: RunRequest) -> MemoryEstimate | None:
+    def estimate_memory(self, request: RunRequest) -> MemoryEstimate | None:
         """Nothing: it takes no memory here."""
         return None
 
-    def steps_quickly(self, _request: StepsRequest) -> bool:
+    def has_native_step(self, _request: BackendRequest) -> bool:
         """False: they are taken elsewhere."""
         return False
 
-    def look(self, request: LookRequest) -> Iterator[Part]:
+    def inspect_layers(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Raises InsideError: nobody looks into another machine's model."""
         raise InsideError(
             tr("{model} runs on another machine, which shows nothing of what happens inside it.").format(
-                model=_named(request.load)
+                model=_model_name(request.load)
             ),
             tr("Load a model into this machine's memory to look inside it."),
         )
 
 
-def _reach(request: LoadRequest) -> core.RemoteModel:
+def _connect(request: LoadRequest) -> core.RemoteModel:
     return remote.connect(request.model, allow_plain=request.allow_plain)
 
 
-def _named(request: LoadRequest) -> str:
+def _model_name(request: LoadRequest) -> str:
     return remote.parse(request.model, allow_plain=True).model or request.model
 
 
@@ -112,9 +112,9 @@ def _describe(model: core.RemoteModel, request: LoadRequest) -> ModelInfo:
         vocabulary=model.vocabulary,
         has_chat=True,
         engine=model.kind.title,
-        refused_strategies=model.refused_strategies(),
-        refused_caches=model.refused_caches(),
-        refused_settings=model.refused_settings(),
+        unsupported_strategies=model.refused_strategies(),
+        unsupported_caches=model.refused_caches(),
+        unsupported_settings=model.refused_settings(),
     )
 
 
@@ -126,11 +126,11 @@ def _scored_text(request: RunRequest) -> object:
             tr("Score it with a model in this machine's memory."),
         )
     if not isinstance(request.prompt, str):
-        raise _no_chat()
+        raise _chat_unsupported_error()
     return (request.prompt, *request.beginning)
 
 
-def _no_chat() -> DecodescopeError:
+def _chat_unsupported_error() -> DecodescopeError:
     return ModelError(
         tr("An engine on another machine scores texts, no chats: how it writes a chat down, it does not tell."),
         tr("Score it as a text."),

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from app.session.engines import Engines
-from app.session.event_delivery import Delivery, RunInProgress
-from app.session.garbage_collection import Collector
-from app.session.loaded_model import HeldModel
+from app.session.engines import EngineRouter
+from app.session.event_delivery import EventDelivery, RunInProgress
+from app.session.garbage_collection import GarbageCollector
+from app.session.loaded_model import ModelTracker
 from app.session.mailbox import RunEnded, WorkerJob
 from app.session.shown_run import ShownRun
-from app.session.side_runs import SideRuns
+from app.session.side_runs import SideRunQueue
 from app.session.worker import Worker
 from app.session.worker_thread import WorkerThread, is_any_stuck
 from app.state import run_status
-from app.state.decode_backend import StepsRequest
+from app.state.decode_backend import BackendRequest
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, ModelInfo, PrefixRequest, RunRequest, StepReplayRequest
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.state.layer_queries import LookRequest
+    from app.state.layer_queries import ModelQuery
 
 
 class Session(ShownRun):
@@ -51,31 +51,35 @@ class Session(ShownRun):
     measuringProgressed = Signal(object)
     """How far the runs beside the shown one have come (a Progress): as they begin, and after each."""
     answered = Signal(object)
-    looked = Signal(object)
+    layersInspected = Signal(object)
     """A part of what a look inside a step has found (`Looked`)."""
 
     def __init__(self, engine: Engine | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._underway: RunInProgress | None = None
-        self._next: RunRequest | None = None
+        self._current: RunInProgress | None = None
+        self._next_request: RunRequest | None = None
         self._shown_before: Run | None = None
         """The last run with a text, to be shown again where a later one fails before it has any."""
         self._latest: Run | None = None
-        self._measuring = SideRuns()
+        self._side_runs = SideRunQueue()
         self._jobs = 0
-        self._place_of: Callable[[Run], Path | None] = _nowhere
+        self._recording_path: Callable[[Run], Path | None] = _no_recording
         self._state = "idle"
-        self._is_over = False
-        self._held, self._delivery, self._collector = HeldModel(self), Delivery(self), Collector(self)
-        worker = Worker(engine or Engines())
+        self._is_closed = False
+        self._model_tracker, self._delivery, self._garbage_collector = (
+            ModelTracker(self),
+            EventDelivery(self),
+            GarbageCollector(self),
+        )
+        worker = Worker(engine or EngineRouter())
         self._thread = WorkerThread(worker, self)
         self._connect(worker)
-        self._collector.start()
+        self._garbage_collector.start()
 
     @property
     def model(self) -> ModelInfo | None:
         """The model held ready; None before the first has been loaded."""
-        return self._held.info
+        return self._model_tracker.info
 
     @property
     def state(self) -> str:
@@ -90,42 +94,42 @@ class Session(ShownRun):
     @property
     def busy(self) -> bool:
         """Whether a run is under way."""
-        return self._underway is not None
+        return self._current is not None
 
-    def record_with(self, place_of: Callable[[Run], Path | None]) -> None:
-        """Have each run that is shown recorded where `place_of` says as it begins; None: it is not."""
-        self._place_of = place_of
+    def set_recording(self, recording_path: Callable[[Run], Path | None]) -> None:
+        """Have each run that is shown recorded where `recording_path` says as it begins; None: it is not."""
+        self._recording_path = recording_path
 
     @Slot(object)
     def start(self, request: RunRequest) -> None:
         """Begin a run; one that is still under way is stopped and this one follows it."""
-        if self._is_over:
+        if self._is_closed:
             return
-        if self._underway is not None:
-            self._underway.run.was_replaced = not self._underway.is_silent
-            self._next = request
+        if self._current is not None:
+            self._current.run.was_replaced = not self._current.is_silent
+            self._next_request = request
             self.stop()
             return
         if self._run is not None and self._run.is_worth_keeping:
             self._shown_before = self._run
         self._run = self._latest = Run(request)
-        self._held.await_for(self._run)
+        self._model_tracker.track_run(self._run)
         self._begin(self._run)
 
     def show(self, run: Run) -> bool:
         """Show a run that was not made just now: kept, recorded, scored. False, and nothing, while one is under way."""
-        if self._is_over or self._underway is not None:
+        if self._is_closed or self._current is not None:
             return False
         self._run = run
         self.runShown.emit(run)
         return True
 
-    def tell_again(self) -> None:
+    def emit_current(self) -> None:
         """Say once more what is so, for those who have come since: the model, the state, the shown run."""
-        if self._held.info is not None:
-            self.modelReady.emit(self._held.info)
-        if self._held.request is not None and self._underway is None:
-            self.load_model(self._held.request)  # it is held: the worker only says it in the language of now
+        if self._model_tracker.info is not None:
+            self.modelReady.emit(self._model_tracker.info)
+        if self._model_tracker.request is not None and self._current is None:
+            self.load_model(self._model_tracker.request)  # it is held: the worker only says it in the language of now
         self.stateChanged.emit(self._state)
         if self._run is not None:
             for signal in (self.runShown, self.selectionChanged, self.cursorMoved):
@@ -139,69 +143,69 @@ class Session(ShownRun):
         loaded again behind the last. `stop` and `start` end it, whatever is left. Does nothing while a run is under
         way.
         """
-        if self._is_over or self._underway is not None or not requests:
+        if self._is_closed or self._current is not None or not requests:
             return
-        self._measuring.plan(requests)
-        self._held.step_aside()
+        self._side_runs.set_requests(requests)
+        self._model_tracker.begin_side_runs()
         self.measuringChanged.emit(True)
-        self.measuringProgressed.emit(self._measuring.progress)
-        self._begin(Run(self._measuring.next()), is_silent=True)
+        self.measuringProgressed.emit(self._side_runs.progress)
+        self._begin(Run(self._side_runs.next()), is_silent=True)
 
     @Slot()
     def stop(self) -> None:
         """Ask the run to end before its next forward pass; what it has written stays."""
-        self._measuring.drop()
-        if self._underway is None:
-            self._next = None
+        self._side_runs.clear()
+        if self._current is None:
+            self._next_request = None
         else:
-            self._underway.job.cancel.set()
-            self._tell_state()
+            self._current.job.cancel.set()
+            self._update_state()
 
     @Slot(object)
     def load_model(self, request: LoadRequest | str) -> None:
         """Hold a model ready, so that the next run need not wait for it."""
-        if not self._is_over:
-            self._held.ask()
+        if not self._is_closed:
+            self._model_tracker.count_request()
             self._thread.load(LoadRequest(request) if isinstance(request, str) else request)
-            self._tell_state()
+            self._update_state()
 
-    def ask(self, request: PrefixRequest | RunRequest | StepReplayRequest | StepsRequest) -> None:
+    def request(self, request: PrefixRequest | RunRequest | StepReplayRequest | BackendRequest) -> None:
         """Have the worker serve a prefix, suppose a step, reckon what a run would take, or find out who takes the
         steps, once it is free; `answered(Answer)` tells what came of it."""
-        if not self._is_over:
-            self._thread.serve(request)
+        if not self._is_closed:
+            self._thread.send_request(request)
 
-    def look(self, request: LookRequest) -> None:
-        """Have the worker look inside a step, once it is free; `looked` tells what it finds, part by part."""
-        if not self._is_over:
-            self._thread.look_at(request)
+    def inspect_layers(self, request: ModelQuery) -> None:
+        """Have the worker look inside a step, once it is free; `layersInspected` tells what it finds, part by part."""
+        if not self._is_closed:
+            self._thread.inspect_layers(request)
 
     def shut_down(self) -> None:
         """Stop whatever is under way and wait for the thread, within bounds; the session can do nothing afterwards."""
-        self._is_over = True
-        self._next = None
-        self._measuring.drop()
-        if self._underway is not None:
-            self._underway.job.told.set()  # nobody is told any more
+        self._is_closed = True
+        self._next_request = None
+        self._side_runs.clear()
+        if self._current is not None:
+            self._current.job.end_reported.set()  # nobody is told any more
         self._thread.end()
-        if self._underway is not None:
-            self._on_ended(RunEnded(self._underway.job.number))
-        self._collector.stop(give_back=not is_any_stuck())
+        if self._current is not None:
+            self._on_ended(RunEnded(self._current.job.number))
+        self._garbage_collector.stop(restore=not is_any_stuck())
 
     def _connect(self, worker: Worker) -> None:
-        held, queued = self._held, Qt.ConnectionType.QueuedConnection
+        held, queued = self._model_tracker, Qt.ConnectionType.QueuedConnection
         worker.loading.connect(held.on_loading, queued)
         worker.loaded.connect(held.on_loaded, queued)
         worker.prepared.connect(self._delivery.on_prepared, queued)
-        worker.mail.connect(self._delivery.on_mail, queued)
+        worker.eventsPending.connect(self._delivery.on_mail, queued)
         worker.ended.connect(self._on_ended, queued)
         worker.recorded.connect(self.recorded, queued)
         worker.answered.connect(self.answered, queued)
-        worker.looked.connect(self.looked, queued)
+        worker.layersInspected.connect(self.layersInspected, queued)
         for signal in (worker.loading, worker.loaded):
-            signal.connect(self._tell_state, queued)
+            signal.connect(self._update_state, queued)
         for signal in (held.loading, held.ready, held.failed):
-            signal.connect(self._tell_state)  # who hears of a model finds the state that goes with it
+            signal.connect(self._update_state)  # who hears of a model finds the state that goes with it
         held.loading.connect(self.modelLoading)
         held.ready.connect(self.modelReady)
         held.failed.connect(self.failed)
@@ -210,74 +214,74 @@ class Session(ShownRun):
 
     def _begin(self, run: Run, is_silent: bool = False) -> None:
         self._jobs += 1
-        recording = None if is_silent else self._place_of(run)
-        self._underway = RunInProgress(WorkerJob(self._jobs, run.request, recording), run, is_silent)
-        self._delivery.begin(self._underway)
-        self._collector.set_busy(True)
-        self._tell_state()
-        self._thread.start(self._underway.job)  # its events come by the loop: not before everybody knows of the run
+        recording = None if is_silent else self._recording_path(run)
+        self._current = RunInProgress(WorkerJob(self._jobs, run.request, recording), run, is_silent)
+        self._delivery.begin(self._current)
+        self._garbage_collector.set_busy(True)
+        self._update_state()
+        self._thread.start(self._current.job)  # its events come by the loop: not before everybody knows of the run
         if not is_silent:
             self.runStarted.emit(run)
 
     @Slot(object)
     def _on_ended(self, answer: RunEnded) -> None:
-        underway = self._underway
+        underway = self._current
         if underway is None or answer.number != underway.job.number:
             return
-        run, events = underway.run, self._delivery.end()
-        run.outcome = run_status.outcome(run, underway.job.cancel.is_set(), answer.error)
+        run, events = underway.run, self._delivery.finish()
+        run.outcome = run_status.make_outcome(run, underway.job.cancel.is_set(), answer.error)
         if events and not underway.is_silent:
             self.eventsArrived.emit(run, events)
-        self._underway = None
-        self._collector.set_busy(False)
+        self._current = None
+        self._garbage_collector.set_busy(False)
         if underway.is_silent:
             self.measured.emit(run)
-            self.measuringProgressed.emit(self._measuring.ended())
+            self.measuringProgressed.emit(self._side_runs.count_finished())
         else:
-            self._tell_state()
+            self._update_state()
             if run.outcome.error is not None:
                 self.failed.emit(run.outcome.error)
             self.finished.emit(run.outcome)
-        underway.job.told.set()
-        self._follow_up(underway.is_silent)
+        underway.job.end_reported.set()
+        self._start_next(underway.is_silent)
         if run is self._run and run.outcome.kind == "failed" and not run.has_text and self._shown_before is not None:
             self.show(self._shown_before)
 
-    def _follow_up(self, was_silent: bool) -> None:
+    def _start_next(self, was_silent: bool) -> None:
         """Measure the next one, or start the run that was asked for meanwhile."""
-        following, self._next = self._next, None
-        if was_silent and following is None and not self._measuring.is_done and not self._is_over:
-            self._begin(Run(self._measuring.next()), is_silent=True)
+        following, self._next_request = self._next_request, None
+        if was_silent and following is None and not self._side_runs.is_done and not self._is_closed:
+            self._begin(Run(self._side_runs.next()), is_silent=True)
             return
         if was_silent:
-            self._end_measuring(returns=following is None)
-        if following is not None and self._underway is None:
+            self._end_side_runs(reload_model=following is None)
+        if following is not None and self._current is None:
             self.start(following)
 
-    def _end_measuring(self, returns: bool) -> None:
-        """Nothing is left to be measured; the shown run's model `returns` unless another run follows."""
-        self._measuring.drop()
-        model = self._held.return_to()
-        self._tell_state()
+    def _end_side_runs(self, reload_model: bool) -> None:
+        """Nothing is left to be measured; the shown run's model `reload_model` unless another run follows."""
+        self._side_runs.clear()
+        model = self._model_tracker.end_side_runs()
+        self._update_state()
         self.measuringChanged.emit(False)
-        if returns and model is not None:
+        if reload_model and model is not None:
             self.load_model(model)
 
     @Slot()
-    def _tell_state(self) -> None:
-        state = _state(self._underway, self._held)
+    def _update_state(self) -> None:
+        state = _state(self._current, self._model_tracker)
         if state != self._state:
             self._state = state
             self.stateChanged.emit(state)
 
 
-def _nowhere(_run: Run) -> None:
+def _no_recording(_run: Run) -> None:
     """No run is recorded."""
 
 
-def _state(underway: RunInProgress | None, held: HeldModel) -> str:
+def _state(underway: RunInProgress | None, held: ModelTracker) -> str:
     if underway is not None and underway.job.cancel.is_set():
         return "stopping"
-    if held.is_loading or (held.is_awaited and underway is None):
+    if held.is_loading or (held.is_pending and underway is None):
         return "loading"
     return "idle" if underway is None else "running"

@@ -34,7 +34,7 @@ class ShownRun(QObject):
 
     def show_sequence(self, index: int) -> None:
         """Show another of the run's texts."""
-        if self._run is not None and index != self._run.shown:
-            self._run.show(index)
+        if self._run is not None and index != self._run.shown_index:
+            self._run.show_sequence(index)
             self.selectionChanged.emit(self._run)
             self.cursorMoved.emit(self._run)

@@ -18,7 +18,7 @@ class SoundDeviceError(DecodescopeError):
     title = mark("Nothing can be recorded or played")
 
 
-def why_missing() -> str:
+def audio_unavailable_reason() -> str:
     """What to install before anything can be recorded or played; empty where it is there. Imports nothing."""
     if find_spec(PACKAGE) is not None:
         return ""
@@ -27,9 +27,9 @@ def why_missing() -> str:
     )
 
 
-def library() -> Any:
+def audio_library() -> Any:
     """The library. Raises SoundDeviceError."""
-    if missing := why_missing():
+    if missing := audio_unavailable_reason():
         raise SoundDeviceError(missing, tr("Install it, then start the program again."))
     try:
         import sounddevice
@@ -42,18 +42,18 @@ def library() -> Any:
     return sounddevice
 
 
-class NotRecordedError(DecodescopeError):
+class RecordingWriteError(DecodescopeError):
     """What is heard cannot be written."""
 
     title = mark("The recording cannot be kept")
 
 
-def refused(error: Exception) -> DecodescopeError:
+def to_audio_error(error: Exception) -> DecodescopeError:
     """What a device answers that cannot be opened, or the disk; an error that says what to do stays as it is."""
     if isinstance(error, DecodescopeError):
         return error
     if isinstance(error, OSError) and error.errno:  # of the system, and not of the library
-        return NotRecordedError(
+        return RecordingWriteError(
             tr("What the microphone hears cannot be written: {reason}.").format(
                 reason=os.strerror(error.errno).lower()
             ),

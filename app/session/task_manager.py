@@ -8,8 +8,8 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.session.background_task import BackgroundTask
 
-LOOK_MS = 80
-LONGEST_WAIT = 2.0
+POLL_MS = 80
+MAX_WAIT_SECONDS = 2.0
 """Seconds that the window's end waits for each of them."""
 
 
@@ -20,40 +20,40 @@ class TaskManager(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self._errands: dict[str, BackgroundTask] = {}
-        self._timer = QTimer(self, interval=LOOK_MS)
-        self._timer.timeout.connect(self._look)
+        self._tasks: dict[str, BackgroundTask] = {}
+        self._timer = QTimer(self, interval=POLL_MS)
+        self._timer.timeout.connect(self._poll)
 
-    def is_under_way(self, name: str) -> bool:
+    def is_running(self, name: str) -> bool:
         """Whether there is an errand of that name."""
-        return name in self._errands
+        return name in self._tasks
 
-    def send(self, name: str, work: Callable[[BackgroundTask], None]) -> BackgroundTask:
+    def start(self, name: str, work: Callable[[BackgroundTask], None]) -> BackgroundTask:
         """Begin one; another of that name is no longer waited for."""
-        errand = self._errands[name] = BackgroundTask(work, name)
-        errand.start()
+        task = self._tasks[name] = BackgroundTask(work, name)
+        task.start()
         self._timer.start()
-        return errand
+        return task
 
     def stop(self, name: str) -> None:
         """Ask that one to stop, where there is one."""
-        if name in self._errands:
-            self._errands[name].stop.set()
+        if name in self._tasks:
+            self._tasks[name].stop_event.set()
 
-    def end(self) -> None:
+    def stop_all(self) -> None:
         """Stop all of them, and wait a little for each."""
-        for errand in self._errands.values():
-            errand.stop.set()
-        for errand in self._errands.values():
-            errand.end(LONGEST_WAIT)
-        self._errands.clear()
+        for task in self._tasks.values():
+            task.stop_event.set()
+        for task in self._tasks.values():
+            task.stop_and_wait(MAX_WAIT_SECONDS)
+        self._tasks.clear()
         self._timer.stop()
 
     @Slot()
-    def _look(self) -> None:
-        for name, errand in list(self._errands.items()):
-            if errand.deliver() and self._errands.get(name) is errand:
-                del self._errands[name]
+    def _poll(self) -> None:
+        for name, task in list(self._tasks.items()):
+            if task.deliver() and self._tasks.get(name) is task:
+                del self._tasks[name]
                 self.ended.emit(name)
-        if not self._errands:
+        if not self._tasks:
             self._timer.stop()

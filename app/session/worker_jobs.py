@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.session.phrase_tokens import spelled
+from app.session.phrase_tokens import with_phrase_ids
 from app.state import conversation
-from app.state.worker_messages import PrefixNews, PrefixRequest, RunRequest, StepReplayRequest, divided
+from app.state.worker_messages import PrefixRequest, PrefixResult, RunRequest, StepReplayRequest, split_settings
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from core.events import Event
 
 
-def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
+def trim_chat(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     """The request with those turns of its chat that have a place in the context, counted by the model's tokenizer."""
     import core
 
@@ -29,13 +29,13 @@ def trimmed(model: core.LoadedModel, request: RunRequest) -> RunRequest:
     def count(messages: Sequence[Any]) -> int:
         return len(core.encode(model, messages, unbounded=True))
 
-    room = min(int(request.config.get("max_new_tokens") or 0), model.context // conversation.ROOM_SHARE)
-    kept = conversation.trim(request.prompt, model.context, room, request.when_full, count)
-    return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
+    room = min(int(request.config.get("max_new_tokens") or 0), model.context // conversation.MAX_ANSWER_DIVISOR)
+    remaining = conversation.trim(request.prompt, model.context, room, request.when_full, count)
+    return request if len(remaining) == len(request.prompt) else replace(request, prompt=remaining)
 
 
-def scored(
-    model: core.LoadedModel, request: RunRequest, second: core.LoadedModel | None, cancel: threading.Event
+def score_stream(
+    model: core.LoadedModel, request: RunRequest, comparison: core.LoadedModel | None, cancel: threading.Event
 ) -> Iterator[Event]:
     """The events of a text that is scored: a prompt with its answer; of an encoder–decoder the answer to its source,
     or where there is none, the text alone."""
@@ -48,28 +48,34 @@ def scored(
     elif request.beginning:
         text = (*core.encode(model, request.prompt, unbounded=True), *request.beginning)
     return core.score_stream(
-        model, text, request.top_n, given=given, second=second, cancel=cancel, watermark=request.options
+        model, text, request.top_n, given=given, second=comparison, cancel=cancel, watermark=request.options
     )
 
 
-def supposed(
+def replay_step(
     model: core.LoadedModel,
-    asked: StepReplayRequest,
+    replay_request: StepReplayRequest,
     drafters: Sequence[core.LoadedModel],
     scores: core.KeptScores | None,
 ) -> core.WhatIf:
     """A step of a run under other settings. Raises DecodescopeError."""
     import core
 
-    config, options = divided(core.strategies.registry[asked.request.strategy], asked.changes)
-    config = dict(spelled(model, replace(asked.request, config=config)).config)
-    request = replace(spelled(model, asked.request), drafters=tuple(drafters))
+    config, options = split_settings(core.strategies.registry[replay_request.request.strategy], replay_request.changes)
+    config = dict(with_phrase_ids(model, replace(replay_request.request, config=config)).config)
+    request = replace(with_phrase_ids(model, replay_request.request), drafters=tuple(drafters))
     return core.what_if(
-        model, request, asked.ids, asked.step, {**config, **options}, sequence=asked.sequence, scores=scores
+        model,
+        request,
+        replay_request.ids,
+        replay_request.step,
+        {**config, **options},
+        sequence=replay_request.sequence,
+        scores=scores,
     )
 
 
-def not_here(model: str) -> Exception:
+def model_missing_error(model: str) -> Exception:
     """Why a step of that model's run cannot be supposed."""
     from core.errors import ModelError
 
@@ -79,7 +85,7 @@ def not_here(model: str) -> Exception:
     )
 
 
-def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixNews:
+def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, request: PrefixRequest) -> PrefixResult:
     """Save or load a prefix. Raises CacheError."""
     from core.errors import CacheError
 
@@ -89,11 +95,11 @@ def serve_prefix(model: core.LoadedModel, store: core.PrefixStore | None, reques
             tr("Switch on “Reuse what earlier runs have read” in the settings."),
         )
     if request.ids is not None:
-        prefix = store.beginning_of(model, request.ids)
+        prefix = store.longest_prefix(model, request.ids)
         store.save(request.path, model, prefix)
-        return PrefixNews(request.path, len(prefix.ids), prefix.bytes)
+        return PrefixResult(request.path, len(prefix.ids), prefix.bytes)
     prefix = store.load(request.path, model)
-    return PrefixNews(request.path, len(prefix.ids), prefix.bytes, _text_for(model, prefix.ids))
+    return PrefixResult(request.path, len(prefix.ids), prefix.bytes, _text_for(model, prefix.ids))
 
 
 def _text_for(model: core.LoadedModel, ids: Sequence[int]) -> str:

@@ -15,13 +15,13 @@ from app.session.malloc_arena import share_heap
 from app.session.worker import Worker
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import LookRequest
+    from app.state.layer_queries import ModelQuery
     from app.state.worker_messages import LoadRequest
 
-LONGEST_WAIT_MS = 5000
+MAX_WAIT_MS = 5000
 """For a worker that does not look at its cancel event: loading reads the whole of a large model, a tokenizer or a
 template may loop."""
-TURN = 0.001
+SWITCH_INTERVAL = 0.001
 """Seconds that a thread which computes in Python may keep the interpreter's lock while another one waits for it. With
 Python's own 5 ms the worker, which needs it between any two steps of the model, stood still while the window was drawn:
 a run through the window had 0.75 of the core's speed, with this 0.83."""
@@ -35,10 +35,10 @@ class WorkerThread(QObject):
     The worker, and with it the model, is let go at the end.
     """
 
-    _loadWanted = Signal(object)
-    _runWanted = Signal(object)
-    _answerWanted = Signal(object)
-    _lookWanted = Signal(object)
+    _loadRequested = Signal(object)
+    _runRequested = Signal(object)
+    _answerRequested = Signal(object)
+    _inspectionRequested = Signal(object)
 
     def __init__(self, worker: Worker, parent: QObject) -> None:
         super().__init__(parent)
@@ -48,22 +48,22 @@ class WorkerThread(QObject):
         """Of the run and of the look inside a step that were asked for last."""
         worker.moveToThread(self._thread)
         queued = Qt.ConnectionType.QueuedConnection
-        self._loadWanted.connect(worker.load, queued)
-        self._runWanted.connect(worker.run, queued)
-        self._answerWanted.connect(worker.serve, queued)
-        self._lookWanted.connect(worker.look, queued)
+        self._loadRequested.connect(worker.load, queued)
+        self._runRequested.connect(worker.run, queued)
+        self._answerRequested.connect(worker.handle_request, queued)
+        self._inspectionRequested.connect(worker.inspect_layers, queued)
         self._end = weakref.finalize(self, _end, self._thread, worker, self._cancels)
         self._has_begun = False
 
     def load(self, request: LoadRequest) -> None:
         """Have the worker hold that model."""
         self._begin()
-        self._loadWanted.emit(request)
+        self._loadRequested.emit(request)
 
-    def serve(self, request: object) -> None:
+    def send_request(self, request: object) -> None:
         """Have the worker answer one of the questions that it knows."""
         self._begin()
-        self._answerWanted.emit(request)
+        self._answerRequested.emit(request)
 
     def start(self, job: WorkerJob) -> None:
         """Have the worker run `job`, which is to be cancelled at the end; a look that it finds under way ends."""
@@ -71,23 +71,23 @@ class WorkerThread(QObject):
             self._cancels["look"].set()
         self._cancels["run"] = job.cancel
         self._begin()
-        self._runWanted.emit(job)
+        self._runRequested.emit(job)
 
-    def look_at(self, request: LookRequest) -> None:
+    def inspect_layers(self, request: ModelQuery) -> None:
         """Have the worker look inside a step once it is free; it is cancelled at the end as a job is."""
         self._cancels["look"] = request.cancel
         self._begin()
-        self._lookWanted.emit(request)
+        self._inspectionRequested.emit(request)
 
     def _begin(self) -> None:
         if not self._has_begun and self._end.alive:  # what is asked behind the end is not answered
             self._has_begun = True
-            sys.setswitchinterval(min(TURN, sys.getswitchinterval()))
+            sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
             share_heap()
             self._thread.start()
 
     def end(self) -> None:
-        """Cancel what runs and wait for the thread, at most `LONGEST_WAIT_MS`."""
+        """Cancel what runs and wait for the thread, at most `MAX_WAIT_MS`."""
         self._end()
 
 
@@ -103,6 +103,6 @@ def _end(thread: QThread, worker: Worker, cancels: dict[str, threading.Event]) -
     if not shiboken6.isValid(thread):
         return
     thread.quit()
-    if not thread.wait(LONGEST_WAIT_MS):
+    if not thread.wait(MAX_WAIT_MS):
         thread.setParent(None)
         _stuck.append((thread, worker))

@@ -20,7 +20,7 @@ NO_SCREEN = mark(
 )
 
 
-def choose_screen(options: CommandLineOptions) -> str:
+def choose_platform(options: CommandLineOptions) -> str:
     """Set what Qt reads of the environment; why no window can be shown, or nothing.
 
     A picture on Linux needs no screen and uses none, so that it does not depend on one. Qt itself would end the
@@ -30,7 +30,7 @@ def choose_screen(options: CommandLineOptions) -> str:
         os.environ["QT_SCALE_FACTOR"] = f"{options.scale:g}"
     if not sys.platform.startswith("linux"):
         return ""
-    if options.leaves or options.pictures is not None:
+    if options.writes_files or options.pictures is not None:
         os.environ.setdefault(PLATFORM, "offscreen")
     return "" if any(os.environ.get(name) for name in _SCREENS) else NO_SCREEN
 

@@ -14,7 +14,7 @@ from app.start.termination import TerminationSignals, exit_code
 from app.window.main_window import MainWindow
 
 
-def run_until_ended(
+def run_until_exit(
     loop: asyncio.AbstractEventLoop, program: Coroutine[Any, Any, int], window: MainWindow | None = None
 ) -> int:
     """Run `program` on `loop`; gives back its exit code, or 128 + n when signal n has ended it.

@@ -7,27 +7,27 @@ from pathlib import Path
 
 from app.start.cli import CommandLineOptions
 from app.start.cli.values import PICTURE_SIZE
-from app.start.output_files import PictureError, export, hold_still, record_demo, save_picture
+from app.start.output_files import PictureError, export, hide_transient_state, record_demo, save_picture
 from app.start.window_waiting import (
     LaunchProblem,
-    draw_anew,
-    loaded,
     next_value,
-    painted,
-    run_to_the_end,
-    settled,
-    toured,
+    play_tour_to_end,
+    redraw_from_scratch,
+    run_to_end,
+    wait_until_loaded,
+    wait_until_painted,
+    wait_until_settled,
 )
 from app.state import setting_values as typed
-from app.state.suggestions import short, unknown
+from app.state.suggestions import truncate_name, unknown_name_message
 from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core import strategies
 from core.errors import DecodescopeError
-from core.suggestions import near
-from resources.language import sentences, tr
+from core.suggestions import did_you_mean
+from resources.language import join_sentences, tr
 
-__all__ = ["LaunchProblem", "apply", "show_recorded", "start"]
+__all__ = ["LaunchProblem", "apply_options", "show_recorded", "start"]
 
 
 async def start(window: MainWindow, options: CommandLineOptions) -> int:
@@ -35,20 +35,20 @@ async def start(window: MainWindow, options: CommandLineOptions) -> int:
     if window.is_closed:  # by a quick hand, while it was still empty
         return 0
     window.assemble()
-    if not options.leaves:
-        return await _stay(window, options)
+    if not options.writes_files:
+        return await _run_interactively(window, options)
     window.parts.store.is_read_only = True
     try:
-        return await _leave_files(window, options)
+        return await _write_files(window, options)
     finally:
         window.close()
 
 
-async def _stay(window: MainWindow, options: CommandLineOptions) -> int:
+async def _run_interactively(window: MainWindow, options: CommandLineOptions) -> int:
     problem = ""
-    window.parts.lasting.quickening.allow()
+    window.parts.services.kernel_builder.allow_building()
     try:
-        apply(window, options)
+        apply_options(window, options)
     except LaunchProblem as error:
         problem = str(error)
     window.show()
@@ -59,35 +59,35 @@ async def _stay(window: MainWindow, options: CommandLineOptions) -> int:
     if problem:
         window.parts.messages.show_notice(problem, tr("The command line could not be followed in full"))
     elif options.tour:
-        from app.state.tours import find
+        from app.state.tours import find_tour
 
-        window.parts.tours.player.play(find(options.tour), by_itself=True)
+        window.parts.tours.player.play(find_tour(options.tour), auto_advance=True)
     elif options.run:
         window.parts.runs.run()
-    elif not options.says_what_to_do:
-        window.parts.welcome.greet()
+    elif not options.sets_more_than_appearance:
+        window.parts.welcome.show_once()
     if options.present:
-        window.parts.stage.enter()
+        window.parts.presentation.enter()
     await next_value(window.closed)
     return 0
 
 
-async def _leave_files(window: MainWindow, options: CommandLineOptions) -> int:
+async def _write_files(window: MainWindow, options: CommandLineOptions) -> int:
     try:
-        apply(window, options)
+        apply_options(window, options)
         if options.size is None:
             window.resize(*PICTURE_SIZE)
         window.show()
-        await painted(window)
-        await _ready(window, options)
+        await wait_until_painted(window)
+        await _prepare_content(window, options)
         if options.present:
-            window.parts.stage.enter()
-            await painted(window)
-        await settled(window)
+            window.parts.presentation.enter()
+            await wait_until_painted(window)
+        await wait_until_settled(window)
         if options.still:
-            await draw_anew(window)
-            hold_still(window)
-            await painted(window)
+            await redraw_from_scratch(window)
+            hide_transient_state(window)
+            await wait_until_painted(window)
         if options.screenshot is not None:
             save_picture(window, options.screenshot)
         if options.export is not None:
@@ -100,80 +100,84 @@ async def _leave_files(window: MainWindow, options: CommandLineOptions) -> int:
     return 0
 
 
-async def _ready(window: MainWindow, options: CommandLineOptions) -> None:
+async def _prepare_content(window: MainWindow, options: CommandLineOptions) -> None:
     """Wait until there is what the picture is to show. Raises LaunchProblem."""
     if options.tour:
-        await toured(window, options.tour)
+        await play_tour_to_end(window, options.tour)
     elif options.run:
-        await run_to_the_end(window)
+        await run_to_end(window)
     elif options.recorded is None:
-        await loaded(window)
+        await wait_until_loaded(window)
     else:
         show_recorded(window, options)
-        await painted(window)
+        await wait_until_painted(window)
 
 
-def apply(window: MainWindow, options: CommandLineOptions) -> None:
+def apply_options(window: MainWindow, options: CommandLineOptions) -> None:
     """Set everything the command line says. Raises LaunchProblem."""
     if options.recorded is not None:
-        window.parts.loading.rest()
-        window.parts.fit.rest()
-    problems = window.parts.controller.choose(options.model, options.strategy, options.cache, options.drafts)
+        window.parts.loading.pause()
+        window.parts.memory_fit.pause()
+    problems = window.parts.settings_controller.choose(options.model, options.strategy, options.cache, options.drafts)
     if problems:
         raise LaunchProblem(" ".join(problems))
     if options.preset:
-        _use_preset(window, options.preset)
-        window.parts.controller.choose(strategy=options.strategy)  # what is named goes before what a file says
+        _apply_preset(window, options.preset)
+        window.parts.settings_controller.choose(strategy=options.strategy)  # what is named goes before what a file says
     if options.weights:
         window.parts.weights.choose(options.weights)
     if options.memory is not None:
-        window.parts.weights.limit(options.memory)
-    window.parts.controller.set_more_values(_values(window.parts.chosen.strategy.name, options.params))
+        window.parts.weights.set_memory_limit(options.memory)
+    window.parts.settings_controller.update_values(_parse_parameters(window.parts.chosen.strategy.name, options.params))
     if options.prompt is not None:
         window.parts.setup.prompt.set_prompt(options.prompt, options.chat)
     if options.media:
-        _give(window, options)
+        _attach_media(window, options)
     if options.seed is not None:
         window.parts.toolbar.seed.spin.setValue(options.seed)
-        window.parts.toolbar.seed.lock.setChecked(True)
+        window.parts.toolbar.seed.lock_button.setChecked(True)
     if options.view and not window.parts.centre.show_view(options.view):
-        raise LaunchProblem(unknown("view", options.view, (view.name for view in VIEWS if not view.comes_later)))
+        raise LaunchProblem(
+            unknown_name_message("view", options.view, (view.name for view in VIEWS if not view.hidden_when_empty))
+        )
     _apply_appearance(window, options)
 
 
-def _give(window: MainWindow, options: CommandLineOptions) -> None:
+def _attach_media(window: MainWindow, options: CommandLineOptions) -> None:
     """The sounds and pictures. Raises LaunchProblem for one that cannot be read, or that the model does not take."""
-    from app.session.media_reading import read
+    from app.session.media_reading import read_medium
 
     media = window.parts.media
-    for medium in (read(str(path)) for path in options.media):
-        problem = medium.trouble
-        told = sentences(problem.cause, problem.remedy) if problem is not None else media.why_not(medium)
-        if told:
-            raise LaunchProblem(told)
-    media.put([str(path.absolute()) for path in options.media])
+    for medium in (read_medium(str(path)) for path in options.media):
+        problem = medium.error
+        message = (
+            join_sentences(problem.cause, problem.remedy) if problem is not None else media.unsupported_reason(medium)
+        )
+        if message:
+            raise LaunchProblem(message)
+    media.set_paths([str(path.absolute()) for path in options.media])
     if options.prompt is None:  # what stood there was written for something else
         window.parts.setup.prompt.set_prompt("", options.chat)
 
 
-def _use_preset(window: MainWindow, named: str) -> None:
+def _apply_preset(window: MainWindow, name_or_path: str) -> None:
     """Take the settings of a preset, or of a file, all of them. Raises LaunchProblem."""
     from app.storage import presets
 
-    known = window.parts.library.preset_files()
-    if named not in known and not Path(named).exists():
-        raise LaunchProblem(unknown("preset", named, known))
+    known = window.parts.presets.preset_files()
+    if name_or_path not in known and not Path(name_or_path).exists():
+        raise LaunchProblem(unknown_name_message("preset", name_or_path, known))
     try:
-        preset = presets.load(known.get(named) or Path(named))
+        preset = presets.load_preset(known.get(name_or_path) or Path(name_or_path))
     except presets.PresetProblem as error:
-        raise LaunchProblem(sentences(error.cause, error.remedy)) from None
-    if preset.refused:
+        raise LaunchProblem(join_sentences(error.cause, error.remedy)) from None
+    if preset.rejected:
         raise LaunchProblem(
             tr("“{name}” has values that cannot be used: {reasons}").format(
-                name=named, reasons=" ".join(preset.refused)
+                name=name_or_path, reasons=" ".join(preset.rejected)
             )
         )
-    window.parts.controller.apply_preset(preset)
+    window.parts.settings_controller.apply_preset(preset)
 
 
 def show_recorded(window: MainWindow, options: CommandLineOptions) -> None:
@@ -182,12 +186,12 @@ def show_recorded(window: MainWindow, options: CommandLineOptions) -> None:
         return
     parts = window.parts
     try:
-        run = parts.recorded.show(options.recorded, options.still, offers=False)
+        run = parts.recorded_runs.show(options.recorded, options.still, offer_settings=False)
     except DecodescopeError as error:
-        raise LaunchProblem(sentences(error.cause, error.remedy)) from None
+        raise LaunchProblem(join_sentences(error.cause, error.remedy)) from None
     parts.status.show_state(tr("No model loaded"))
     if run is not None:
-        parts.controller.apply_request(run.request)
+        parts.settings_controller.apply_request(run.request)
 
 
 def _apply_appearance(window: MainWindow, options: CommandLineOptions) -> None:
@@ -205,21 +209,21 @@ def _apply_appearance(window: MainWindow, options: CommandLineOptions) -> None:
         window.resize(*options.size)
 
 
-def _values(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str, object]:
+def _parse_parameters(strategy_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str, object]:
     strategy = strategies.registry[strategy_name]
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, text in pairs:
         if name not in strategy.parameter_names:
             raise LaunchProblem(
                 tr("{title} has no setting “{name}”.{near} It has: {names}.").format(
                     title=tr(strategy.title),
-                    name=short(name),
-                    near=near(name, strategy.parameter_names),
+                    name=truncate_name(name),
+                    near=did_you_mean(name, strategy.parameter_names),
                     names=", ".join(strategy.parameter_names),
                 )
             )
         try:
-            found[name] = typed.parse(strategy.parameter(name), text)
-        except typed.ValueProblem as problem:
+            values[name] = typed.parse(strategy.parameter(name), text)
+        except typed.InvalidValueError as problem:
             raise LaunchProblem(tr("--param {name}: {problem}").format(name=name, problem=problem)) from None
-    return found
+    return values

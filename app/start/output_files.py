@@ -7,14 +7,14 @@ from pathlib import Path
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.control.exports import RUN, Exports
-from app.panels.export_dialog import HTML, ExportOffer
+from app.control.exports import RUN, ExportItems
+from app.panels.export_dialog import HTML, ExportTarget
 from app.storage.table_files import CSV
 from app.views import VIEWS
-from app.views.shared.view_picture import Pose
+from app.views.shared.view_picture import PictureOptions
 from app.widgets import widget_pictures
 from app.window.main_window import MainWindow
-from core.file_writing import whole_file
+from core.file_writing import atomic_write
 from resources.language import tr
 
 
@@ -31,10 +31,10 @@ def save_picture(window: QWidget, path: Path, scale: float = 1.0) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as part:
+        with atomic_write(path) as part:
             widget_pictures.save_picture(window, part, scale=window.devicePixelRatioF() * scale)
     except OSError as error:
-        raise _not_saved(path, error) from None
+        raise _save_error(path, error) from None
 
 
 def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
@@ -47,45 +47,56 @@ def export(window: MainWindow, path: Path, guard_formulas: bool = True) -> None:
     offer = next((offer for offer in exports.offers() if offer.name == name), None)
     if offer is None:
         raise PictureError(tr("There is no run to export. Add --run, or name a recorded run, FILE.decodescope."))
-    if kind not in offer.kinds:
-        raise PictureError(_no_figures(exports, offer))
+    if kind not in offer.formats:
+        raise PictureError(_no_figures_message(exports, offer))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         scale = window.devicePixelRatioF()
-        exports.save(name, path, Pose(view.size, whole=True, scale=scale, guard_formulas=guard_formulas))
+        exports.save(
+            name, path, PictureOptions(view.size, expands_scrolled=True, scale=scale, guard_formulas=guard_formulas)
+        )
     except OSError as error:
-        raise _not_saved(path, error) from None
+        raise _save_error(path, error) from None
 
 
-def record_demo(window: MainWindow, path: Path, pace: float, size: tuple[int, int] | None) -> None:
-    """Film the shown run in the shown view, `pace` tokens a second, as the kind that `path` ends with. Raises
+def record_demo(window: MainWindow, path: Path, tokens_per_second: float, size: tuple[int, int] | None) -> None:
+    """Film the shown run in the shown view, `tokens_per_second` tokens a second, as the kind that `path` ends with. Raises
     PictureError."""
-    from app.control.stage.filming import Order, film, why_not
+    from app.control.stage.filming import FilmSettings, failure_text, render_film
     from app.storage.film.frame import FilmError
-    from app.theme.stage import MEASURE
+    from app.theme.stage import REFERENCE_SIZE
 
     parts, run = window.parts, window.session.run
     if run is None:
         raise PictureError(tr("There is no run to film. Add --run, or name a recorded run, FILE.decodescope."))
-    look, view = parts.appearance, parts.centre.columns[0].current
-    order = Order(path, view, QSize(*size) if size else MEASURE, look.usual, pace, look.animates())
+    look, view = parts.appearance, parts.centre.columns[0].current_name
+    order = FilmSettings(
+        path,
+        view,
+        QSize(*size) if size else REFERENCE_SIZE,
+        look.settings_theme,
+        tokens_per_second,
+        look.should_animate(),
+    )
     try:
-        for _done in film(run, order):
+        for _done in render_film(run, order):
             pass
     except (OSError, FilmError) as error:
-        raise PictureError(why_not(error, path)) from None
+        raise PictureError(failure_text(error, path)) from None
 
 
-def _not_saved(path: Path, error: OSError) -> PictureError:
+def _save_error(path: Path, error: OSError) -> PictureError:
     cause = error.strerror or str(error) or tr("it cannot be written")
     return PictureError(
         tr("{path} was not saved: {cause}. Choose a folder you may write to.").format(path=path, cause=cause)
     )
 
 
-def _no_figures(exports: Exports, offer: ExportOffer) -> str:
+def _no_figures_message(exports: ExportItems, offer: ExportTarget) -> str:
     """Why a view has none, and which have."""
-    others = [other.name for other in exports.offers() if CSV in other.kinds and other.name in {v.name for v in VIEWS}]
+    others = [
+        other.name for other in exports.offers() if CSV in other.formats and other.name in {v.name for v in VIEWS}
+    ]
     instead = (
         tr(" With --view, these have: {names}.").format(names=", ".join(others))
         if others
@@ -94,7 +105,7 @@ def _no_figures(exports: Exports, offer: ExportOffer) -> str:
     return tr("The view “{title}” has no figures to export now.{instead}").format(title=offer.title, instead=instead)
 
 
-def hold_still(window: QWidget) -> None:
+def hide_transient_state(window: QWidget) -> None:
     """No caret, which blinks, no focus, which a window manager gives when it likes, and nothing below the mouse, which
     may be anywhere."""
     QApplication.setCursorFlashTime(0)

@@ -8,31 +8,31 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 from resources.language import tr
 
-LEAST_SCALE, LARGEST_SCALE = 0.25, 8.0
+MIN_SCALE, MAX_SCALE = 0.25, 8.0
 """Pixels a point, of all variables together."""
-LEAST_DPI, LARGEST_DPI = 24, 480
+MIN_DPI, MAX_DPI = 24, 480
 SCALE, SCREENS, DPI = "QT_SCALE_FACTOR", "QT_SCREEN_SCALE_FACTORS", "QT_FONT_DPI"
 _FLAGS = (
     "QT_ENABLE_HIGHDPI_SCALING", "QT_AUTO_SCREEN_SCALE_FACTOR", "QT_USE_PHYSICAL_DPI",
     "QT_HIGHDPI_DISABLE_2X_IMAGE_LOADING",
 )  # fmt: skip
 _POLICIES = ("Round", "Ceil", "Floor", "RoundPreferFloor", "PassThrough", "Unset")
-_SHOWN = 40
+_MAX_QUOTED = 40
 """Characters of a value that a notice quotes."""
 
 
-def correct(variables: MutableMapping[str, str] = os.environ) -> list[str]:
+def remove_invalid_variables(variables: MutableMapping[str, str] = os.environ) -> list[str]:
     """Remove what Qt cannot use; returns a sentence about each removed variable."""
-    return list(_corrected(variables))
+    return list(_removals(variables))
 
 
-def _corrected(variables: MutableMapping[str, str]) -> Iterator[str]:
-    scales = tr("a number from {least:g} to {most:g}").format(least=LEAST_SCALE, most=LARGEST_SCALE)
+def _removals(variables: MutableMapping[str, str]) -> Iterator[str]:
+    scales = tr("a number from {least:g} to {most:g}").format(least=MIN_SCALE, most=MAX_SCALE)
     checks: dict[str, tuple[Callable[[str], bool], str]] = {
-        SCALE: (lambda text: _within(text, LEAST_SCALE, LARGEST_SCALE), scales),
-        SCREENS: (lambda text: all(map(_is_screen, text.split(";"))), tr("numbers like 1.5;2 or HDMI-1=1.5;eDP-1=2")),
-        DPI: (lambda text: text.strip().isdecimal() and _within(text, LEAST_DPI, LARGEST_DPI),
-              tr("a whole number from {least} to {most}").format(least=LEAST_DPI, most=LARGEST_DPI)),
+        SCALE: (lambda text: _is_within(text, MIN_SCALE, MAX_SCALE), scales),
+        SCREENS: (lambda text: all(map(_is_screen_scale, text.split(";"))), tr("numbers like 1.5;2 or HDMI-1=1.5;eDP-1=2")),
+        DPI: (lambda text: text.strip().isdecimal() and _is_within(text, MIN_DPI, MAX_DPI),
+              tr("a whole number from {least} to {most}").format(least=MIN_DPI, most=MAX_DPI)),
         **dict.fromkeys(_FLAGS, (lambda text: text.strip() in ("0", "1", "2"), tr("0 or 1"))),
         "QT_SCALE_FACTOR_ROUNDING_POLICY": (lambda text: text.strip() in _POLICIES, ", ".join(_POLICIES)),
         "QT_DPI_ADJUSTMENT_POLICY": (lambda text: text.strip() in ("AdjustDpi", "DontAdjustDpi", "AdjustUpOnly"),
@@ -43,32 +43,32 @@ def _corrected(variables: MutableMapping[str, str]) -> Iterator[str]:
         if value and not is_right(value):
             del variables[name]
             yield tr("{name}={value} is ignored: it must be {wanted}.").format(
-                name=name, value=value[:_SHOWN], wanted=wanted
+                name=name, value=value[:_MAX_QUOTED], wanted=wanted
             )
-    if _product(variables) > LARGEST_SCALE:
+    if _total_scale(variables) > MAX_SCALE:
         value = variables.pop(SCREENS)
         yield tr("{name}={value} is ignored: together with {other} it enlarges more than {most:g} times.").format(
-            name=SCREENS, value=value[:_SHOWN], other=SCALE, most=LARGEST_SCALE
+            name=SCREENS, value=value[:_MAX_QUOTED], other=SCALE, most=MAX_SCALE
         )
 
 
-def _product(variables: MutableMapping[str, str]) -> float:
+def _total_scale(variables: MutableMapping[str, str]) -> float:
     screens = [_factor(part) for part in variables.get(SCREENS, "").split(";") if part.strip()]
     return float(variables.get(SCALE) or 1) * max(screens) if screens else 1.0
 
 
-def _is_screen(part: str) -> bool:
+def _is_screen_scale(part: str) -> bool:
     """A factor, or the name of a screen and its factor; empty for a screen that is left alone."""
-    return not part.strip() or _within(part.rpartition("=")[2], LEAST_SCALE, LARGEST_SCALE)
+    return not part.strip() or _is_within(part.rpartition("=")[2], MIN_SCALE, MAX_SCALE)
 
 
 def _factor(part: str) -> float:
     return float(part.rpartition("=")[2])
 
 
-def _within(text: str, least: float, most: float) -> bool:
+def _is_within(text: str, minimum: float, maximum: float) -> bool:
     try:
         number = float(text)
     except ValueError:
         return False
-    return text.isascii() and "_" not in text and math.isfinite(number) and least <= number <= most
+    return text.isascii() and "_" not in text and math.isfinite(number) and minimum <= number <= maximum

@@ -15,9 +15,9 @@ from types import FrameType
 
 from PySide6.QtCore import QObject, QSocketNotifier, Signal, Slot
 
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+SIGNAL_NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Those that a system has not are left out: Windows has no SIGHUP, others no SIGBREAK."""
-CONSOLE_PATIENCE = 4.5
+CONSOLE_TIMEOUT = 4.5
 """Seconds that Windows' console is kept waiting before it ends the program; it allows five."""
 
 
@@ -33,11 +33,11 @@ class TerminationSignals(QObject):
         super().__init__(parent)
         self.number = 0
         """The signal that has come; 0 before one has."""
-        self._before: dict[int, object] = {}
+        self._previous_handlers: dict[int, object] = {}
         self._wakeup = -1
         self._sockets: tuple[socket.socket, socket.socket] | None = None
         self._notifier: QSocketNotifier | None = None
-        self._console: _Console | None = None
+        self._console: _ConsoleHandler | None = None
 
     def start(self) -> None:
         """Take the signals over."""
@@ -48,19 +48,19 @@ class TerminationSignals(QObject):
         self._notifier = QSocketNotifier(reader.fileno(), QSocketNotifier.Type.Read, self)
         self._notifier.activated.connect(self._on_readable)
         self._wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-        for number in _numbers():
+        for number in _available_signals():
             if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-                self._before[number] = signal.signal(number, self._on_signal)
+                self._previous_handlers[number] = signal.signal(number, self._on_signal)
         if sys.platform == "win32":
-            self._console = _Console(writer)
+            self._console = _ConsoleHandler(writer)
 
     def stop(self) -> None:
         """Give the signals back. One that comes behind this ends the process."""
         if self._sockets is None:
             return
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, signal.SIG_DFL if self.number else handler)  # type: ignore[arg-type]  # either is a handler
-        self._before = {}
+        self._previous_handlers = {}
         signal.set_wakeup_fd(self._wakeup)
         if self._notifier is not None:
             self._notifier.setEnabled(False)
@@ -73,7 +73,7 @@ class TerminationSignals(QObject):
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         """Called by the interpreter; Qt hears of it by the socket."""
         self.number = self.number or number
-        for each in self._before:
+        for each in self._previous_handlers:
             signal.signal(each, signal.SIG_DFL)
 
     @Slot()
@@ -92,11 +92,11 @@ def exit_code(number: int) -> int:
     return 128 + number
 
 
-def _numbers() -> list[signal.Signals]:
-    return [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+def _available_signals() -> list[signal.Signals]:
+    return [getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name)]
 
 
-class _Console:
+class _ConsoleHandler:
     """Holds up the closing of Windows' console until the program has saved: behind the handler the process ends."""
 
     def __init__(self, writer: socket.socket) -> None:
@@ -108,7 +108,7 @@ class _Console:
             if kind < 2:  # Ctrl+C and Ctrl+Break come as signals
                 return False
             writer.send(bytes([signal.SIGTERM]))
-            self._done.wait(CONSOLE_PATIENCE)
+            self._done.wait(CONSOLE_TIMEOUT)
             return True
 
         kind = ctypes.WINFUNCTYPE(ctypes.c_int, ctypes.c_uint)  # type: ignore[attr-defined,unused-ignore]  # Windows

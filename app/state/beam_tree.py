@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.sequence_endings import LIMITS, TextState
+from app.state.sequence_endings import LIMITS, SequenceStatus
 
 if TYPE_CHECKING:
     from core.events import Alternative, BeamCandidate, BeamsRanked, BeamStep, Hypothesis, TokenChosen
 
 
-LIVE = ("kept", "finished", "early_stopped")
+LIVE_FATES = ("kept", "finished", "early_stopped")
 """Fates of candidates that were not pruned."""
 
 
@@ -25,7 +25,7 @@ class HypothesisRow(NamedTuple):
     score: float
     length: int
     group: int
-    state: TextState
+    state: SequenceStatus
 
 
 class BeamTree:
@@ -39,14 +39,14 @@ class BeamTree:
         self.progress = 0
         """Constraint tokens that any node has met."""
         self._nodes: dict[int, tuple[BeamCandidate, int]] = {}
-        self._ended: list[tuple[int, BeamCandidate]] = []
+        self._finished: list[tuple[int, BeamCandidate]] = []
         self._texts: dict[int, str] = {0: ""}
         """Of the nodes that go on, and below of those that ended."""
-        self._ended_texts: dict[int, str] = {}
-        self._changes: list[tuple[int, int]] = []
+        self._finished_texts: dict[int, str] = {}
+        self._leader_changes: list[tuple[int, int]] = []
         self._tokens: dict[tuple[int, int], TokenChosen] = {}
-        self._made: dict[int, int] = {}
-        self._front: list[TokenChosen] = []
+        self._node_by_token: dict[int, int] = {}
+        self._best_per_step: list[TokenChosen] = []
 
     def append(self, event: BeamStep | BeamsRanked) -> None:
         """Add a step, or the final ranking."""
@@ -57,28 +57,28 @@ class BeamTree:
         for candidate in event.candidates:
             self._nodes[candidate.node] = (candidate, len(self.steps))
         self.steps.append(event)
-        self._sum_up(event)
-        self._front += [self._token(candidate.node, 0) for candidate in _foremost(event)]
-        place = self._parting(before, self.leader(len(self.steps)))
+        self._update_summaries(event)
+        self._best_per_step += [self._token(candidate.node, 0) for candidate in _best_continuation(event)]
+        place = self._divergence(before, self.leader(len(self.steps)))
         if place is not None:
-            self._changes.append((len(self.steps), place))
+            self._leader_changes.append((len(self.steps), place))
 
-    def _parting(self, before: int, after: int) -> int | None:
+    def _divergence(self, before: int, after: int) -> int | None:
         """Where the text of one node parts from that of another; no path is walked where it only became longer."""
         if before == after or (after in self._nodes and self._nodes[after][0].parent == before):
             return None
-        return parting(self.path(before), self.path(after))
+        return divergence_index(self.path(before), self.path(after))
 
-    def _sum_up(self, step: BeamStep) -> None:
+    def _update_summaries(self, step: BeamStep) -> None:
         """What every later step would have to be asked for again."""
         self.width = max(self.width, _kept_per_group(step))
         self.progress = max([self.progress, *(candidate.progress for candidate in step.candidates)])
-        before, live = self._texts, [c for c in step.candidates if c.fate in LIVE]
+        before, live = self._texts, [c for c in step.candidates if c.fate in LIVE_FATES]
         self._texts = {c.node: before.get(c.parent, "") + c.text for c in live}
         for candidate in step.candidates:
             if candidate.fate == "finished":
-                self._ended.append((len(self.steps), candidate))
-                self._ended_texts[candidate.node] = self._texts[candidate.node]
+                self._finished.append((len(self.steps), candidate))
+                self._finished_texts[candidate.node] = self._texts[candidate.node]
 
     def __contains__(self, node: int) -> bool:
         return node in self._nodes
@@ -98,7 +98,7 @@ class BeamTree:
 
     def node_of(self, token: TokenChosen) -> int:
         """The node that a token made by `tokens` stands for; 0 for any other token."""
-        return self._made.get(id(token), 0)
+        return self._node_by_token.get(id(token), 0)
 
     def path(self, node: int) -> list[BeamCandidate]:
         """From the first new token to `node`; empty for the prompt."""
@@ -112,7 +112,7 @@ class BeamTree:
         """What the path to `node` wrote; that of the newest nodes is kept ready."""
         known = self._texts.get(node)
         if known is None:
-            known = self._ended_texts.get(node)
+            known = self._finished_texts.get(node)
         if known is not None:
             return known
         return "".join(candidate.text for candidate in self.path(node))
@@ -126,13 +126,13 @@ class BeamTree:
             return self.ranking.hypotheses[0].node
         return self.steps[count - 1].best if count > 0 else 0
 
-    def leading(self, count: int) -> list[BeamCandidate]:
+    def leading_path(self, count: int) -> list[BeamCandidate]:
         """Its path: the best hypothesis so far, from its first token."""
         return self.path(self.leader(count))
 
-    def changes(self, count: int) -> list[int]:
+    def leader_changes(self, count: int) -> list[int]:
         """Places in the text where, up to then, the search changed its mind; in order, each once."""
-        return sorted({place for step, place in self._changes if step <= count})
+        return sorted({place for step, place in self._leader_changes if step <= count})
 
     # The table
 
@@ -144,13 +144,13 @@ class BeamTree:
         if count == 0:
             return []
         live = [c for c in self.steps[count - 1].candidates if c.fate == "kept"]
-        ended = [candidate for step, candidate in self._ended if step <= count]
-        rows = [self._row(candidate) for candidate in [*live, *_best_ended(ended, self.width)]]
+        ended = [candidate for step, candidate in self._finished if step <= count]
+        rows = [self._row(candidate) for candidate in [*live, *_best_finished(ended, self.width)]]
         return sorted(rows, key=lambda row: -row.score)
 
     def _row(self, candidate: BeamCandidate) -> HypothesisRow:
         length = self._nodes[candidate.node][1] + 1
-        state: TextState = "running" if candidate.fate == "kept" else _ending(candidate)
+        state: SequenceStatus = "running" if candidate.fate == "kept" else _ending(candidate)
         return HypothesisRow(
             candidate.node, self.text(candidate.node), candidate.normalized, length, candidate.group, state
         )
@@ -170,20 +170,20 @@ class BeamTree:
         return [self._token(candidate.node, sequence) for candidate in self.path(node)]
 
     @property
-    def front(self) -> list[TokenChosen]:
+    def best_per_step(self) -> list[TokenChosen]:
         """One token a step: the best continuation each step kept, whether or not it leads in the end."""
-        return self._front
+        return self._best_per_step
 
     def _token(self, node: int, sequence: int) -> TokenChosen:
         key = (node, sequence)
         if key not in self._tokens:
             candidate, place = self._nodes[node]
-            token = self._tokens[key] = _as_token(candidate, self.steps[place], place, sequence)
-            self._made[id(token)] = node
+            token = self._tokens[key] = _to_token(candidate, self.steps[place], place, sequence)
+            self._node_by_token[id(token)] = node
         return self._tokens[key]
 
 
-def parting(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> int | None:
+def divergence_index(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> int | None:
     """Where another text parts from the one that led: None when it only became longer (or there was none)."""
     for place, (old, new) in enumerate(zip(before, after, strict=False)):
         if old.node != new.node:
@@ -191,17 +191,17 @@ def parting(before: Sequence[BeamCandidate], after: Sequence[BeamCandidate]) -> 
     return len(after) if len(after) < len(before) else None
 
 
-def _best_ended(ended: Sequence[BeamCandidate], width: int) -> list[BeamCandidate]:
+def _best_finished(finished: Sequence[BeamCandidate], width: int) -> list[BeamCandidate]:
     """As many as a group keeps."""
     best: dict[int, list[BeamCandidate]] = {}
-    for candidate in sorted(ended, key=lambda candidate: -candidate.normalized):
+    for candidate in sorted(finished, key=lambda candidate: -candidate.normalized):
         best.setdefault(candidate.group, []).append(candidate)
     return [candidate for some in best.values() for candidate in some[:width]]
 
 
-def _foremost(step: BeamStep) -> list[BeamCandidate]:
+def _best_continuation(step: BeamStep) -> list[BeamCandidate]:
     """The best continuation of a step, in a list; an empty one where nothing was considered."""
-    live = [candidate for candidate in step.candidates if candidate.fate in LIVE] or list(step.candidates)
+    live = [candidate for candidate in step.candidates if candidate.fate in LIVE_FATES] or list(step.candidates)
     return sorted(live, key=lambda candidate: -candidate.normalized)[:1]
 
 
@@ -213,18 +213,18 @@ def _kept_per_group(step: BeamStep) -> int:
     return max(counts.values(), default=0)
 
 
-def _ending(candidate: BeamCandidate) -> TextState:
+def _ending(candidate: BeamCandidate) -> SequenceStatus:
     """How a hypothesis ended that no longer runs."""
     if candidate.fate == "early_stopped":
         return "stopped"
     return "cut" if candidate.ended in LIMITS else "finished"
 
 
-def _as_token(candidate: BeamCandidate, step: BeamStep, place: int, sequence: int) -> TokenChosen:
+def _to_token(candidate: BeamCandidate, step: BeamStep, index: int, sequence: int) -> TokenChosen:
     """The candidate as the token of a text; its alternatives are the other continuations of the same parent."""
     siblings = sorted((c for c in step.candidates if c.parent == candidate.parent), key=lambda c: c.raw_rank)
     return core.events.TokenChosen(
-        step=place, sequence=sequence, id=candidate.id, piece=candidate.piece, text=candidate.text,
+        step=index, sequence=sequence, id=candidate.id, piece=candidate.piece, text=candidate.text,
         raw_probability=candidate.raw_probability, probability=candidate.probability,
         raw_log_probability=candidate.raw_log_probability, log_probability=_log(candidate.probability),
         rank=candidate.raw_rank, entropy=candidate.entropy, seconds=step.seconds,

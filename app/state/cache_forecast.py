@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 Polyline = list[tuple[float, float]]
 """Points (x, bytes) to draw."""
 
-_NEAR = 0.05
+_TOLERANCE = 0.05
 """Share by which a measurement may miss the plan."""
 
 
-class Forecast(NamedTuple):
+class CacheForecast(NamedTuple):
     """Answers from a plan; without one there is nothing to foretell, and every answer says so."""
 
     plan: CachePlan | None = None
 
     def predicted(self, length: int) -> float | None:
         """Bytes foretold for that many tokens; None without a plan."""
-        return _along(self.plan.lengths, self.plan.predicted, length) if self.plan is not None else None
+        return _interpolate(self.plan.lengths, self.plan.predicted, length) if self.plan is not None else None
 
     def dynamic(self, length: int) -> float | None:
         """Bytes a cache that keeps everything would take."""
-        return _along(self.plan.lengths, self.plan.dynamic, length) if self.plan is not None else None
+        return _interpolate(self.plan.lengths, self.plan.dynamic, length) if self.plan is not None else None
 
-    def agrees(self, length: int, size: int) -> bool:
+    def matches(self, length: int, size: int) -> bool:
         """Whether `size` bytes for that many tokens are what was foretold."""
         predicted = self.predicted(length)
-        return predicted is not None and abs(predicted - size) <= _NEAR * size
+        return predicted is not None and abs(predicted - size) <= _TOLERANCE * size
 
     def bends(self, first: int, last: int) -> Sequence[int]:
         """Lengths at which the foretold curve bends: the plan's own, or those around each block from `first` on."""
@@ -41,13 +41,13 @@ class Forecast(NamedTuple):
             return ()
         return self.plan.lengths if self.plan.block is None else _block_edges(self.plan.block, first, last)
 
-    def lines(self, places: Sequence[tuple[int, int]]) -> tuple[Polyline, Polyline]:
+    def lines(self, positions: Sequence[tuple[int, int]]) -> tuple[Polyline, Polyline]:
         """(predicted, dynamic) at these (x, tokens); empty without a plan."""
         if self.plan is None:
             return [], []
         lengths = self.plan.lengths
         predicted, dynamic = (
-            [(float(x), _along(lengths, sizes, length)) for x, length in places]
+            [(float(x), _interpolate(lengths, sizes, length)) for x, length in positions]
             for sizes in (self.plan.predicted, self.plan.dynamic)
         )
         return predicted, dynamic
@@ -71,7 +71,7 @@ class Forecast(NamedTuple):
         return max(1, self.plan.lengths[-1] - self.plan.start) if self.plan is not None else 1
 
 
-def _along(xs: Sequence[int], ys: Sequence[int], x: int) -> float:
+def _interpolate(xs: Sequence[int], ys: Sequence[int], x: int) -> float:
     """On the straight line between neighbours; the ends go on flat."""
     after = bisect_right(xs, x)
     if after == 0 or after == len(xs):

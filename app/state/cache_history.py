@@ -8,20 +8,20 @@ from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import core
-from app.state.cache_forecast import Forecast, Polyline
+from app.state.cache_forecast import CacheForecast, Polyline
 from app.state.incremental import IncrementalFold
 
 if TYPE_CHECKING:
     from core.events import CacheMeasured, CachePlan, Event
 
-Part = tuple[str, str]
+CachePart = tuple[str, str]
 """(place, part) as `CacheMeasured.parts` names them."""
 
-_PLACES = ("disk", "host", "device")
-_PARTS = ("cross", "self", "keys", "values", "scales", "residual", "state")
+_PLACE_ORDER = ("disk", "host", "device")
+_PART_ORDER = ("cross", "self", "keys", "values", "scales", "residual", "state")
 
 
-class Point(NamedTuple):
+class CachePoint(NamedTuple):
     """The cache after `x` tokens of the text were written."""
 
     x: int
@@ -29,9 +29,9 @@ class Point(NamedTuple):
     """Tokens the cache had read; 0 for a state without length."""
     bytes: int
     peak: int
-    parts: tuple[tuple[Part, int], ...]
+    parts: tuple[tuple[CachePart, int], ...]
     layers: tuple[int, ...]
-    held: tuple[tuple[int, int], ...] = ()
+    held_ranges: tuple[tuple[int, int], ...] = ()
     error: float | None = None
     measured: bool = True
     """False where it lies between two measurements."""
@@ -42,17 +42,17 @@ class CacheHistory(IncrementalFold):
 
     def __init__(self) -> None:
         super().__init__()
-        self.points: list[Point] = []
-        self.forecast = Forecast()
+        self.points: list[CachePoint] = []
+        self.forecast = CacheForecast()
         self.notices: list[str] = []
         self.written = 0
-        self._curve: tuple[int, list[Point]] | None = None
+        self._curve: tuple[int, list[CachePoint]] | None = None
         """The curve that was asked for last, and up to where; None once more has come."""
-        self._parts: list[Part] | None = None
+        self._parts: list[CachePart] | None = None
         self._read_ahead: int | None = None
-        self._partial_block: tuple[int, Point | None] | None = None
+        self._partial_block: tuple[int, CachePoint | None] | None = None
         """Found among all points, and needed for each point of a curve: kept until more has come."""
-        self._switched: int | None = None
+        self._switch_position: int | None = None
         """Tokens written when memory ended, until the next cache has been measured."""
 
     def append(self, events: Iterable[Event]) -> None:
@@ -62,32 +62,32 @@ class CacheHistory(IncrementalFold):
                 case core.events.TokenChosen() | core.events.BeamStep():
                     self.written = max(self.written, event.step + 1)
                 case core.events.CachePlan():
-                    self.forecast = Forecast(event)
-                    self._forget()
+                    self.forecast = CacheForecast(event)
+                    self._clear_cached()
                 case core.events.Notice(kind="memory_fallback"):
                     self.notices.append(event.message)
                     self._switch()
-                    self._forget()
+                    self._clear_cached()
                 case core.events.CacheMeasured():
                     self._add(event)
-                    self._forget()
+                    self._clear_cached()
         self._curve = None  # it may end at a token that was not measured
 
-    def _forget(self) -> None:
+    def _clear_cached(self) -> None:
         """Drop what was found among the points that there were."""
         self._curve = self._parts = self._read_ahead = self._partial_block = None
 
     def _add(self, event: CacheMeasured) -> None:
         parts = tuple(((place, part), size) for place, part, size in event.parts)
         read = event.held[-1][1] if event.held else event.tokens  # what forgets counts only what it holds
-        point = Point(
+        point = CachePoint(
             self.written, read, event.bytes, event.peak, parts, event.layers, event.held, event.error
         )  # fmt: skip
         while self.points and self.points[-1].x >= point.x:
             self.points.pop()
-        if self._switched is not None and self._switched + 1 < point.x:
-            self.points.append(self._beyond(point, self._switched + 1))
-        self._switched = None
+        if self._switch_position is not None and self._switch_position + 1 < point.x:
+            self.points.append(self._extrapolate(point, self._switch_position + 1))
+        self._switch_position = None
         if not self.points and point.x:
             self.points.append(point._replace(x=0, tokens=self._lead(point)))
         self.points.append(point)
@@ -95,10 +95,10 @@ class CacheHistory(IncrementalFold):
     def _switch(self) -> None:
         """Another cache goes on from here: what the old one held is drawn up to this place, and no further."""
         if self.points and self.written > self.points[-1].x:
-            self.points.append(self._beyond(self.points[-1], self.written))
-        self._switched = self.written
+            self.points.append(self._extrapolate(self.points[-1], self.written))
+        self._switch_position = self.written
 
-    def _lead(self, first: Point) -> int:
+    def _lead(self, first: CachePoint) -> int:
         return self.plan.start if self.plan is not None and first.tokens else first.tokens
 
     @property
@@ -107,7 +107,7 @@ class CacheHistory(IncrementalFold):
         return self.forecast.plan
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[CachePart]:
         """Every (place, part) there was, what stays put below what moves."""
         if self._parts is None:
             found = {part for point in self.points for part, _ in point.parts}
@@ -123,7 +123,7 @@ class CacheHistory(IncrementalFold):
             )
         return max(self._read_ahead + x, self.plan.start if self.plan else 0)
 
-    def at(self, x: int) -> Point | None:
+    def at(self, x: int) -> CachePoint | None:
         """The cache at that place: as measured, else on the line between its neighbours; None before any."""
         if not self.points:
             return None
@@ -132,40 +132,40 @@ class CacheHistory(IncrementalFold):
         if before.x == x:
             return before
         if after == len(self.points):
-            return self._beyond(before, x)
-        return self._between(before, self.points[after], x)
+            return self._extrapolate(before, x)
+        return self._interpolate(before, self.points[after], x)
 
-    def _beyond(self, last: Point, x: int) -> Point:
+    def _extrapolate(self, last: CachePoint, x: int) -> CachePoint:
         """Since the last measurement: as foretold, where the plan is exact."""
         if self.plan is None or self.plan.block is not None or not last.tokens or x > self.written:
             return last._replace(measured=False)
         length = self.length_at(x)
         return _scaled(last, x, length, self.forecast.predicted(length) or float(last.bytes))
 
-    def _between(self, a: Point, b: Point, x: int) -> Point:
+    def _interpolate(self, a: CachePoint, b: CachePoint, x: int) -> CachePoint:
         length = self.length_at(x) if b.tokens else 0
         share = (x - a.x) / (b.x - a.x)
         if self.plan is not None and self.plan.block is not None and b.tokens:
-            return self._in_blocks(a, b, x, length)
-        if b.tokens and self._has_parted(a, b):
+            return self._interpolate_blocks(a, b, x, length)
+        if b.tokens and self._has_diverged(a, b):
             return _scaled(b, x, length, self.forecast.predicted(length) or float(b.bytes))
         low, high = dict(a.parts), dict(b.parts)
         mixed = {part: low.get(part, 0) + (high.get(part, 0) - low.get(part, 0)) * share for part in {**low, **high}}
-        total = self.forecast.predicted(length) if b.tokens and self._is_as_planned(a) else None
+        total = self.forecast.predicted(length) if b.tokens and self._matches_plan(a) else None
         parts = tuple((part, round(size)) for part, size in mixed.items())
         layers = tuple(round(x + (y - x) * share) for x, y in zip_longest(a.layers, b.layers, fillvalue=0))
         between = a._replace(parts=parts, layers=layers, bytes=sum(size for _, size in parts))
         return _scaled(between, x, length, total or float(between.bytes))
 
-    def _has_parted(self, a: Point, b: Point) -> bool:
+    def _has_diverged(self, a: CachePoint, b: CachePoint) -> bool:
         """Whether a search kept one row at `a` and has followed several ever since."""
-        return not self._is_as_planned(a) and self._is_as_planned(b)
+        return not self._matches_plan(a) and self._matches_plan(b)
 
-    def _is_as_planned(self, point: Point) -> bool:
+    def _matches_plan(self, point: CachePoint) -> bool:
         """Whether the plan held there."""
-        return self.forecast.agrees(point.tokens, point.bytes)
+        return self.forecast.matches(point.tokens, point.bytes)
 
-    def _in_blocks(self, a: Point, b: Point, x: int, length: int) -> Point:
+    def _interpolate_blocks(self, a: CachePoint, b: CachePoint, x: int, length: int) -> CachePoint:
         """A quantized cache between two measurements: blocks are written at once, the rest grows by the token."""
         assert self.plan is not None
         block = self.plan.block or 1
@@ -175,25 +175,25 @@ class CacheHistory(IncrementalFold):
         waiting = round(each * (length % block))
         parts = tuple((part, waiting if part[1] == "residual" else size) for part, size in side.parts)
         size = sum(size for _, size in parts)
-        return Point(x, length, size, max(a.peak, size), parts, side.layers, (), side.error, measured=False)
+        return CachePoint(x, length, size, max(a.peak, size), parts, side.layers, (), side.error, measured=False)
 
-    def _first_partial(self, block: int) -> Point | None:
+    def _first_partial(self, block: int) -> CachePoint | None:
         """The first point at which a block was not full."""
         if self._partial_block is None or self._partial_block[0] != block:
             self._partial_block = block, next((p for p in self.points if _is_partial(p, block)), None)
         return self._partial_block[1]
 
-    def curve(self, last: int) -> list[Point]:
+    def curve(self, last: int) -> list[CachePoint]:
         """The points to draw up to `last`, those between measurements where the curve bends among them."""
         if self._curve is None or self._curve[0] != last:
             self._curve = last, self._curve_to(last) if self.points else []
         return self._curve[1]
 
-    def _curve_to(self, last: int) -> list[Point]:
+    def _curve_to(self, last: int) -> list[CachePoint]:
         exact = self.plan is not None and self.plan.block is None and self.points[-1].tokens
         end = min(last, self.written if exact else self.points[-1].x)
         xs = {point.x for point in self.points if point.x <= end} | {end}
-        xs |= {a.x + 1 for a, b in pairwise(self.points) if a.x < end and self._has_parted(a, b)}
+        xs |= {a.x + 1 for a, b in pairwise(self.points) if a.x < end and self._has_diverged(a, b)}
         if self.plan is not None and self.points[-1].tokens:
             lead = self.length_at(end) - end
             xs |= {length - lead for length in self.forecast.bends(lead, lead + end) if 0 < length - lead < end}
@@ -212,7 +212,7 @@ class CacheHistory(IncrementalFold):
         return self.forecast.lines([(x, self.length_at(x)) for x in xs])
 
 
-def _scaled(point: Point, x: int, length: int, total: float) -> Point:
+def _scaled(point: CachePoint, x: int, length: int, total: float) -> CachePoint:
     """The same shares of another total, but for what an encoder read: that never changes."""
     fixed = sum(size for (_, part), size in point.parts if part == "cross")
     scale = (total - fixed) / (point.bytes - fixed) if point.bytes > fixed else 1.0
@@ -220,22 +220,22 @@ def _scaled(point: Point, x: int, length: int, total: float) -> Point:
     growing = len(point.layers) // 2 if fixed else len(point.layers)
     layers = (*(round(size * scale) for size in point.layers[:growing]), *point.layers[growing:])
     size = sum(size for _, size in parts)
-    return Point(x, length, size, max(point.peak, size), parts, layers, (), point.error, measured=False)
+    return CachePoint(x, length, size, max(point.peak, size), parts, layers, (), point.error, measured=False)
 
 
-def _part_order(part: Part) -> tuple[int, int]:
+def _part_order(part: CachePart) -> tuple[int, int]:
     """What stays put comes before what moves; a name that a later version has written comes last."""
     place, name = part
     return (
-        _PLACES.index(place) if place in _PLACES else len(_PLACES),
-        _PARTS.index(name) if name in _PARTS else len(_PARTS),
+        _PLACE_ORDER.index(place) if place in _PLACE_ORDER else len(_PLACE_ORDER),
+        _PART_ORDER.index(name) if name in _PART_ORDER else len(_PART_ORDER),
     )
 
 
-def _is_partial(point: Point, block: int) -> bool:
+def _is_partial(point: CachePoint, block: int) -> bool:
     """Whether a block was not full at that point."""
     return point.tokens % block > 0 and _residual(point) > 0
 
 
-def _residual(point: Point) -> int:
+def _residual(point: CachePoint) -> int:
     return sum(size for (_, part), size in point.parts if part == "residual")

@@ -16,14 +16,14 @@ from resources.language import trn
 
 ROLES = ("system", "user", "assistant")
 _TURN = re.compile(rf"^({'|'.join(ROLES)}):[ \t]*", re.IGNORECASE)
-DROP, ANEW = "drop", "anew"
-POLICIES = (DROP, ANEW)
+DROP, RESTART = "drop", "anew"
+POLICIES = (DROP, RESTART)
 """What is done when the context is full: leave out the oldest turns, or all of them."""
-ROOM_SHARE = 4
+MAX_ANSWER_DIVISOR = 4
 """At most this part (1/n) of the context is kept free for the answer."""
-FIRST_GUESS = 3.0
+DEFAULT_CHARACTERS_PER_TOKEN = 3.0
 """Characters a token, for the meter, until an answer has shown how many there really are."""
-FRAME = 4
+TEMPLATE_TOKENS_PER_TURN = 4
 """Tokens that a template puts around a turn, for the meter."""
 
 Message = Mapping[str, str]
@@ -47,27 +47,31 @@ def format_turns(messages: Sequence[Mapping[str, str]]) -> str:
     return "\n".join(f"{turn['role']}: {turn['content']}" for turn in messages)
 
 
-def last_said(messages: Sequence[Mapping[str, str]]) -> str:
+def last_user_message(messages: Sequence[Mapping[str, str]]) -> str:
     """What the user said last; the last turn where the user said nothing."""
     said = [turn["content"] for turn in messages if turn["role"] == "user"] or [t["content"] for t in messages[-1:]]
     return said[-1] if said else ""
 
 
 def trim(
-    messages: Sequence[Message], context: int, room: int, when_full: str, count: Callable[[Sequence[Message]], int]
+    messages: Sequence[Message],
+    context: int,
+    answer_tokens: int,
+    when_full: str,
+    count: Callable[[Sequence[Message]], int],
 ) -> tuple[Message, ...]:
-    """The messages that have a place in `context` tokens beside `room` for the answer; `count` counts their tokens.
+    """The messages that have a place in `context` tokens beside `answer_tokens` for the answer; `count` counts their tokens.
 
-    The oldest go first, up to the next one of the user's, or all but the new ones (`ANEW`). What the system said stays,
+    The oldest go first, up to the next one of the user's, or all but the new ones (`RESTART`). What the system said stays,
     and so does what is to be answered, even where that alone is too long.
     """
-    if count(messages) + room <= context:
+    if count(messages) + answer_tokens <= context:
         return tuple(messages)
     spoken = [n for n, turn in enumerate(messages) if turn["role"] == "assistant"]
     new = spoken[-1] + 1 if spoken else 0
-    starts = [] if when_full == ANEW else [n for n in range(1, new) if messages[n]["role"] == "user"]
+    starts = [] if when_full == RESTART else [n for n in range(1, new) if messages[n]["role"] == "user"]
     for start in starts:
-        if count(kept := _from(messages, start)) + room <= context:
+        if count(kept := _from(messages, start)) + answer_tokens <= context:
             return kept
     return _from(messages, new)
 
@@ -89,23 +93,23 @@ class AnswerCost(NamedTuple):
 
 @plain(eq=False)
 class ConversationTurn:
-    """What somebody said. `run` is the run that wrote it, for an answer; `held` whether the model still reads it."""
+    """What somebody said. `run` is the run that wrote it, for an answer; `is_in_context` whether the model still reads it."""
 
     role: str
     content: str = ""
     run: Run | None = None
-    held: bool = True
+    is_in_context: bool = True
     is_open: bool = False
     """Whether it is still being written."""
-    kept: AnswerCost | None = None
+    restored_cost: AnswerCost | None = None
     """Of an answer from an earlier start of the program."""
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Its text; of an answer that is still being written, what there is of it."""
         if not self.is_open or self.run is None or not self.run.sequences:
             return self.content
-        return self.run.sequences[self.run.shown].text
+        return self.run.sequences[self.run.shown_index].text
 
     @property
     def message(self) -> dict[str, str]:
@@ -113,10 +117,10 @@ class ConversationTurn:
         return {"role": self.role, "content": self.content}
 
     @property
-    def figures(self) -> AnswerCost | None:
+    def answer_cost(self) -> AnswerCost | None:
         """None for what no run wrote, or before the prompt has been read."""
         if self.run is None or self.run.prefilled is None:
-            return self.kept
+            return self.restored_cost
         reused = self.run.prefilled.reused
         is_elsewhere = self.run.started is not None and bool(self.run.started.engine)
         read = self.run.prefilled.tokens if is_elsewhere else len(self.run.prompt)
@@ -125,22 +129,22 @@ class ConversationTurn:
     @property
     def reused(self) -> int:
         """Tokens of the prompt that an earlier run had read already."""
-        return self.figures.reused if self.figures is not None else 0
+        return self.answer_cost.reused if self.answer_cost is not None else 0
 
     @property
     def computed(self) -> int:
         """Tokens of the prompt that had to be read for this answer."""
-        return self.figures.computed if self.figures is not None else 0
+        return self.answer_cost.computed if self.answer_cost is not None else 0
 
     @property
     def written(self) -> int:
         """Tokens of the answer."""
-        return self.figures.written if self.figures is not None else 0
+        return self.answer_cost.written if self.answer_cost is not None else 0
 
     @property
-    def cost(self) -> str:
+    def cost_text(self) -> str:
         """`41 tokens reused · 12 computed · 30 written`; empty for what no run wrote, or before it has read."""
-        if self.figures is None:
+        if self.answer_cost is None:
             return ""
         return trn(
             "{reused:,} token reused · {computed:,} computed · {written:,} written",
@@ -158,18 +162,23 @@ class Conversation:
     when_full: str = DROP
 
     @property
-    def held(self) -> list[ConversationTurn]:
+    def turns_in_context(self) -> list[ConversationTurn]:
         """The turns that the model still reads."""
-        return [turn for turn in self.turns if turn.held]
+        return [turn for turn in self.turns if turn.is_in_context]
 
     @property
-    def used(self) -> int:
+    def used_tokens(self) -> int:
         """Tokens of the context that the held turns take, the answer under way included."""
-        answers = [turn for turn in self.held if turn.figures is not None]
+        answers = [turn for turn in self.turns_in_context if turn.answer_cost is not None]
         if not answers:
-            return self._guess(self.held)
+            return self._estimate_tokens(self.turns_in_context)
         last = answers[-1]
-        return last.reused + last.computed + last.written + self._guess(self.held[self.held.index(last) + 1 :])
+        return (
+            last.reused
+            + last.computed
+            + last.written
+            + self._estimate_tokens(self.turns_in_context[self.turns_in_context.index(last) + 1 :])
+        )
 
     @property
     def is_open(self) -> bool:
@@ -184,52 +193,54 @@ class Conversation:
     @property
     def can_edit(self) -> bool:
         """Whether there is something of the user's to change, and nothing is being written."""
-        return not self.is_open and any(turn.role == "user" for turn in self.held)
+        return not self.is_open and any(turn.role == "user" for turn in self.turns_in_context)
 
     def with_turns(self, new: Sequence[Message]) -> tuple[dict[str, str], ...]:
         """What the next run is to read: the held turns and `new` ones; nothing where there is nothing to answer."""
-        if not new and self.held and self.held[-1].role == "assistant":
+        if not new and self.turns_in_context and self.turns_in_context[-1].role == "assistant":
             return ()
-        return (*(turn.message for turn in self.held), *(dict(turn) for turn in new))
+        return (*(turn.message for turn in self.turns_in_context), *(dict(turn) for turn in new))
 
-    def begin(self, run: Run) -> tuple[dict[str, str], ...]:
+    def start_answer(self, run: Run) -> tuple[dict[str, str], ...]:
         """A run over messages has begun: what of them is new (given back) joins the turns, and an empty answer.
 
         Messages that end before the last answer write that one anew; turns they begin after are no longer held.
         """
         messages = [dict(turn) for turn in run.request.prompt if not isinstance(turn, str)]
-        held = self.held
-        rest = next(rest for n in range(len(held) + 1) if (rest := _common(_after(held, n), messages)) is not None)
+        held = self.turns_in_context
+        rest = next(
+            rest for n in range(len(held) + 1) if (rest := _repeated_turns(_after(held, n), messages)) is not None
+        )
         if held and held[-1].role == "assistant" and rest and rest[-1] is held[-2]:
             self.turns.remove(held[-1])
         for turn in held:
-            turn.held = turn in rest
+            turn.is_in_context = turn in rest
         new = tuple(messages[len(rest) :])
         self.turns += [ConversationTurn(turn["role"], turn["content"]) for turn in new]
         self.turns.append(ConversationTurn("assistant", run=run, is_open=True))
         return new
 
-    def settle(self, run: Run) -> None:
+    def mark_trimmed(self, run: Run) -> None:
         """The run reads fewer messages than it was asked to: the oldest had no place and are no longer held."""
-        asked, kept = self.held[:-1], len(run.request.prompt)
+        asked, kept = self.turns_in_context[:-1], len(run.request.prompt)
         rest = next((rest for n in range(len(asked) + 1) if len(rest := _after(asked, n)) == kept), asked)
         for turn in asked:
-            turn.held = turn in rest
+            turn.is_in_context = turn in rest
 
-    def finish(self, run: Run) -> None:
+    def finish_answer(self, run: Run) -> None:
         """The run has ended: what it wrote is the assistant's turn; an answer of nothing, after an error, is none."""
         turn = self.turns[-1] if self.turns else None
         if turn is None or turn.run is not run:
             return
-        turn.content, turn.is_open = run.sequences[run.shown].text, False
+        turn.content, turn.is_open = run.sequences[run.shown_index].text, False
         if not run.tokens and run.outcome is not None and run.outcome.kind == "failed":
             self.turns.pop()
 
-    def without_answer(self) -> tuple[dict[str, str], ...]:
+    def messages_before_answer(self) -> tuple[dict[str, str], ...]:
         """The messages that the last answer was written to."""
-        return tuple(turn.message for turn in self.held[:-1])
+        return tuple(turn.message for turn in self.turns_in_context[:-1])
 
-    def take_back(self) -> str:
+    def remove_last_user_turn(self) -> str:
         """Remove the user's last turn and whatever followed it; its text."""
         place = max(n for n, turn in enumerate(self.turns) if turn.role == "user")
         text = self.turns[place].content
@@ -240,12 +251,12 @@ class Conversation:
         """Begin a new chat."""
         self.turns.clear()
 
-    def _guess(self, turns: Sequence[ConversationTurn]) -> int:
+    def _estimate_tokens(self, turns: Sequence[ConversationTurn]) -> int:
         """About how many tokens those turns are, by what this chat's answers had for a token."""
         answers = [turn for turn in self.turns if turn.written and turn.content]
         tokens, characters = sum(turn.written for turn in answers), sum(len(turn.content) for turn in answers)
-        each = characters / tokens if tokens else FIRST_GUESS
-        return sum(round(len(turn.content) / each) + FRAME for turn in turns)
+        each = characters / tokens if tokens else DEFAULT_CHARACTERS_PER_TOKEN
+        return sum(round(len(turn.content) / each) + TEMPLATE_TOKENS_PER_TURN for turn in turns)
 
 
 def _after(turns: Sequence[ConversationTurn], count: int) -> list[ConversationTurn]:
@@ -253,7 +264,7 @@ def _after(turns: Sequence[ConversationTurn], count: int) -> list[ConversationTu
     return [*(turn for turn in turns[:count] if turn.role == "system"), *turns[count:]]
 
 
-def _common(turns: Sequence[ConversationTurn], messages: Sequence[Message]) -> list[ConversationTurn] | None:
+def _repeated_turns(turns: Sequence[ConversationTurn], messages: Sequence[Message]) -> list[ConversationTurn] | None:
     """Those of `turns` that `messages` repeat: all of them, or all but a last answer; None for anything else."""
     for kept in (list(turns), list(turns[:-1])):
         if [turn.message for turn in kept] == list(messages[: len(kept)]):

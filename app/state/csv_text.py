@@ -6,21 +6,21 @@ import csv
 import io
 from collections.abc import Sequence
 
-Rows = Sequence[Sequence[object]]
+CsvRows = Sequence[Sequence[object]]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a spreadsheet takes for the beginning of a formula, in full width too."""
 _SPACE = " \t\r\n\v\f\0\u00a0\u3000\ufeff"
 
 
-def as_csv(rows: Rows, guard_formulas: bool = True) -> str:
-    """A line for each row. `guard_formulas` puts an apostrophe before a text that a spreadsheet would run."""
+def to_csv(rows: CsvRows, escape_formulas: bool = True) -> str:
+    """A line for each row. `escape_formulas` puts an apostrophe before a text that a spreadsheet would run."""
     lines = io.StringIO()
-    csv.writer(lines).writerows(map(_guarded, rows) if guard_formulas else rows)
+    csv.writer(lines).writerows(map(_escape_row, rows) if escape_formulas else rows)
     return lines.getvalue()
 
 
-def _guarded(row: Sequence[object]) -> list[object]:
+def _escape_row(row: Sequence[object]) -> list[object]:
     return [f"'{cell}" if isinstance(cell, str) and is_formula(cell) else cell for cell in row]
 
 

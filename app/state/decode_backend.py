@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from resources.language import mark, tr
 
-THERE = ("ready", "built")
+AVAILABLE_STATES = ("ready", "built")
 """States in which the machine code is there."""
-_USED = mark("Steps are taken in machine code that was built for this processor.")
-_UNUSED = mark("PyTorch takes the steps: the machine code has no way through a model of this kind.")
+_NATIVE_SENTENCE = mark("Steps are taken in machine code that was built for this processor.")
+_UNSUPPORTED_SENTENCE = mark("PyTorch takes the steps: the machine code has no way through a model of this kind.")
 _SENTENCES = {
     "ready": mark("Machine code for this processor is there."),
     "built": mark("Machine code for this processor is there."),
@@ -25,7 +25,7 @@ _SENTENCES = {
 }
 
 
-class StepsRequest(NamedTuple):
+class BackendRequest(NamedTuple):
     """Asks whether the model of that name, which is held ready, has its steps taken in machine code."""
 
     model: str
@@ -36,7 +36,7 @@ class DecodeBackend(NamedTuple):
 
     state: str
     """Of the machine code: `building`, or as `core.Quickened` says."""
-    quick: bool | None = None
+    uses_native_code: bool | None = None
     """Whether the model in memory has its steps taken so; None while that is not known."""
     details: str = ""
     """What the compiler said where it failed."""
@@ -44,6 +44,6 @@ class DecodeBackend(NamedTuple):
     @property
     def sentence(self) -> str:
         """The same for a reader."""
-        if self.state in THERE and self.quick is not None:
-            return tr(_USED if self.quick else _UNUSED)
+        if self.state in AVAILABLE_STATES and self.uses_native_code is not None:
+            return tr(_NATIVE_SENTENCE if self.uses_native_code else _UNSUPPORTED_SENTENCE)
         return tr(_SENTENCES[self.state])

@@ -13,22 +13,22 @@ AS_SET, TREE, DRAFT, CHAT, BRANCH = "as it is set", "tree", "draft", "chat", "br
 """What can be asked for."""
 
 
-def strategies_for(wanted: str) -> Iterator[Strategy]:
+def strategies_for(content: str) -> Iterator[Strategy]:
     """Those whose runs fill such a view, the plainest first; of those that draft, with a model of their own first."""
     ways = strategies.registry.values()
-    if wanted == TREE:
+    if content == TREE:
         yield from (way for way in ways if "num_beams" in way.parameter_names)
-    elif wanted == DRAFT:
+    elif content == DRAFT:
         yield from sorted((way for way in ways if way.speculates), key=lambda way: not way.takes_drafters)
 
 
-def why_not(wanted: str, info: ModelInfo | None) -> str:
+def fill_unsupported_reason(content: str, info: ModelInfo | None) -> str:
     """Why the loaded model can fill no such view; empty where it can, or where that is not known yet."""
     if info is None:
         return ""
-    if wanted == CHAT and not info.has_chat:
+    if content == CHAT and not info.has_chat:
         return tr("{model} has no chat template.").format(model=info.title or info.name)
-    ways = list(strategies_for(wanted))
-    if ways and all(way.name in info.refused_strategies for way in ways):
-        return info.refused_strategies[ways[0].name]
+    ways = list(strategies_for(content))
+    if ways and all(way.name in info.unsupported_strategies for way in ways):
+        return info.unsupported_strategies[ways[0].name]
     return ""

@@ -6,16 +6,16 @@ from core import glossary
 from resources.language import tr
 
 
-def found(name: str) -> glossary.Term | None:
+def find_term(name: str) -> glossary.GlossaryTerm | None:
     """The term that explains what is called so (`param.top_k`), or the one of that id; None where there is none."""
-    return glossary.of(name) or glossary.terms().get(name)
+    return glossary.term_for(name) or glossary.terms().get(name)
 
 
-def told(names: str) -> str:
+def tooltip_html(names: str) -> str:
     """“**temperature**: Below 1 …” for each of the names, as rich text, a line each; nothing where there is none."""
     import html  # the names of all its characters: not before a tip is asked for
 
-    terms = [term for name in names.split() if (term := found(name)) is not None]
+    terms = [term for name in names.split() if (term := find_term(name)) is not None]
     return "<br>".join(
         tr("<b>{term}</b>: {sentence}").format(term=html.escape(term.title), sentence=html.escape(term.sentence))
         for term in terms

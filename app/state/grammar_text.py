@@ -15,7 +15,7 @@ _LARGEST_FILE = 2**20
 
 
 def to_text(kind: str, content: Any) -> str:
-    """What an editor shows; `of_text` reads it back."""
+    """What an editor shows; `from_text` reads it back."""
     if kind == "json_schema" and not isinstance(content, str):
         return json.dumps(content, indent=2, ensure_ascii=False)
     if kind == "choice" and isinstance(content, list | tuple):
@@ -23,7 +23,7 @@ def to_text(kind: str, content: Any) -> str:
     return content if isinstance(content, str) else json.dumps(content)
 
 
-def of_text(kind: str, text: str) -> dict[str, Any]:
+def from_text(kind: str, text: str) -> dict[str, Any]:
     """The setting that a text of a kind means; a schema that is no JSON yet stays text."""
     if kind == "json_schema":
         try:
@@ -39,7 +39,7 @@ def parse_grammar(text: str) -> dict[str, Any]:
     """A command line's value: JSON as in a request, or a file (.json a schema, .lark, .txt a choice, one a line,
     .regex). Raises ValueError."""
     if not text.startswith("{"):
-        return _of_file(Path(text))
+        return _read_file(Path(text))
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -49,7 +49,7 @@ def parse_grammar(text: str) -> dict[str, Any]:
     return dict(found)
 
 
-def _of_file(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     kind = _BY_SUFFIX.get(path.suffix.lower())
     if kind is None:
         raise ValueError(
@@ -65,7 +65,7 @@ def _of_file(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise ValueError(tr("{file} cannot be read").format(file=path)) from None
-    made = of_text(kind, text.rstrip("\n") if kind == "regex" else text)
+    made = from_text(kind, text.rstrip("\n") if kind == "regex" else text)
     inner = made.get("json_schema")
     return dict(inner) if isinstance(inner, Mapping) and len(inner) == 1 and set(inner) <= set(_KINDS) else made
 

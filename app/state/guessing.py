@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from core.events import Alternative, Event, TokenChosen
 
 CHOICES = 4
-MOST = 8
+MAX_QUESTIONS = 8
 """Questions to one text."""
-CLEAR = 0.9
+MAX_PROBABILITY = 0.9
 """What the model was surer of than that is no riddle."""
-APART = 3
+MIN_DISTANCE = 3
 """Tokens between two questions, so that there is something to read."""
 
 
 class GuessQuestion(NamedTuple):
-    """Before token `place` the text holds; one of the choices stands there."""
+    """Before token `position` the text holds; one of the choices stands there."""
 
-    place: int
+    position: int
     choices: tuple[Alternative, ...]
-    right: int
+    answer: int
     """Which of them was chosen."""
 
     @property
     def likeliest(self) -> int:
         """Which of them was the likeliest when it was chosen."""
-        return max(range(len(self.choices)), key=lambda n: _share(self.choices[n]))
+        return max(range(len(self.choices)), key=lambda n: _probabilities(self.choices[n]))
 
 
-def why_not_guess(run: Run | None) -> str:
+def guess_unsupported_reason(run: Run | None) -> str:
     """Why there is nothing to guess; empty where there is."""
     if run is None or not (run.tokens or run.beams):
         return tr("Nothing has been written yet: run something, then guess.")
@@ -49,49 +49,49 @@ def why_not_guess(run: Run | None) -> str:
         return tr("A beam search weighs whole texts, not one word after the other: there is no single choice to guess.")
     if not any(token.alternatives for token in run.tokens):
         return tr("This run kept no alternatives to choose from.")
-    if not any(_can_ask(token) for token in run.tokens):
+    if not any(_is_guessable(token) for token in run.tokens):
         return tr("No choice in this text is open enough to be guessed.")
     return ""
 
 
-def questions(run: Run, start: int = 0) -> list[GuessQuestion]:
-    """What is asked of the shown text from token `start` on: open choices, some way apart, no more than `MOST`."""
+def make_questions(run: Run, start: int = 0) -> list[GuessQuestion]:
+    """What is asked of the shown text from token `start` on: open choices, some way apart, no more than `MAX_QUESTIONS`."""
     asked: list[GuessQuestion] = []
     for place, token in enumerate(run.tokens):
-        last = asked[-1].place if asked else start - APART - 1
-        if place >= start and place - last > APART and _can_ask(token):
-            asked.append(_question(run, place))
-    step = max(1, len(asked) / MOST)
-    return [asked[int(n * step)] for n in range(min(MOST, len(asked)))]
+        last = asked[-1].position if asked else start - MIN_DISTANCE - 1
+        if place >= start and place - last > MIN_DISTANCE and _is_guessable(token):
+            asked.append(_make_question(run, place))
+    step = max(1, len(asked) / MAX_QUESTIONS)
+    return [asked[int(n * step)] for n in range(min(MAX_QUESTIONS, len(asked)))]
 
 
-def until(run: Run, place: int) -> Run:
-    """The run as it was before its shown text's token `place`: nothing that came later is in it."""
+def truncate_run(run: Run, index: int) -> Run:
+    """The run as it was before its shown text's token `index`: nothing that came later is in it."""
     before = Run(run.request)
     before.id = run.id
     before.outcome = run.outcome
-    before.is_held = True
-    before.apply(_events(run, 0, place))
-    if run.shown < len(before.sequences):
-        before.show(run.shown)
+    before.is_withheld = True
+    before.apply(_events(run, 0, index))
+    if run.shown_index < len(before.sequences):
+        before.show_sequence(run.shown_index)
     return before
 
 
-def between(run: Run, start: int, stop: int) -> list[Event]:
+def events_between(run: Run, start: int, stop: int) -> list[Event]:
     """What was told of the shown text's tokens from `start` to before `stop`."""
     return list(_events(run, start, stop))
 
 
-def _can_ask(token: TokenChosen) -> bool:
+def _is_guessable(token: TokenChosen) -> bool:
     is_word = any(letter.isalnum() for letter in token.text) and not token.special
-    return is_word and token.raw_probability < CLEAR and len(_plausible(token)) >= CHOICES - 1
+    return is_word and token.raw_probability < MAX_PROBABILITY and len(_plausible_alternatives(token)) >= CHOICES - 1
 
 
-def _plausible(token: TokenChosen) -> list[Alternative]:
+def _plausible_alternatives(token: TokenChosen) -> list[Alternative]:
     """Other tokens that could have stood there, the likeliest first; none that reads as the chosen one does."""
     seen = {token.piece.strip().casefold(), ""}
     found = []
-    for one in sorted(token.alternatives, key=_share, reverse=True):
+    for one in sorted(token.alternatives, key=_probabilities, reverse=True):
         word = one.text.strip().casefold()
         if one.id != token.id and word not in seen:
             seen.add(word)
@@ -99,13 +99,13 @@ def _plausible(token: TokenChosen) -> list[Alternative]:
     return found
 
 
-def _question(run: Run, place: int) -> GuessQuestion:
+def _make_question(run: Run, index: int) -> GuessQuestion:
     """The chosen one and the likeliest others, in an order that the seed decides."""
-    token = run.tokens[place]
+    token = run.tokens[index]
     chosen = next((one for one in token.alternatives if one.id == token.id), None) or _alternative(token)
-    choices = sorted([chosen, *_plausible(token)[: CHOICES - 1]], key=lambda one: one.id)
-    Random(f"{run.request.seed}/{place}").shuffle(choices)
-    return GuessQuestion(place, tuple(choices), choices.index(chosen))
+    choices = sorted([chosen, *_plausible_alternatives(token)[: CHOICES - 1]], key=lambda one: one.id)
+    Random(f"{run.request.seed}/{index}").shuffle(choices)
+    return GuessQuestion(index, tuple(choices), choices.index(chosen))
 
 
 def _alternative(token: TokenChosen) -> Alternative:
@@ -115,7 +115,7 @@ def _alternative(token: TokenChosen) -> Alternative:
     )  # fmt: skip
 
 
-def _share(one: Alternative) -> tuple[float, float]:
+def _probabilities(one: Alternative) -> tuple[float, float]:
     return one.probability, one.raw_probability
 
 
@@ -125,13 +125,13 @@ def _events(run: Run, start: int, stop: int) -> Iterator[Event]:
     for event in run.events:
         if count >= stop and start < stop and isinstance(event, core.events.TokenChosen):
             return
-        if count >= start and _is_known(event, stop):
+        if count >= start and _reveals_nothing_after(event, stop):
             yield event
-        if isinstance(event, core.events.TokenChosen) and event.sequence == run.shown:
+        if isinstance(event, core.events.TokenChosen) and event.sequence == run.shown_index:
             count += 1
 
 
-def _is_known(event: Event, stop: int) -> bool:
+def _reveals_nothing_after(event: Event, stop: int) -> bool:
     """Whether an event tells of nothing behind the first `stop` tokens."""
     match event:
         case core.events.TokenChosen() | core.events.CacheMeasured():

@@ -8,14 +8,14 @@ from typing import Literal
 from app.state.worker_messages import ErrorReport
 from core import catalog
 
-Status = Literal["none", "fetching", "stopping", "paused", "failed", "checking", "whole"]
+HubModelState = Literal["none", "fetching", "stopping", "paused", "failed", "checking", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadStatus:
     """One model: how far it has come."""
 
-    status: Status = "none"
+    status: HubModelState = "none"
     done: int = 0
     """Bytes that are there, of `total`."""
     total: int = 0

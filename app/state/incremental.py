@@ -14,13 +14,13 @@ class IncrementalFold(ABC):
     """Knows how much of a run it has seen."""
 
     def __init__(self) -> None:
-        self._followed = 0
+        self._processed = 0
 
-    def follow(self, events: Sequence[Event]) -> None:
+    def update(self, events: Sequence[Event]) -> None:
         """Sort in what has come since it was last asked; `events` are all of the run's, and only ever grow."""
-        if len(events) > self._followed:
-            self.append(events[self._followed :])
-            self._followed = len(events)
+        if len(events) > self._processed:
+            self.append(events[self._processed :])
+            self._processed = len(events)
 
     @abstractmethod
     def append(self, events: Iterable[Event]) -> None:

@@ -14,19 +14,19 @@ STAGES: tuple[tuple[Task, str], ...] = (
     ("ppo", mark("PPO")),
 )
 """The paper's three steps, in their order."""
-BUNDLED, MINE = "bundled", "mine"
+BUNDLED, USER_RANKINGS = "bundled", "mine"
 """Data that ships with the program; rankings of one's own."""
-BASE = "storyteller"
+BASE_MODEL = "storyteller"
 """The model that all three begin from."""
 
 
 @dataclass(frozen=True, slots=True)
-class LabWish:
+class LabRequest:
     """One piece of work."""
 
     task: Task
     data: str = BUNDLED
-    """`BUNDLED`, `MINE`, or a JSONL file."""
+    """`BUNDLED`, `USER_RANKINGS`, or a JSONL file."""
     tuned: bool = False
     """Begin from the fine-tuned model, not from storyteller."""
     steps: int = 0
@@ -40,14 +40,14 @@ class LabWish:
 
 
 @dataclass(frozen=True, slots=True)
-class TokensScored:
+class ScoredTokens:
     """A text with the reward after each of its tokens."""
 
     tokens: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionsDrawn:
+class CompletionsToRank:
     """What is to be put in order."""
 
     prompt: str

@@ -14,30 +14,30 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core import Unit
 
-Kind = Literal["layers", "influence", "attention", "page"]
+QueryKind = Literal["layers", "influence", "attention", "page"]
 
 
 class LayerQuery(NamedTuple):
     """What the reader wants to see of the step that the inspector speaks of."""
 
-    kind: Kind
+    kind: QueryKind
     unit: Unit = "word"
-    other: int | None = None
+    other_token: int | None = None
     """Another candidate of the step: why not that one."""
-    instead: str | None = None
+    replacement: str | None = None
     """What stands in the place of a part that is taken out: None, so that what follows moves up, or the text of a
     token; "" is the tokenizer's own for nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True)
-class LookRequest:
+class ModelQuery:
     """A question to the model of a run."""
 
-    wish: LayerQuery
+    query: LayerQuery
     load: LoadRequest
     ids: tuple[int, ...]
     """Prompt and text, up to the token that is asked for, or of a page to its last one."""
-    asked: int
+    prompt_length: int
     """Tokens of the prompt: what an encoder reads, where there is one."""
     step: int
     """Place in `ids` of the token that is asked for; of a page its first."""
@@ -60,7 +60,7 @@ class LayerView(NamedTuple):
     """Whether `word` is a special token."""
 
 
-class Weight(NamedTuple):
+class PositionWeight(NamedTuple):
     """What places [start, stop) of the text have to do with a step: nats of influence, or a share of attention."""
 
     start: int
@@ -73,28 +73,28 @@ class LayerAttention(NamedTuple):
 
     layer: int
     """0: the mean of all of them."""
-    shares: tuple[float, ...]
+    weights: tuple[float, ...]
 
 
-Found = tuple[LayerAttention, ...] | tuple[tuple[LayerView, ...], ...] | tuple[Weight, ...]
+LayerFindings = tuple[LayerAttention, ...] | tuple[tuple[LayerView, ...], ...] | tuple[PositionWeight, ...]
 
 
 class LayerResult(NamedTuple):
     """A part of the answer, and how far it is; the last one has ended."""
 
-    request: LookRequest
-    found: Found = ()
+    request: ModelQuery
+    findings: LayerFindings = ()
     done: int = 0
     total: int = 0
     error: ErrorReport | None = None
     has_ended: bool = False
 
 
-class Influence(NamedTuple):
+class InfluenceMap(NamedTuple):
     """Weights of the text that views draw."""
 
-    kind: Kind
-    weights: tuple[Weight, ...]
+    kind: QueryKind
+    weights: tuple[PositionWeight, ...]
 
     @property
     def largest(self) -> float:
@@ -102,19 +102,19 @@ class Influence(NamedTuple):
         return max((abs(one.weight) for one in self.weights), default=0.0)
 
 
-def look_at(run: Run, index: int, wish: LayerQuery) -> LookRequest:
+def make_model_query(run: Run, index: int, query: LayerQuery) -> ModelQuery:
     """The question for token `index` of the shown text; a page begins at the text's first token and ends with its
     last."""
     before = [token.id for token in run.before]
     written = [token.id for token in run.tokens]
     step = len(before) + index
-    ids = (*before, *written) if wish.kind == "page" else (*before, *written[: index + 1])
-    if wish.kind == "page":
+    ids = (*before, *written) if query.kind == "page" else (*before, *written[: index + 1])
+    if query.kind == "page":
         step = max(1, len(before))
-    return LookRequest(wish, run.request.load, ids, len(run.prompt), step, tuple(map(str, run.request.media)))
+    return ModelQuery(query, run.request.load, ids, len(run.prompt), step, tuple(map(str, run.request.media)))
 
 
-def why_not_look(run: Run | None, index: int | None) -> str:
+def query_unsupported_reason(run: Run | None, index: int | None) -> str:
     """Why nothing can be asked of a step now; empty where it can."""
     if run is None or index is None or index >= len(run.tokens):
         return tr("There is no token yet.")
@@ -125,7 +125,7 @@ def why_not_look(run: Run | None, index: int | None) -> str:
     return ""
 
 
-def decided_at(layers: Sequence[LayerView]) -> int:
+def deciding_layer(layers: Sequence[LayerView]) -> int:
     """The lowest layer from which on the first choice stays what it is in the end."""
     last = layers[-1].word
     agrees = [view.word == last for view in layers]

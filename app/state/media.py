@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 SOUND, PICTURE = "sound", "picture"
 KINDS = (SOUND, PICTURE)
 NAMES = {SOUND: mark("sound"), PICTURE: mark("picture")}
-PEAKS = 480
+WAVEFORM_INTERVALS = 480
 """Stretches that a waveform is drawn from."""
-THUMBNAIL = 320
+MAX_THUMBNAIL_SIZE = 320
 """Pixels of a thumbnail's longer side, at most: enough for a card on a dense screen."""
 
 
-ENDINGS = {
+FILE_SUFFIXES = {
     SOUND: (".wav", ".flac", ".ogg", ".oga", ".mp3", ".aiff", ".aif", ".au", ".caf"),
     PICTURE: (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff"),
 }
@@ -31,12 +31,12 @@ FILTERS = {SOUND: mark("Sounds ({endings})"), PICTURE: mark("Pictures ({endings}
 
 def kind_by_name(path: str) -> str:
     """Sound or picture, as the file's name ends; empty for neither."""
-    return next((kind for kind, endings in ENDINGS.items() if path.lower().endswith(endings)), "")
+    return next((kind for kind, endings in FILE_SUFFIXES.items() if path.lower().endswith(endings)), "")
 
 
-def filter_of(kind: str) -> str:
+def file_filter(kind: str) -> str:
     """What a dialog offers to open: `Sounds (*.wav *.flac)`."""
-    return tr(FILTERS[kind]).format(endings=" ".join(f"*{ending}" for ending in ENDINGS[kind]))
+    return tr(FILTERS[kind]).format(endings=" ".join(f"*{ending}" for ending in FILE_SUFFIXES[kind]))
 
 
 class BundledMedium(NamedTuple):
@@ -71,13 +71,13 @@ class Medium(NamedTuple):
     peaks: tuple[tuple[float, float], ...] = ()
     """Of a sound: lowest and highest sample of equal stretches, −1 to 1."""
     thumbnail: Thumbnail | None = None
-    trouble: ErrorReport | None = None
+    error: ErrorReport | None = None
     """Why it cannot be used; None where it can, or is still being read."""
 
     @property
-    def is_known(self) -> bool:
+    def is_read(self) -> bool:
         """Whether it has been read, well or not."""
-        return bool(self.kind) or self.trouble is not None
+        return bool(self.kind) or self.error is not None
 
     @property
     def facts(self) -> str:
@@ -89,18 +89,18 @@ class Medium(NamedTuple):
         return ""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it is, for those who cannot see it: `sound hello.wav, 3.2 s · 16,000 Hz`."""
         kind = tr(NAMES[self.kind]) if self.kind else tr("file")
-        told = self.trouble.cause if self.trouble is not None else self.facts or tr("reading…")
+        told = self.error.cause if self.error is not None else self.facts or tr("reading…")
         return tr("{kind} {name}, {facts}").format(kind=kind, name=self.name, facts=told)
 
 
-def why_unfit(medium: Medium, takes: Sequence[str], model: str) -> str:
+def medium_unsupported_reason(medium: Medium, accepted_kinds: Sequence[str], model: str) -> str:
     """Why a model that takes these kinds cannot have the file; empty where it can."""
-    if not takes:
+    if not accepted_kinds:
         return tr("{model} reads text only: the file stays here, and is not sent.").format(model=model)
-    if medium.kind and medium.kind not in takes:
+    if medium.kind and medium.kind not in accepted_kinds:
         refused = {
             SOUND: mark("{model} takes pictures, no sound: the file stays here, and is not sent."),
             PICTURE: mark("{model} takes sound, no pictures: the file stays here, and is not sent."),
@@ -109,7 +109,7 @@ def why_unfit(medium: Medium, takes: Sequence[str], model: str) -> str:
     return ""
 
 
-def shown_prompt(prompt: Sequence[PromptToken], media: Sequence[MediumRead]) -> tuple[PromptToken, ...]:
+def display_prompt(prompt: Sequence[PromptToken], media: Sequence[MediumRead]) -> tuple[PromptToken, ...]:
     """A prompt as it is drawn: the tokens that stand for a sound or a picture are one word, at the first of them."""
     if not media:
         return tuple(prompt)

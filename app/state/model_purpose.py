@@ -28,11 +28,11 @@ _CHATS, _CODE, _WRITES = mark("Chats and writes text ({family})"), mark("Writes 
 )  # fmt: skip
 _TRANSLATORS = ("marian", "m2m", "nllb", "mbart", "fsmt", "seamless", "opus")
 _SUMMARISERS = ("pegasus", "prophetnet", "led", "longt5", "cnn", "xsum", "summar")
-_TALKERS = ("blenderbot", "instruct", "chat", "assistant", "dialog")
-_CODERS = ("codegen", "starcoder", "bigcode", "coder", "codellama", "code")
+_CHAT_MODELS = ("blenderbot", "instruct", "chat", "assistant", "dialog")
+_CODE_MODELS = ("codegen", "starcoder", "bigcode", "coder", "codellama", "code")
 
 
-def purpose(entry: ModelEntry) -> str:
+def describe_model(entry: ModelEntry) -> str:
     """What it does, in one line without its size."""
     if entry.source == "bundled" and entry.name in BUNDLED:
         return tr(BUNDLED[entry.name])
@@ -54,17 +54,17 @@ def _sentence(entry: ModelEntry) -> str:
         return _PICTURE_AND_TEXT if takes.text else _DESCRIBES
     names = f"{entry.model_type} {entry.title}".lower()
     if entry.encoder_decoder:
-        if _holds(names, _TRANSLATORS):
+        if _has_word_starting_with(names, _TRANSLATORS):
             return _TRANSLATES
-        if _holds(names, _SUMMARISERS):
+        if _has_word_starting_with(names, _SUMMARISERS):
             return _SUMMARISES
-        return _CHATS if _holds(names, _TALKERS) else _BOTH
-    if _holds(names, _CODERS):
+        return _CHATS if _has_word_starting_with(names, _CHAT_MODELS) else _BOTH
+    if _has_word_starting_with(names, _CODE_MODELS):
         return _CODE
-    return _CHATS if _holds(names, _TALKERS) else _WRITES
+    return _CHATS if _has_word_starting_with(names, _CHAT_MODELS) else _WRITES
 
 
-def _holds(names: str, beginnings: tuple[str, ...]) -> bool:
+def _has_word_starting_with(names: str, beginnings: tuple[str, ...]) -> bool:
     """Whether a word of the names begins so: `led` is not in `distilled`. `it`, for instruction-tuned, is a word."""
     words = re.split(r"[^a-z0-9]+", names)
-    return any(word.startswith(beginnings) for word in words) or (beginnings is _TALKERS and "it" in words)
+    return any(word.startswith(beginnings) for word in words) or (beginnings is _CHAT_MODELS and "it" in words)

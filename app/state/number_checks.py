@@ -10,11 +10,11 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def is_whole(value: object) -> TypeGuard[int]:
+def is_integer(value: object) -> TypeGuard[int]:
     """A whole number."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> TypeGuard[int]:
     """A whole number from 0, as token ids are."""
-    return is_whole(value) and value >= 0
+    return is_integer(value) and value >= 0

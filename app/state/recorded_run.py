@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import core
 from app.state import run_status
-from app.state.request_json import RequestProblem, from_plain
+from app.state.request_json import RequestFormatError, request_from_json
 from app.state.run import Run
 from app.state.worker_messages import ErrorReport, Outcome, RunRequest
 from core import words
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from core.events import Event, RunStarted
     from core.trace import Trace
 
-WINDOWS = "request"
+WINDOW_REQUEST_KEY = "request"
 """Under this name the window keeps its own request in a recording's header."""
 _BYTES_PER_EVENT = 100
 """That an event takes in a file at least."""
 
 
-def run_of(trace: Trace) -> Run:
+def load_run(trace: Trace) -> Run:
     """The run as it was when it ended, or as far as it came. Raises TraceError for events that cannot be."""
     run = Run(_request(trace))
     try:
@@ -51,15 +51,15 @@ def _check(events: list[Event]) -> None:
 def _request(trace: Trace) -> RunRequest:
     """The window's own request where the window has recorded it, else what the core's says, else what the run does."""
     started = next((event for event in trace.events if isinstance(event, core.events.RunStarted)), None)
-    for plain in (trace.header.extra.get(WINDOWS), _completed(trace.header.request, started)):
-        with suppress(RequestProblem):
-            return from_plain(plain)
+    for plain in (trace.header.extra.get(WINDOW_REQUEST_KEY), _fill_in_request(trace.header.request, started)):
+        with suppress(RequestFormatError):
+            return request_from_json(plain)
     return RunRequest("".join(token.text for token in started.prompt) if started is not None else "")
 
 
-def _completed(asked: Mapping[str, object], started: RunStarted | None) -> dict[str, Any]:
+def _fill_in_request(request: Mapping[str, object], started: RunStarted | None) -> dict[str, Any]:
     """The core's request with what it left open, as the run found it."""
-    plain = {name: value for name, value in asked.items() if value is not None}
+    plain = {name: value for name, value in request.items() if value is not None}
     plain["draft_names"] = plain.pop("drafters", [])
     if started is not None:
         plain |= {"strategy": started.strategy, "cache": started.cache, "load": {"model": started.model}}
@@ -72,7 +72,7 @@ def _outcome(run: Run, trace: Trace) -> Outcome:
         error = ErrorReport(failure.title, failure.cause, failure.remedy, kind=failure.kind)
         return Outcome("failed", failure.title, error)
     if run.finished is not None:
-        return run_status.completed(run)
+        return run_status.completed_outcome(run)
     if trace.is_whole:
-        return run_status.stopped(run)
+        return run_status.stopped_outcome(run)
     return Outcome("stopped", tr("cut short after {tokens}").format(tokens=words.count(len(run.tokens), "token")))

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from app.state.number_checks import is_count, is_whole
+from app.state.number_checks import is_count, is_integer
 from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
-Plain = dict[str, Any]
+JsonDict = dict[str, Any]
 _Reader = Callable[[Any], Any]
 
 
-class RequestProblem(DecodescopeError):
+class RequestFormatError(DecodescopeError):
     """Plain values that are no request; `field` is the one to blame, empty where it is the whole."""
 
     title = mark("The settings of this run cannot be read")
@@ -27,18 +27,18 @@ class RequestProblem(DecodescopeError):
         super().__init__(cause, tr("The run itself can be shown; set what it should begin from by hand."))
 
 
-def to_plain(request: RunRequest) -> Plain:
-    """Names and values that `json` writes and `from_plain` reads back."""
+def request_to_json(request: RunRequest) -> JsonDict:
+    """Names and values that `json` writes and `request_from_json` reads back."""
     plain = {name: _plain(getattr(request, name)) for name in _READERS}
     plain["load"] = {name: getattr(request.load, name) for name in _LOAD_READERS}
     return plain
 
 
-def from_plain(data: object) -> RunRequest:
+def request_from_json(data: object) -> RunRequest:
     """The request that was written. What a later version added is dropped, what an earlier one had not is at its
     default. Raises RequestProblem."""
     if not isinstance(data, Mapping) or "prompt" not in data:
-        raise RequestProblem(tr("It has no prompt."))
+        raise RequestFormatError(tr("It has no prompt."))
     return RunRequest(**_read(_READERS, data))
 
 
@@ -50,14 +50,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _read(readers: Mapping[str, _Reader], data: Mapping[str, Any], within: str = "") -> Plain:
+def _read(readers: Mapping[str, _Reader], data: Mapping[str, Any], within: str = "") -> JsonDict:
     found = {}
     for name, read in readers.items():
         if name in data:
             try:
                 found[name] = read(data[name])
             except ValueError as wrong:
-                raise RequestProblem(
+                raise RequestFormatError(
                     tr("Its {part} {wrong}.").format(part=f"{within}{name.replace('_', ' ')}", wrong=wrong), name
                 ) from None
     return found
@@ -82,12 +82,12 @@ def _count(value: Any) -> int:
 
 
 def _integer(value: Any) -> int:
-    if not is_whole(value):
+    if not is_integer(value):
         raise ValueError(tr("is no whole number"))
     return value
 
 
-def _settings(value: Any) -> Plain:
+def _settings(value: Any) -> JsonDict:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise ValueError(tr("holds no settings by name"))
     return dict(value)

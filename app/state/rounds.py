@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 class AcceptanceCount:
     """Drafted tokens (or rounds) that were looked at, and those of them that were kept."""
 
-    kept: int = 0
+    accepted: int = 0
     examined: int = 0
 
     @property
-    def share(self) -> float | None:
+    def rate(self) -> float | None:
         """Kept ÷ examined; None before anything was examined."""
-        return self.kept / self.examined if self.examined else None
+        return self.accepted / self.examined if self.examined else None
 
 
-class Rounds(IncrementalFold):
+class DraftRounds(IncrementalFold):
     """All rounds of a run, as they come in; figures grow with them, so that asking costs nothing."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Rounds(IncrementalFold):
         self._steps: list[int] = []
         self._positions: list[AcceptanceCount] = []
         self._drafters: dict[int, AcceptanceCount] = {}
-        self._all = AcceptanceCount()
+        self._total = AcceptanceCount()
 
     def __len__(self) -> int:
         return len(self.rounds)
@@ -55,50 +55,50 @@ class Rounds(IncrementalFold):
         self.rounds.append(entry)
         self._steps.append(entry.step)
         examined = [node for node in entry.nodes if node.fate != "unreached"]
-        self._all.kept += len(entry.accepted)
-        self._all.examined += len(examined)
+        self._total.accepted += len(entry.accepted)
+        self._total.examined += len(examined)
         for depth in {node.depth for node in examined}:
             while len(self._positions) < depth:
                 self._positions.append(AcceptanceCount())
             self._positions[depth - 1].examined += 1
-            self._positions[depth - 1].kept += len(entry.accepted) >= depth
+            self._positions[depth - 1].accepted += len(entry.accepted) >= depth
         for node in examined:
             for number in proposers(node):
                 tally = self._drafters.setdefault(number, AcceptanceCount())
                 tally.examined += 1
-                tally.kept += node.fate == "accepted"
+                tally.accepted += node.fate == "accepted"
 
-    def shown(self, tokens: int) -> int:
+    def count_started(self, tokens: int) -> int:
         """How many rounds had begun when the text had `tokens` tokens."""
         return bisect_left(self._steps, tokens)
 
     def round_of(self, token: int) -> int | None:
         """Which round wrote that token; None for one that no round wrote."""
         number = bisect_right(self._steps, token) - 1
-        if number < 0 or token >= self._steps[number] + written(self.rounds[number]):
+        if number < 0 or token >= self._steps[number] + written_count(self.rounds[number]):
             return None
         return number
 
-    def by_position(self, most: int = 12) -> list[tuple[int, float]]:
+    def acceptance_by_depth(self, max_depth: int = 12) -> list[tuple[int, float]]:
         """(depth, share accepted of the rounds that looked at that depth), up to the first that none looked at."""
         found = []
-        for depth, tally in enumerate(self._positions[:most], 1):
-            if tally.share is None:
+        for depth, tally in enumerate(self._positions[:max_depth], 1):
+            if tally.rate is None:
                 break
-            found.append((depth, tally.share))
+            found.append((depth, tally.rate))
         return found
 
-    def by_drafter(self, count: int) -> list[tuple[int, int]]:
+    def counts_by_drafter(self, count: int) -> list[tuple[int, int]]:
         """(accepted, examined) tokens of each of `count` drafters; what two proposed counts for both."""
         tallies = [self._drafters.get(number, AcceptanceCount()) for number in range(count)]
-        return [(tally.kept, tally.examined) for tally in tallies]
+        return [(tally.accepted, tally.examined) for tally in tallies]
 
-    def acceptance(self) -> float | None:
+    def acceptance_rate(self) -> float | None:
         """Accepted ÷ examined drafted tokens."""
-        return self._all.share
+        return self._total.rate
 
 
-def written(entry: DraftRound) -> int:
+def written_count(entry: DraftRound) -> int:
     """Tokens that became text in the round."""
     return len(entry.accepted) + (entry.extra_kind != "none")
 

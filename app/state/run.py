@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import core
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
-from app.state.rounds import Rounds
-from app.state.sequences import Sequence, sequence_at, write_best
+from app.state.rounds import DraftRounds
+from app.state.sequences import RunSequence, get_sequence, update_from_beams
 from app.state.worker_messages import Outcome, RunRequest
 from resources.language import trn
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TokenCompared,
     )
 
-_BARELY_BEGUN = 8
+_MIN_TOKENS_TO_KEEP = 8
 """Fewer tokens than this nobody has read when the next run begins."""
 
 
@@ -45,19 +45,19 @@ class Run:
         self.cache: CacheMeasured | None = None
         self.finished: Finished | None = None
         self.outcome: Outcome | None = None
-        self.is_held = False
+        self.is_withheld = False
         """Whether this is the beginning of a run whose rest is kept back, for guessing."""
         self.notices: list[Notice] = []
-        self.sequences: list[Sequence] = [Sequence(0)]
+        self.sequences: list[RunSequence] = [RunSequence(0)]
         self.beams: BeamTree | None = None
         """The tree of a beam search; its texts are those that lead at the cursor, which then counts steps."""
-        self.compared: list[TokenCompared] = []
+        self.comparisons: list[TokenCompared] = []
         """Scoring with a second model: what it holds of each token, in the order of the text."""
         self._endings: dict[int, SequenceFinished] = {}
-        self._cache_history, self._rounds = CacheHistory(), Rounds()
-        self.shown = 0
+        self._cache_history, self._rounds = CacheHistory(), DraftRounds()
+        self.shown_index = 0
         self.cursor = 0
-        self.following = True
+        self.is_following = True
         self.selected: int | None = None
         self.is_loading = False
         """Whether the model is still on its way into memory."""
@@ -74,10 +74,10 @@ class Run:
         """What the answer begins with, where the run is a branch."""
         return self.started.beginning if self.started else ()
 
-    def number_of(self, place: int) -> int:
+    def number_of(self, index: int) -> int:
         """Number of a written token, 1 the first of the answer. A branch counts on where its text goes on, so that a
         token has the number that it has in the run it came from."""
-        return len(self.beginning) + place + 1
+        return len(self.beginning) + index + 1
 
     @property
     def before(self) -> tuple[PromptToken, ...]:
@@ -90,9 +90,9 @@ class Run:
         return self.request.scored or any(token.method == "scored" for token in self.tokens[:1])
 
     @property
-    def sequence(self) -> Sequence:
+    def sequence(self) -> RunSequence:
         """The text the views show."""
-        return self.sequences[self.shown]
+        return self.sequences[self.shown_index]
 
     @property
     def tokens(self) -> list[TokenChosen]:
@@ -113,17 +113,17 @@ class Run:
     def is_worth_keeping(self) -> bool:
         """Whether it belongs in the history: not without text, nor when another run replaced it as it began."""
         tokens = max((len(sequence.tokens) for sequence in self.sequences), default=0)
-        return self.has_text and not (self.was_replaced and tokens < _BARELY_BEGUN)
+        return self.has_text and not (self.was_replaced and tokens < _MIN_TOKENS_TO_KEEP)
 
     @property
-    def track(self) -> list[TokenChosen]:
+    def cursor_tokens(self) -> list[TokenChosen]:
         """One token for each place of the cursor: the shown text, or the foremost continuation of every step."""
-        return self.beams.front if self.beams is not None else self.tokens
+        return self.beams.best_per_step if self.beams is not None else self.tokens
 
     @property
-    def changes(self) -> list[int]:
+    def leader_changes(self) -> list[int]:
         """Places in the shown text where, up to the cursor, a beam search changed its mind."""
-        return self.beams.changes(self.cursor) if self.beams is not None and self.shown == 0 else []
+        return self.beams.leader_changes(self.cursor) if self.beams is not None and self.shown_index == 0 else []
 
     @property
     def text(self) -> str:
@@ -133,36 +133,36 @@ class Run:
     @property
     def cache_history(self) -> CacheHistory:
         """The cache over the whole run so far: reckoned once, and only when somebody asks, for all who show it."""
-        self._cache_history.follow(self.events)
+        self._cache_history.update(self.events)
         return self._cache_history
 
     @property
-    def rounds(self) -> Rounds:
+    def rounds(self) -> DraftRounds:
         """The rounds of speculation so far, sorted in once for all who show them."""
-        self._rounds.follow(self.events)
+        self._rounds.update(self.events)
         return self._rounds
 
     def apply(self, events: Iterable[Event]) -> None:
         """Append a batch; the cursor moves along while it follows the end."""
         for event in events:
             self.events.append(event)
-            self._sort_in(event)
-        if self.following:
+            self._process(event)
+        if self.is_following:
             self.cursor = self.length
-        self._write_beams()
+        self._update_beam_sequences()
 
     def move_cursor(self, count: int) -> bool:
         """Draw the first `count` tokens only; at the end it follows again. True when anything changed."""
         count = max(0, min(count, self.length))
         following = count == self.length
-        changed = (count, following) != (self.cursor, self.following)
-        self.cursor, self.following = count, following
-        self._write_beams()
+        changed = (count, following) != (self.cursor, self.is_following)
+        self.cursor, self.is_following = count, following
+        self._update_beam_sequences()
         return changed
 
-    def hold(self) -> None:
+    def stop_following(self) -> None:
         """Keep the cursor where it stands, at the end too, however the run grows."""
-        self.following = False
+        self.is_following = False
 
     def select(self, index: int | None) -> bool:
         """Choose the token of the inspector; None or out of range for none. True when it changed."""
@@ -172,7 +172,7 @@ class Run:
         self.selected = index
         return changed
 
-    def show(self, sequence: int) -> None:
+    def show_sequence(self, sequence: int) -> None:
         """Show another text, from its end. Raises IndexError when there is none of that number."""
         if not 0 <= sequence < len(self.sequences):
             raise IndexError(
@@ -182,34 +182,34 @@ class Run:
                     len(self.sequences),
                 ).format(count=len(self.sequences), sequence=sequence)
             )
-        self.shown = sequence
+        self.shown_index = sequence
         self.selected = None
-        self.following = True
+        self.is_following = True
         self.cursor = self.length
-        self._write_beams()
+        self._update_beam_sequences()
 
-    def _write_beams(self) -> None:
+    def _update_beam_sequences(self) -> None:
         """Let the texts of a beam search be the best hypotheses at the cursor."""
         if self.beams is not None:
             endings = self._endings if self.cursor == self.length else {}
             for number, sequence in enumerate(self.sequences):
                 sequence.finished = endings.get(number)
-            write_best(self.beams, self.cursor, self.sequences)
+            update_from_beams(self.beams, self.cursor, self.sequences)
 
-    def _sort_in(self, event: Event) -> None:
+    def _process(self, event: Event) -> None:
         match event:
             case core.events.TokenChosen():
-                sequence_at(self.sequences, event.sequence).tokens.append(event)
+                get_sequence(self.sequences, event.sequence).tokens.append(event)
             case core.events.TokenCompared():
-                self.compared.append(event)
+                self.comparisons.append(event)
             case core.events.BeamStep() | core.events.BeamsRanked():
                 self.beams = self.beams or BeamTree()
                 self.beams.append(event)
             case core.events.SequenceFinished():
-                sequence_at(self.sequences, event.sequence).finished = self._endings[event.sequence] = event
+                get_sequence(self.sequences, event.sequence).finished = self._endings[event.sequence] = event
             case core.events.RunStarted():
                 self.started = event
-                sequence_at(self.sequences, event.sequences - 1)
+                get_sequence(self.sequences, event.sequences - 1)
                 for sequence in self.sequences:
                     sequence.before = "".join(token.text for token in event.beginning)
             case core.events.Prefilled():

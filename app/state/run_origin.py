@@ -18,13 +18,13 @@ _MONTHS = (
 )  # fmt: skip
 
 
-def told(trace: Trace) -> str:
+def describe_origin(trace: Trace) -> str:
     """When it was recorded, by which model and version, and what of it is missing."""
-    return " ".join([_made(trace.header), *_missing(trace)])
+    return " ".join([_recorded_sentence(trace.header), *_missing(trace)])
 
 
-def _made(header: Header) -> str:
-    when = _when(header.made)
+def _recorded_sentence(header: Header) -> str:
+    when = _format_time(header.made)
     model = header.model
     programs = {NAME: "Decodescope", FORMER_NAME: FORMER_TITLE}
     program = next((f"{title} {header.versions[key]}" for key, title in programs.items() if key in header.versions), "")
@@ -42,7 +42,7 @@ def _missing(trace: Trace) -> list[str]:
     return [*trouble, *trace.notices]
 
 
-def _when(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     """As `3 May 2026, 14:02`, in this machine's zone."""
     try:
         moment = datetime.fromtimestamp(seconds).astimezone()

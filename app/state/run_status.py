@@ -8,13 +8,13 @@ from app.state.run import Run
 from app.state.worker_messages import ErrorReport, Outcome
 from core import words
 from resources.language import tr
-from resources.retranslation import translate_again
+from resources.retranslation import retranslate
 
 if TYPE_CHECKING:
     from core.events import SequenceFinished
 
 
-def ending(finished: SequenceFinished | None, tokens: int) -> str:
+def ending_text(finished: SequenceFinished | None, tokens: int) -> str:
     """Why one text ended, e.g. `EOS after 50 tokens`, `time limit of 2 s after 50 tokens`; empty while it has not."""
     if finished is None:
         return ""
@@ -29,40 +29,40 @@ def ending(finished: SequenceFinished | None, tokens: int) -> str:
     return f"{text}: {finished.stop_string!r}" if finished.stop_string else text
 
 
-def describe(run: Run) -> str:
+def describe_end(run: Run) -> str:
     """The line for the shown text of a run that ended by itself or was stopped."""
-    shown = ending(run.sequence.finished, len(run.tokens))
+    shown = ending_text(run.sequence.finished, len(run.tokens))
     return shown or tr("ended after {tokens}").format(tokens=words.count(len(run.tokens), "token"))
 
 
-def outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
+def make_outcome(run: Run, was_stopped: bool, error: ErrorReport | None) -> Outcome:
     """The one end of a run: of what was raised, of what the run says itself, or of a stop that came before that."""
     if error is None and run.finished is not None:
-        return completed(run)
+        return completed_outcome(run)
     if error is None and was_stopped:
-        return stopped(run)
+        return stopped_outcome(run)
     error = error or ErrorReport(
         tr("The run ended early"), tr("It gave no result."), tr("Try again."), kind="IncompleteRun"
     )
     return Outcome("failed", error.title, error)
 
 
-def line(run: Run) -> str:
+def outcome_line(run: Run) -> str:
     """The same line for a run that is shown again, in the language of now; empty while it has not ended, and while
     its end is held back by the guessing game."""
-    if run.outcome is None or run.is_held:
+    if run.outcome is None or run.is_withheld:
         return ""
     if run.outcome.error is not None:
-        return translate_again(run.outcome.message)
-    return stopped(run).message if run.finished is None else describe(run)
+        return retranslate(run.outcome.message)
+    return stopped_outcome(run).message if run.finished is None else describe_end(run)
 
 
-def completed(run: Run) -> Outcome:
+def completed_outcome(run: Run) -> Outcome:
     """The run said it was done (or that it had obeyed a stop)."""
     stopped = run.finished is not None and run.finished.reason == "stopped"
-    return Outcome("stopped" if stopped else "completed", describe(run))
+    return Outcome("stopped" if stopped else "completed", describe_end(run))
 
 
-def stopped(run: Run) -> Outcome:
+def stopped_outcome(run: Run) -> Outcome:
     """The run was stopped before it could say anything of its own."""
     return Outcome("stopped", tr("stopped after {tokens}").format(tokens=words.count(len(run.tokens), "token")))

@@ -9,19 +9,19 @@ from app.state.run import Run
 from core import cut_short, strategies, words
 from resources.language import tr
 
-LONGEST_WORDS = 48
+MAX_EXCERPT_LENGTH = 48
 """Characters of a text that stand for it."""
 
 
-class Member(NamedTuple):
+class RunTreeEntry(NamedTuple):
     """One run of a family."""
 
     id: str
     parent: str
     """The run whose text it took up; empty for one that began it all."""
-    place: int
+    shared_tokens: int
     """How many tokens of the answer are the parent's."""
-    words: str
+    excerpt: str
     """What stands there instead; of the first run, how its text begins."""
     strategy: str
     tokens: int
@@ -31,29 +31,29 @@ class Member(NamedTuple):
     is_scored: bool = False
 
     @property
-    def about(self) -> str:
+    def summary(self) -> str:
         """`Greedy · 60 tokens`."""
         entry = strategies.registry.get(self.strategy)
         how = tr("Scored") if self.is_scored else tr(entry.title) if entry is not None else self.strategy
         return f"{how} · {words.count(self.tokens, 'token')}"
 
 
-class Family:
+class RunTrees:
     """All that are known, by their ids; those that belong together are found by their parents."""
 
     def __init__(self) -> None:
-        self._members: dict[str, Member] = {}
-        self.held: dict[str, Run] = {}
+        self._members: dict[str, RunTreeEntry] = {}
+        self.runs_in_memory: dict[str, Run] = {}
         """Those that are in memory, whole."""
 
     def __contains__(self, run: str) -> bool:
         return run in self._members
 
-    def add(self, member: Member) -> None:
+    def add(self, member: RunTreeEntry) -> None:
         """One more, or what has become of one."""
         self._members[member.id] = member
 
-    def around(self, run: str) -> list[Member]:
+    def tree_of(self, run: str) -> list[RunTreeEntry]:
         """The whole tree that a run stands in, in the order they came; empty for a stranger."""
         if run not in self._members:
             return []
@@ -68,9 +68,9 @@ class Family:
         return run
 
 
-def in_order(members: Sequence[Member]) -> list[Member]:
+def parents_first(members: Sequence[RunTreeEntry]) -> list[RunTreeEntry]:
     """Parents before their children, whatever order they came in."""
-    known, done = {member.id for member in members}, dict[str, Member]()
+    known, done = {member.id for member in members}, dict[str, RunTreeEntry]()
     waiting = list(members)
     while waiting:
         ready = [member for member in waiting if member.parent in done or member.parent not in known]
@@ -81,16 +81,16 @@ def in_order(members: Sequence[Member]) -> list[Member]:
     return list(done.values())
 
 
-def member_of(run: Run) -> Member:
+def make_entry(run: Run) -> RunTreeEntry:
     """A run as its family sees it."""
     request = run.request
     instead = "".join(token.text or token.piece for token in run.beginning[request.place :])
     told = instead if request.is_branch else run.text.strip()
-    return Member(
+    return RunTreeEntry(
         run.id, request.parent, request.place, _short(told), request.strategy, len(run.tokens), run.text,
         run.is_scored,
     )  # fmt: skip
 
 
 def _short(text: str) -> str:
-    return cut_short(" ".join(text.split()), LONGEST_WORDS)
+    return cut_short(" ".join(text.split()), MAX_EXCERPT_LENGTH)

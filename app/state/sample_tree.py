@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.state.run import Run
-from app.state.sequence_endings import LIMITS, TextState
-from app.state.sequences import Sequence as Text
+from app.state.sequence_endings import LIMITS, SequenceStatus
+from app.state.sequences import RunSequence as Text
 from app.state.worker_messages import RunRequest
 from core import strategies
 
 ROOT = 0
 """Number of the node that stands for the prompt's end."""
-USUAL, MOST = 64, 512
+DEFAULT_SAMPLES, MAX_SAMPLES = 64, 512
 """Texts of a chorus unless somebody says otherwise, and at most."""
 STRATEGY = "sampling"
 """What writes a chorus: where nothing is drawn, every text would be the same."""
@@ -34,7 +34,7 @@ class SampleNode:
     """What it adds to the text."""
     probability: float
     """Of the token behind its parent, by the model alone."""
-    drawn_with: float
+    sampling_probability: float
     """The same after the settings: the share that draws tend to."""
     rank: int
     samples: tuple[int, ...]
@@ -48,7 +48,7 @@ class SampleNode:
 
 
 @dataclass(frozen=True, slots=True)
-class SampleText:
+class Sample:
     """One of the texts, as a list tells it."""
 
     number: int
@@ -60,25 +60,25 @@ class SampleText:
     length: int
     surprise: float | None
     """Mean of −log p a token, in nats, by the model alone; None before the first token."""
-    state: TextState
+    state: SequenceStatus
 
 
 class SampleTree:
-    """The tree of a run's texts; `follow` lets it grow. A node never changes once it is there."""
+    """The tree of a run's texts; `update` lets it grow. A node never changes once it is there."""
 
     def __init__(self) -> None:
         self.nodes: list[SampleNode] = []
         self.total = 0
         """Texts in all."""
-        self._at: list[int] = []
+        self._end_nodes: list[int] = []
         self._depth = 0
         self._children: dict[int, list[int]] = {}
 
-    def follow(self, run: Run) -> list[SampleNode]:
+    def update(self, run: Run) -> list[SampleNode]:
         """Add every depth that all texts have come to, or ended before; the new nodes, the most frequent first."""
         texts, before = run.sequences, len(self.nodes)
         self.total = len(texts)
-        self._at += [ROOT] * (len(texts) - len(self._at))
+        self._end_nodes += [ROOT] * (len(texts) - len(self._end_nodes))
         while self._is_complete(texts):
             self._grow(texts)
         return self.nodes[before:]
@@ -92,7 +92,7 @@ class SampleTree:
         groups: dict[tuple[int, int], list[int]] = {}
         for number, text in enumerate(texts):
             if len(text.tokens) > self._depth:
-                groups.setdefault((self._at[number], text.tokens[self._depth].id), []).append(number)
+                groups.setdefault((self._end_nodes[number], text.tokens[self._depth].id), []).append(number)
         self._depth += 1
         for (parent, _), samples in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[1])):
             self._add(parent, texts[samples[0]], tuple(samples))
@@ -106,7 +106,7 @@ class SampleTree:
         self.nodes.append(node)
         self._children.setdefault(parent, []).append(node.id)
         for number in samples:
-            self._at[number] = node.id
+            self._end_nodes[number] = node.id
 
     def __contains__(self, node: int) -> bool:
         return 0 < node <= len(self.nodes)
@@ -121,13 +121,13 @@ class SampleTree:
         """What follows it, the most frequent first."""
         return [self.nodes[child - 1] for child in self._children.get(node, ())]
 
-    def passing(self, node: int) -> int:
+    def count_samples(self, node: int) -> int:
         """How many texts pass; all of them at the prompt's end."""
         return self.total if node == ROOT else self.node(node).count
 
-    def share(self, node: int) -> float:
+    def fraction(self, node: int) -> float:
         """Share of all texts that pass."""
-        return self.passing(node) / self.total if self.total else 0.0
+        return self.count_samples(node) / self.total if self.total else 0.0
 
     def path(self, node: int) -> list[SampleNode]:
         """From the first new token to `node`; empty for the prompt."""
@@ -143,36 +143,36 @@ class SampleTree:
 
     def end_of(self, sample: int) -> int:
         """The last node of a text, as far as the tree has grown."""
-        return self._at[sample]
+        return self._end_nodes[sample]
 
     def endings(self) -> Mapping[int, int]:
         """How many texts end (or stand, while they are written) at which node; the counts sum to `total`."""
         found: dict[int, int] = {}
-        for node in self._at:
+        for node in self._end_nodes:
             found[node] = found.get(node, 0) + 1
         return dict(sorted(found.items()))
 
 
-def is_chorus(run: Run | None) -> bool:
+def has_samples(run: Run | None) -> bool:
     """Whether the run writes several texts that can be merged: a beam search has a tree of its own."""
     return run is not None and run.beams is None and len(run.sequences) > 1
 
 
-def samples(run: Run, chorus: SampleTree) -> list[SampleText]:
+def list_samples(run: Run, tree: SampleTree) -> list[Sample]:
     """Every text of the run."""
-    return [_sample(run, chorus, text) for text in run.sequences]
+    return [_make_sample(run, tree, text) for text in run.sequences]
 
 
-def _sample(run: Run, chorus: SampleTree, text: Text) -> SampleText:
+def _make_sample(run: Run, tree: SampleTree, text: Text) -> Sample:
     total = -sum(token.raw_log_probability for token in text.tokens)
     length = len(text.tokens)
-    return SampleText(
-        text.index, seed_of(run.request, text.index), chorus.end_of(text.index), text.text, length,
+    return Sample(
+        text.index, seed_of(run.request, text.index), tree.end_of(text.index), text.text, length,
         total / length if length else None, _state(text),
     )  # fmt: skip
 
 
-def _state(text: Text) -> TextState:
+def _state(text: Text) -> SequenceStatus:
     if text.finished is None:
         return "running"
     if text.finished.reason in LIMITS:
@@ -187,7 +187,7 @@ def seed_of(request: RunRequest, sample: int) -> int | None:
     return request.seed + sample
 
 
-def chorus_request(base: RunRequest, count: int) -> RunRequest:
+def make_samples_request(base: RunRequest, count: int) -> RunRequest:
     """`base` written `count` times at once, each text with a seed of its own: its seed, the next one, and so on.
 
     What is no sampling becomes it, with the settings that both have.

@@ -19,7 +19,7 @@ BANDS = (10, 100, 1000)
 BAND_NAMES = (*(f"≤ {last:,}" for last in BANDS), "more")
 
 
-class Scores(NamedTuple):
+class ScoreStats(NamedTuple):
     """Log-probabilities natural; `bands`: how many tokens are in each."""
 
     tokens: int
@@ -33,18 +33,18 @@ def band(rank: int) -> int:
     return sum(rank > last for last in BANDS)
 
 
-def scores_of(tokens: Sequence[TokenChosen]) -> Scores:
+def compute_score_stats(tokens: Sequence[TokenChosen]) -> ScoreStats:
     """Of tokens by the model alone; a text of none has a perplexity of 1."""
     mean = sum(token.raw_log_probability for token in tokens) / len(tokens) if tokens else 0.0
     bands = [band(token.rank) for token in tokens if token.rank]  # 0: an engine did not tell it
-    return Scores(len(tokens), mean, _perplexity(mean), tuple(bands.count(one) for one in range(len(BANDS) + 1)))
+    return ScoreStats(len(tokens), mean, _perplexity(mean), tuple(bands.count(one) for one in range(len(BANDS) + 1)))
 
 
 def _perplexity(mean: float) -> float:
     return math.exp(-mean) if mean > -700 else math.inf
 
 
-def told(scores: Scores) -> str:
+def summary_text(scores: ScoreStats) -> str:
     """`42 tokens · perplexity 10.1 · mean log-probability −2.31`."""
     mean, perplexity = words.decimal(scores.mean_log_probability), _short(scores.perplexity)
     return tr("{tokens} · perplexity {perplexity} · mean log-probability {mean}").format(
@@ -58,22 +58,22 @@ def _short(perplexity: float) -> str:
     return "∞" if math.isinf(perplexity) else f"{perplexity:.1e}"
 
 
-def bands_told(scores: Scores) -> str:
+def bands_text(scores: ScoreStats) -> str:
     """`rank ≤ 10: 81 % · ≤ 100: 12 % · ≤ 1,000: 5 % · more: 2 %`."""
     return tr("rank {bands}").format(
-        bands=" · ".join(f"{name}: {share}" for name, share in zip(BAND_NAMES, shares(scores), strict=True))
+        bands=" · ".join(f"{name}: {share}" for name, share in zip(BAND_NAMES, band_percentages(scores), strict=True))
     )
 
 
-def shares(scores: Scores) -> list[str]:
+def band_percentages(scores: ScoreStats) -> list[str]:
     """What part of the text is in each band."""
     return [words.brief_percent(count / scores.tokens) if count else "0 %" for count in scores.bands]
 
 
-def partings(compared: Sequence[TokenCompared], most: int) -> list[TokenCompared]:
+def largest_divergences(compared: Sequence[TokenCompared], max_count: int) -> list[TokenCompared]:
     """Where two models are farthest apart, the farthest first."""
     apart = [one for one in compared if one.divergence > 0]
-    return sorted(apart, key=lambda one: (-one.divergence, one.step))[:most]
+    return sorted(apart, key=lambda one: (-one.divergence, one.step))[:max_count]
 
 
 def mean_divergence(compared: Sequence[TokenCompared]) -> float:
@@ -81,6 +81,6 @@ def mean_divergence(compared: Sequence[TokenCompared]) -> float:
     return sum(one.divergence for one in compared) / max(len(compared), 1)
 
 
-def second_scores(compared: Sequence[TokenCompared]) -> float:
+def comparison_mean_log_probability(compared: Sequence[TokenCompared]) -> float:
     """The second model's mean log-probability."""
     return sum(one.log_probability for one in compared) / max(len(compared), 1)

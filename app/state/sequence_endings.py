@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from core.events import Ending
 
-TextState = Literal["running", "finished", "cut", "stopped"]
+SequenceStatus = Literal["running", "finished", "cut", "stopped"]
 """`cut` by a limit."""
 LIMITS: frozenset[Ending | None] = frozenset({"length", "context", "time"})
 """Endings that the text itself had no part in."""

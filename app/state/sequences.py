@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @plain()
-class Sequence:
+class RunSequence:
     """One of the texts a run writes side by side."""
 
     index: int
@@ -37,14 +37,14 @@ class Sequence:
         return text
 
 
-def sequence_at(sequences: list[Sequence], index: int) -> Sequence:
+def get_sequence(sequences: list[RunSequence], index: int) -> RunSequence:
     """The text of that number; those that are not there yet are begun."""
     while len(sequences) <= index:
-        sequences.append(Sequence(len(sequences)))
+        sequences.append(RunSequence(len(sequences)))
     return sequences[index]
 
 
-def write_best(beams: BeamTree, step: int, sequences: Ordered[Sequence]) -> None:
+def update_from_beams(beams: BeamTree, step: int, sequences: Ordered[RunSequence]) -> None:
     """Let `sequences` hold the hypotheses of a beam search behind that many steps, the leader first."""
     leader, rows = beams.leader(step), beams.hypotheses(step)
     nodes = [leader, *(row.node for row in rows if row.node != leader)]

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.state import setting_values
-from app.state.weights_memory import memory_words
+from app.state.weights_memory import memory_text
 from app.state.worker_messages import RunRequest
 from core import caches, strategies
 from core.caches import CacheBackend
 from core.strategies import Parameter, Strategy
 from resources.language import tr
 
-Change = tuple[str, str]
+SettingChange = tuple[str, str]
 """What was changed, and how: `("Temperature", "0.8 → 1.9")`."""
 
 
-def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
+def list_changes(ran: RunRequest, now: RunRequest) -> list[SettingChange]:
     """In the order of the window, toolbar first. The prompt is none of it: the views show that of the run."""
     strategy, cache = strategies.registry[now.strategy], caches.registry[now.cache]
     found = [
@@ -29,7 +29,7 @@ def changes(ran: RunRequest, now: RunRequest) -> list[Change]:
         (tr("Device"), ran.load.device, now.load.device),
         (tr("Number type"), ran.load.dtype, now.load.dtype),
         (tr("Weights"), ran.load.weights, now.load.weights),
-        (tr("Memory for the weights"), memory_words(ran.load.memory), memory_words(now.load.memory)),
+        (tr("Memory for the weights"), memory_text(ran.load.memory), memory_text(now.load.memory)),
     ]
     if ran.strategy == now.strategy:
         found += _differing(strategy.parameters, ran.settings, now.settings)
@@ -48,7 +48,9 @@ def _differing(
 ) -> list[tuple[str, str, str]]:
     names = ((tr(p.title), before.get(p.name), after.get(p.name)) for p in parameters)
     return [
-        (title, setting_values.short(one), setting_values.short(other)) for title, one, other in names if one != other
+        (title, setting_values.short_text(one), setting_values.short_text(other))
+        for title, one, other in names
+        if one != other
     ]
 
 

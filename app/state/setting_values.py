@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import core
 from app.state.grammar_text import parse_grammar
-from app.state.number_checks import is_number, is_whole
+from app.state.number_checks import is_integer, is_number
 from app.state.text_lines import read_lines, write_lines
 from resources.language import tr
 
@@ -21,11 +21,11 @@ _FALSE = {"0", "false", "no", "off"}
 _UNSET = {"none", "null", "auto", "unset"}
 LARGEST_INT = 2**31 - 1
 """What an editor for whole numbers can hold."""
-_DEEPEST = 4
+_MAX_DEPTH = 4
 """Lists within lists: token ids, phrases of them, groups of phrases."""
 
 
-class ValueProblem(ValueError):
+class InvalidValueError(ValueError):
     """A typed value that its setting cannot take; the message says why."""
 
 
@@ -35,53 +35,53 @@ def parse(parameter: Parameter, text: str) -> Any:
     Words such as `none` and `off` unset a setting; one that is made of text has no such words, and only an empty text
     unsets it.
     """
-    if is_made_of_text(parameter):
+    if is_text_parameter(parameter):
         if not text:
-            return None if parameter.default is None else _READERS[parameter.kind](parameter, text)
+            return None if parameter.default is None else _PARSERS[parameter.kind](parameter, text)
         return (
-            [text] if parameter.kind == "lines" and not text.strip("\n") else _READERS[parameter.kind](parameter, text)
+            [text] if parameter.kind == "lines" and not text.strip("\n") else _PARSERS[parameter.kind](parameter, text)
         )
     text = text.strip()
     if parameter.default is None and text.lower() in {*_UNSET, "off", ""}:
         return None
-    return within(parameter, _READERS[parameter.kind](parameter, text))
+    return check_range(parameter, _PARSERS[parameter.kind](parameter, text))
 
 
-def is_made_of_text(parameter: Parameter) -> bool:
+def is_text_parameter(parameter: Parameter) -> bool:
     """Whether any word may be its value: stop texts, banned words, a text."""
     if parameter.kind == "tokens":
         return parameter.form in ("phrases", "alternatives")
     return parameter.kind in ("text", "lines")
 
 
-def within(parameter: Parameter, value: Any) -> Any:
+def check_range(parameter: Parameter, value: Any) -> Any:
     """`value`, when it lies in the parameter's range. Raises ValueProblem."""
     if not is_number(value):
         return value
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueProblem(tr("{name} must be a finite number.").format(name=parameter.name))
+        raise InvalidValueError(tr("{name} must be a finite number.").format(name=parameter.name))
     low, high = parameter.minimum, LARGEST_INT if parameter.maximum is None else parameter.maximum
     if low is not None and (value < low or (parameter.exclusive and value == low)):
         told = (
             tr("{name} must be above {low:.10g}.") if parameter.exclusive else tr("{name} must be at least {low:.10g}.")
         )
-        raise ValueProblem(told.format(name=parameter.name, low=low))
+        raise InvalidValueError(told.format(name=parameter.name, low=low))
     if value > high:
-        raise ValueProblem(tr("{name} must be at most {high:.10g}.").format(name=parameter.name, high=high))
+        raise InvalidValueError(tr("{name} must be at most {high:.10g}.").format(name=parameter.name, high=high))
     if low is None and value < -LARGEST_INT:
-        raise ValueProblem(tr("{name} must be at least {low:.10g}.").format(name=parameter.name, low=-LARGEST_INT))
+        raise InvalidValueError(tr("{name} must be at least {low:.10g}.").format(name=parameter.name, low=-LARGEST_INT))
     return value
 
 
-def why_not(parameter: Parameter, value: Any) -> str:
+def invalid_reason(parameter: Parameter, value: Any) -> str:
     """Why no editor for `parameter` can show `value`, which a file says it has; empty when one can."""
     if value is None:
         return "" if parameter.default is None else tr("{name} cannot be left out.").format(name=parameter.name)
-    if not _SHAPES[parameter.kind](parameter, value):
-        return tr("{name} cannot be {value}.").format(name=parameter.name, value=short(value))
+    if not _TYPE_CHECKS[parameter.kind](parameter, value):
+        return tr("{name} cannot be {value}.").format(name=parameter.name, value=short_text(value))
     try:
-        within(parameter, value)
-    except ValueProblem as problem:
+        check_range(parameter, value)
+    except InvalidValueError as problem:
         return str(problem)
     return ""
 
@@ -99,34 +99,34 @@ def parse_tokens(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         if text.lstrip()[0] in "[{":
-            raise ValueProblem(
+            raise InvalidValueError(
                 tr("This list does not end well: {problem} at character {place}.").format(
                     problem=error.msg, place=error.pos + 1
                 )
             ) from None
     except ValueError:
-        raise ValueProblem(tr("A number in this list has too many digits.")) from None
+        raise InvalidValueError(tr("A number in this list has too many digits.")) from None
     except RecursionError:
-        raise ValueProblem(tr("These are too many lists within each other.")) from None
+        raise InvalidValueError(tr("These are too many lists within each other.")) from None
     return parse_lines(text)
 
 
 def parse_names(parameter: Parameter, text: str) -> list[str] | None:
     """Names with commas, arrows, spaces or line breaks between them, or a JSON list; None when there is none. Raises
     ValueProblem."""
-    names = [name.strip("\"'") for name in text.strip().strip("[]").translate(_BETWEEN).split()]
+    names = [name.strip("\"'") for name in text.strip().strip("[]").translate(_SEPARATORS).split()]
     if unknown := next((name for name in names if name not in parameter.choices), None):
-        raise ValueProblem(
+        raise InvalidValueError(
             tr("{name} knows {names}; “{text}” is not among them.").format(
-                name=parameter.name, names=", ".join(map(str, parameter.choices)), text=short(unknown)
+                name=parameter.name, names=", ".join(map(str, parameter.choices)), text=short_text(unknown)
             )
         )
     if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-        raise ValueProblem(tr("{name} holds “{text}” twice.").format(name=parameter.name, text=twice))
+        raise InvalidValueError(tr("{name} holds “{text}” twice.").format(name=parameter.name, text=twice))
     return names or None
 
 
-_BETWEEN = str.maketrans(",;>→，、", " " * 6)
+_SEPARATORS = str.maketrans(",;>→，、", " " * 6)
 
 
 def format_text(value: Any) -> str:
@@ -137,19 +137,19 @@ def format_text(value: Any) -> str:
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
         lines = write_lines(value)
-        return lines if _reads_back(lines, list(value)) else json.dumps(list(value), ensure_ascii=False)
+        return lines if _is_round_trip(lines, list(value)) else json.dumps(list(value), ensure_ascii=False)
     return json.dumps(value)
 
 
-def _reads_back(text: str, value: list[str]) -> bool:
+def _is_round_trip(text: str, value: list[str]) -> bool:
     """Whether the lines are read as `value` where token ids may stand too: digits alone would be an id."""
     try:
         return bool(parse_tokens(text) == value)
-    except ValueProblem:
+    except InvalidValueError:
         return False
 
 
-def short(value: Any) -> str:
+def short_text(value: Any) -> str:
     """A value in a few characters, for summaries."""
     if value is None:
         return tr("off")
@@ -161,12 +161,12 @@ def short(value: Any) -> str:
     return text if len(text) <= 16 else text[:15] + "…"
 
 
-def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], most: int = 2) -> str:
+def summary(parameters: Iterable[Parameter], values: Mapping[str, Any], max_count: int = 2) -> str:
     """`temperature 0.8 · top-p 0.92`: the first few of `values`, in the order of `parameters`, the length last."""
     told = sorted((p for p in parameters if p.name in values), key=lambda p: p.name == "max_new_tokens")
-    parts = [f"{_lower(tr(p.title))} {short(values[p.name])}" for p in told]
-    more = len(parts) - most
-    return " · ".join(parts[:most]) + (f" · +{more}" if more > 0 else "")
+    parts = [f"{_lower_first(tr(p.title))} {short_text(values[p.name])}" for p in told]
+    more = len(parts) - max_count
+    return " · ".join(parts[:max_count]) + (f" · +{more}" if more > 0 else "")
 
 
 def _is_text(value: Any) -> bool:
@@ -174,32 +174,32 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-def _is_listed(value: Any, depth: int = 0) -> bool:
+def _is_nested_list(value: Any, depth: int = 0) -> bool:
     """Numbers and texts in lists, a few within each other."""
     if isinstance(value, list | tuple):
-        return depth < _DEEPEST and all(_is_listed(item, depth + 1) for item in value)
+        return depth < _MAX_DEPTH and all(_is_nested_list(item, depth + 1) for item in value)
     return _is_text(value) or (is_number(value) and -(2**63) <= value < 2**63)
 
 
 def _is_choice(parameter: Parameter, value: Any) -> bool:
-    ids = isinstance(value, list) and bool(value) and all(map(is_whole, value))
+    ids = isinstance(value, list) and bool(value) and all(map(is_integer, value))
     return ids or any(value == choice and type(value) is type(choice) for choice in parameter.choices)
 
 
-_SHAPES: Mapping[str, Callable[[Parameter, Any], bool]] = {
-    "int": lambda _parameter, value: is_whole(value),
+_TYPE_CHECKS: Mapping[str, Callable[[Parameter, Any], bool]] = {
+    "int": lambda _parameter, value: is_integer(value),
     "float": lambda _parameter, value: is_number(value),
     "bool": lambda _parameter, value: isinstance(value, bool),
     "choice": _is_choice,
     "text": lambda _parameter, value: _is_text(value),
     "lines": lambda _parameter, value: _is_text(value) or (isinstance(value, list) and all(map(_is_text, value))),
-    "tokens": lambda _parameter, value: _is_listed(value),
+    "tokens": lambda _parameter, value: _is_nested_list(value),
     "names": lambda parameter, value: isinstance(value, list | tuple) and all(n in parameter.choices for n in value),
     "grammar": lambda _parameter, value: isinstance(value, dict) and not core.grammar_problem(value),
 }
 
 
-def _lower(title: str) -> str:
+def _lower_first(title: str) -> str:
     """As within a sentence; a name with capitals of its own (“DRY base”, “SynthID”) stays as it is."""
     word = title.split(" ")[0]
     return title if any(letter.isupper() for letter in word[1:]) else title[:1].lower() + title[1:]
@@ -209,8 +209,8 @@ def _integer(parameter: Parameter, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueProblem(
-            tr("{name} takes a whole number, not “{text}”.").format(name=parameter.name, text=short(text))
+        raise InvalidValueError(
+            tr("{name} takes a whole number, not “{text}”.").format(name=parameter.name, text=short_text(text))
         ) from None
 
 
@@ -218,16 +218,16 @@ def _number(parameter: Parameter, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueProblem(
-            tr("{name} takes a number, not “{text}”.").format(name=parameter.name, text=short(text))
+        raise InvalidValueError(
+            tr("{name} takes a number, not “{text}”.").format(name=parameter.name, text=short_text(text))
         ) from None
 
 
 def _boolean(parameter: Parameter, text: str) -> bool:
     if text.lower() in _TRUE | _FALSE:
         return text.lower() in _TRUE
-    raise ValueProblem(
-        tr("{name} is either true or false, not “{text}”.").format(name=parameter.name, text=short(text))
+    raise InvalidValueError(
+        tr("{name} is either true or false, not “{text}”.").format(name=parameter.name, text=short_text(text))
     )
 
 
@@ -237,9 +237,9 @@ def _choice(parameter: Parameter, text: str) -> Any:
         return by_text[text]
     if text.startswith("["):
         return parse_tokens(text)
-    raise ValueProblem(
+    raise InvalidValueError(
         tr("{name} is one of {names}; “{text}” is not.").format(
-            name=parameter.name, names=", ".join(by_text), text=short(text)
+            name=parameter.name, names=", ".join(by_text), text=short_text(text)
         )
     )
 
@@ -248,10 +248,10 @@ def _grammar(parameter: Parameter, text: str) -> dict[str, Any]:
     try:
         return parse_grammar(text)
     except ValueError as problem:
-        raise ValueProblem(f"{parameter.name}: {problem}") from None
+        raise InvalidValueError(f"{parameter.name}: {problem}") from None
 
 
-_READERS: Mapping[str, Callable[[Parameter, str], Any]] = {
+_PARSERS: Mapping[str, Callable[[Parameter, str], Any]] = {
     "int": _integer,
     "float": _number,
     "bool": _boolean,

@@ -10,19 +10,19 @@ from resources.language import tr
 FieldKind = Literal["string", "number", "boolean", "choice"]
 
 
-class Field(NamedTuple):
+class SchemaField(NamedTuple):
     """One field of the object."""
 
     name: str
     kind: FieldKind = "string"
     is_required: bool = True
-    longest: int = 0
+    max_length: int = 0
     """Of a text, in characters; 0 is no limit."""
     words: tuple[str, ...] = ()
     """Of a choice."""
 
 
-def problem(fields: Sequence[Field]) -> str:
+def form_problem(fields: Sequence[SchemaField]) -> str:
     """What is missing in a form, as a sentence; empty where it makes a schema."""
     names = [field.name for field in fields]
     if not fields or not all(names):
@@ -34,17 +34,17 @@ def problem(fields: Sequence[Field]) -> str:
     return ""
 
 
-def to_schema(fields: Sequence[Field]) -> dict[str, Any]:
+def to_schema(fields: Sequence[SchemaField]) -> dict[str, Any]:
     """The JSON schema of an object that has these fields, in this order, and no others."""
     return {
         "type": "object",
-        "properties": {field.name: _value(field) for field in fields},
+        "properties": {field.name: _field_schema(field) for field in fields},
         "required": [field.name for field in fields if field.is_required],
         "additionalProperties": False,
     }
 
 
-def from_schema(schema: object) -> tuple[Field, ...] | None:
+def from_schema(schema: object) -> tuple[SchemaField, ...] | None:
     """The fields of a schema that `to_schema` could have made; None for any other."""
     if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
         return None
@@ -54,20 +54,20 @@ def from_schema(schema: object) -> tuple[Field, ...] | None:
     return fields if len(fields) == len(found) and to_schema(fields) == schema else None
 
 
-def _value(field: Field) -> dict[str, Any]:
+def _field_schema(field: SchemaField) -> dict[str, Any]:
     if field.kind == "choice":
         return {"enum": list(field.words)}
-    if field.kind == "string" and field.longest:
-        return {"type": "string", "maxLength": field.longest}
+    if field.kind == "string" and field.max_length:
+        return {"type": "string", "maxLength": field.max_length}
     return {"type": field.kind}
 
 
-def _field(name: str, value: object, required: object) -> Field | None:
+def _field(name: str, value: object, required: object) -> SchemaField | None:
     if not isinstance(value, Mapping) or not isinstance(required, list):
         return None
     words, kind, longest = value.get("enum"), value.get("type"), value.get("maxLength", 0)
     if isinstance(words, list) and all(isinstance(word, str) for word in words):
-        return Field(name, "choice", name in required, words=tuple(words))
+        return SchemaField(name, "choice", name in required, words=tuple(words))
     if kind not in ("string", "number", "boolean") or not isinstance(longest, int):
         return None
-    return Field(name, kind, name in required, longest)
+    return SchemaField(name, kind, name in required, longest)

@@ -8,16 +8,16 @@ from app.state.worker_messages import ErrorReport
 from core.labs import speed
 
 
-class Speeds:
+class SpeedResults:
     """Begins empty, takes the measurement's events one by one, and keeps them whatever ends it."""
 
     def __init__(self) -> None:
         self.rows: Sequence[speed.Row] = ()
         self.ground: speed.Ground | None = None
-        self.now: speed.Row | None = None
+        self.current: speed.Row | None = None
         """What is being measured."""
         self.measured: dict[speed.Row, speed.Measured] = {}
-        self.left: dict[speed.Row, str] = {}
+        self.skipped: dict[speed.Row, str] = {}
         """What cannot be measured here, and why."""
         self.seconds: float | None = None
         """How long all of it took; None before its end."""
@@ -27,28 +27,28 @@ class Speeds:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show."""
-        return not (self.measured or self.left or self.error)
+        return not (self.measured or self.skipped or self.error)
 
     @property
     def ways(self) -> list[speed.Way]:
         """Those that something came of, in the order they are measured."""
-        told = {row.way for row in (*self.measured, *self.left)}
+        told = {row.way for row in (*self.measured, *self.skipped)}
         return [way for way in speed.WAYS if way in told]
 
     @property
-    def done(self) -> int:
+    def done_count(self) -> int:
         """Rows that something came of."""
-        return len(self.measured) + len(self.left)
+        return len(self.measured) + len(self.skipped)
 
-    def of(self, way: speed.Way) -> list[speed.Measured]:
+    def measurements_of(self, way: speed.Way) -> list[speed.Measured]:
         """What was measured of that way."""
         return [found for row, found in self.measured.items() if row.way == way]
 
-    def left_of(self, way: speed.Way) -> list[tuple[speed.Row, str]]:
+    def skipped_of(self, way: speed.Way) -> list[tuple[speed.Row, str]]:
         """What was left out of that way, and why."""
-        return [(row, reason) for row, reason in self.left.items() if row.way == way]
+        return [(row, reason) for row, reason in self.skipped.items() if row.way == way]
 
-    def take(self, event: speed.Event) -> None:
+    def process(self, event: speed.Event) -> None:
         """One event more."""
         match event:
             case speed.Planned(rows):
@@ -56,10 +56,10 @@ class Speeds:
             case speed.Ground():
                 self.ground = event
             case speed.Begun(row):
-                self.now = row
+                self.current = row
             case speed.Measured(row):
                 self.measured[row] = event
             case speed.LeftOut(row, reason):
-                self.left[row] = reason
+                self.skipped[row] = reason
             case speed.Done(seconds):
                 self.seconds = seconds

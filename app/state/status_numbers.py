@@ -17,7 +17,7 @@ class StatusNumbers(NamedTuple):
     acceptance: float | None = None
 
 
-def figures(run: Run) -> StatusNumbers:
+def compute_status_numbers(run: Run) -> StatusNumbers:
     """The run's own metrics once it has ended, else what its events so far amount to."""
     if run.finished is not None:
         metrics = run.finished.metrics

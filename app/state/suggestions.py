@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.suggestions import near
+from core.suggestions import did_you_mean
 from resources.language import mark, tr
 
 KINDS = (
@@ -15,14 +15,14 @@ KINDS = (
 """Of what a name can be."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
     """`kind` is one of KINDS: `There is no view “tre”. Did you mean “tree”? There are: tokens, chat, tree.`"""
     names = list(known)
     return tr("There is no {kind} “{name}”.{near} There are: {names}.").format(
-        kind=tr(kind), name=short(name), near=near(name, names), names=", ".join(names)
+        kind=tr(kind), name=truncate_name(name), near=did_you_mean(name, names), names=", ".join(names)
     )
 
 
-def short(name: str) -> str:
+def truncate_name(name: str) -> str:
     """The name, cut where nobody would read on."""
     return name if len(name) <= 60 else f"{name[:59]}…"

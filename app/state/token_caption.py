@@ -18,23 +18,23 @@ class TokenCaption(NamedTuple):
     sentence: str
 
 
-def moment(run: Run | None) -> TokenCaption | None:
+def current_caption(run: Run | None) -> TokenCaption | None:
     """The moment at the cursor, or of the token that is picked; None before the first."""
     if run is None or not run.cursor or not run.tokens:
         return None
     place = run.selected if run.selected is not None else run.cursor - 1
-    return moment_at(run, min(place, len(run.tokens) - 1))
+    return caption_at(run, min(place, len(run.tokens) - 1))
 
 
-def moment_at(run: Run, place: int) -> TokenCaption:
+def caption_at(run: Run, index: int) -> TokenCaption:
     """The moment of the token at that place of the shown text."""
-    token = run.tokens[place]
+    token = run.tokens[index]
     title = f"{words.quote(token.piece, token.is_special)}  {words.percent(token.probability)}"
     return TokenCaption(token, title, explain_token(token))
 
 
-def after(run: Run | None) -> TokenCaption | None:
+def next_caption(run: Run | None) -> TokenCaption | None:
     """What comes next: the moment behind the cursor; None at the end."""
     if run is None or run.beams is not None or run.cursor >= len(run.tokens):
         return None
-    return moment_at(run, run.cursor)
+    return caption_at(run, run.cursor)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from app.state.run import Run
     from core.events import TokenChosen
 
-MOST = 5
+DEFAULT_COUNT = 5
 """Steps of most doubt that are told."""
-CEILING = 12.0
+FULL_BAR_BITS = 12.0
 """Bits of a whole bar."""
 _BITS = math.log(2)
 
@@ -24,16 +24,16 @@ class UncertaintyMeasure(NamedTuple):
     """One way to measure the doubt of a step."""
 
     title: str
-    told: Callable[[TokenChosen], str]
+    describe: Callable[[TokenChosen], str]
     """What is said of a step, before it is translated: `{value}` stands for the figure."""
-    of: Callable[[TokenChosen], float]
+    compute: Callable[[TokenChosen], float]
     height: Callable[[float], float] = float
     """How high that is drawn, in bits."""
 
 
-def height(measure: UncertaintyMeasure, token: TokenChosen) -> float:
+def bar_height(measure: UncertaintyMeasure, token: TokenChosen) -> float:
     """How high a step is drawn, in bits; 0 where the engine does not tell it."""
-    value = measure.of(token)
+    value = measure.compute(token)
     return 0.0 if math.isnan(value) else measure.height(value)
 
 
@@ -65,45 +65,45 @@ def varentropy(token: TokenChosen) -> float:
     return sum(item.raw_probability * ((-item.raw_log_probability - token.entropy) / _BITS) ** 2 for item in told)
 
 
-def _said(words: str) -> Callable[[TokenChosen], str]:
+def _fixed_text(words: str) -> Callable[[TokenChosen], str]:
     return lambda token: words
 
 
-def _said_of_varentropy(token: TokenChosen) -> str:
-    return _OF_ALL if token.varentropy is not None else _OF_THE_KEPT
+def _varentropy_text(token: TokenChosen) -> str:
+    return _VARENTROPY if token.varentropy is not None else _VARENTROPY_OF_RECORDED
 
 
-_OF_ALL = mark("varentropy {value:.2f} bits²")
-_OF_THE_KEPT = mark("varentropy {value:.2f} bits² (of the tokens that were kept)")
+_VARENTROPY = mark("varentropy {value:.2f} bits²")
+_VARENTROPY_OF_RECORDED = mark("varentropy {value:.2f} bits² (of the tokens that were kept)")
 MEASURES: dict[str, UncertaintyMeasure] = {
-    "surprise": UncertaintyMeasure(mark("Surprise"), _said(mark("surprise {value:.2f} bits")), surprise),
-    "entropy": UncertaintyMeasure(mark("Entropy"), _said(mark("entropy {value:.2f} bits")), entropy),
-    "varentropy": UncertaintyMeasure(mark("Varentropy"), _said_of_varentropy, varentropy, math.sqrt),
+    "surprise": UncertaintyMeasure(mark("Surprise"), _fixed_text(mark("surprise {value:.2f} bits")), surprise),
+    "entropy": UncertaintyMeasure(mark("Entropy"), _fixed_text(mark("entropy {value:.2f} bits")), entropy),
+    "varentropy": UncertaintyMeasure(mark("Varentropy"), _varentropy_text, varentropy, math.sqrt),
     "margin": UncertaintyMeasure(
         mark("Margin"),
-        _said(mark("margin {value:.2f} between the first two")),
+        _fixed_text(mark("margin {value:.2f} between the first two")),
         margin,
-        lambda share: CEILING * (1.0 - share),
+        lambda share: FULL_BAR_BITS * (1.0 - share),
     ),
 }
 """By name; the higher a bar, the more doubt."""
 
 
-def most_doubtful(tokens: Sequence[TokenChosen], most: int = MOST) -> list[int]:
+def most_uncertain(tokens: Sequence[TokenChosen], count: int = DEFAULT_COUNT) -> list[int]:
     """Places of the steps of most entropy, the most doubtful first; of two alike the earlier. None where it is not
     told."""
     told = ((-token.entropy, n) for n, token in enumerate(tokens) if not math.isnan(token.entropy))
-    return [place for _, place in heapq.nsmallest(most, told)]
+    return [place for _, place in heapq.nsmallest(count, told)]
 
 
-def doubtful(run: Run | None) -> list[int]:
+def uncertain_steps(run: Run | None) -> list[int]:
     """Places of the steps of most doubt, once the run has ended."""
-    return most_doubtful(run.tokens) if run is not None and run.finished is not None else []
+    return most_uncertain(run.tokens) if run is not None and run.finished is not None else []
 
 
-def why_no_doubt(run: Run | None) -> str:
+def uncertain_unavailable_reason(run: Run | None) -> str:
     """Why no step of most doubt can be gone to, as a sentence; empty where one can."""
-    if doubtful(run):
+    if uncertain_steps(run):
         return ""
     if run is not None and run.finished is None:
         return tr("Which steps were the most doubtful is known once the run has ended.")

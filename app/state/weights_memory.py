@@ -14,14 +14,14 @@ _UNITS = {"": 1024, "g": 1024, "gb": 1024, "gib": 1024, "m": 1, "mb": 1, "mib": 
 """MiB each; a bare number is gigabytes."""
 
 
-def memory_words(memory: int) -> str:
+def memory_text(memory: int) -> str:
     """`all`, `as much as fits`, `4.0 GiB`."""
     if memory == ALL_IN_MEMORY:
         return tr("all of them")
     return tr("as much as fits") if memory == AS_FITS else words.size(memory * 2**20)
 
 
-def memory_of(text: str) -> int:
+def parse_memory(text: str) -> int:
     """What `all`, `fit`, `6`, `6GB` or `800MB` mean, in MiB. Raises ValueError."""
     if text in (ALL, FIT):
         return ALL_IN_MEMORY if text == ALL else AS_FITS

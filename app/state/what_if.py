@@ -17,13 +17,13 @@ STAGES = "stages"
 """The setting that holds their order."""
 
 
-def supposition(run: Run | None, now: RunRequest) -> StepReplayRequest | None:
+def make_replay_request(run: Run | None, current: RunRequest) -> StepReplayRequest | None:
     """The selected step under what is set now; None where none is selected, or it would be judged as it is."""
     if run is None or run.selected is None or run.outcome is None or run.is_scored:
         return None
-    if run.request.strategy != now.strategy or not _has_funnel(run, run.selected):
+    if run.request.strategy != current.strategy or not _has_funnel(run, run.selected):
         return None
-    changes = differing(strategies.registry[now.strategy], run.request.settings, now.settings)
+    changes = changed_settings(strategies.registry[current.strategy], run.request.settings, current.settings)
     if not changes:
         return None
     token = run.tokens[run.selected]
@@ -34,7 +34,7 @@ def _has_funnel(run: Run, index: int) -> bool:
     return index < len(run.tokens) and bool(run.tokens[index].funnel)
 
 
-def differing(strategy: Strategy, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+def changed_settings(strategy: Strategy, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """What of `after` makes another step than `before`; None unsets. A setting that is left out is at its default."""
     acting = strategies.of_stages() | {*strategy.judging}
     return {
@@ -50,11 +50,11 @@ def _value(parameter: Parameter, settings: Mapping[str, Any]) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def told(asked: StepReplayRequest) -> str:
+def changes_text(request: StepReplayRequest) -> str:
     """`Temperature 0.8 → 1.9 · Top-p 1 → 0.9`: what is supposed to be set otherwise."""
-    parameters = [p for p in strategies.registry[asked.request.strategy].parameters if p.name in asked.changes]
-    before = asked.request.settings
-    return " · ".join(_change(each, before, asked.changes) for each in parameters)
+    parameters = [p for p in strategies.registry[request.request.strategy].parameters if p.name in request.changes]
+    before = request.request.settings
+    return " · ".join(_change(each, before, request.changes) for each in parameters)
 
 
 def _change(parameter: Parameter, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -62,7 +62,7 @@ def _change(parameter: Parameter, before: Mapping[str, Any], after: Mapping[str,
     if parameter.name == STAGES:
         names = " → ".join(_titles(after.get(STAGES) or ()))
         return tr("order {stages}").format(stages=names) if names else tr("the default order")
-    one, other = (setting_values.short(_value(parameter, settings)) for settings in (before, after))
+    one, other = (setting_values.short_text(_value(parameter, settings)) for settings in (before, after))
     return tr("{title} {before} → {after}").format(title=title, before=one, after=other)
 
 
@@ -72,19 +72,19 @@ def _titles(stages: Sequence[str]) -> list[str]:
     return [titles.get(name, name) for name in stages]
 
 
-def back(asked: StepReplayRequest) -> dict[str, Any]:
+def original_settings(request: StepReplayRequest) -> dict[str, Any]:
     """The settings that take back what is supposed."""
-    strategy = strategies.registry[asked.request.strategy]
-    return {name: _value(strategy.parameter(name), asked.request.settings) for name in asked.changes}
+    strategy = strategies.registry[request.request.strategy]
+    return {name: _value(strategy.parameter(name), request.request.settings) for name in request.changes}
 
 
-def as_order(stages: Sequence[str]) -> list[str] | None:
+def order_setting(stages: Sequence[str]) -> list[str] | None:
     """The setting under which these stages act in this order; None where they do so by default."""
     usual = [name for name in strategies.movable() if name in stages]
     return None if list(stages) == usual else list(stages)
 
 
-def moved(stages: Sequence[str], stage: str, place: int) -> list[str]:
+def move_stage(stages: Sequence[str], stage: str, index: int) -> list[str]:
     """The stages with one of them at another place among them."""
     rest = [name for name in stages if name != stage]
-    return [*rest[:place], stage, *rest[place:]]
+    return [*rest[:index], stage, *rest[index:]]

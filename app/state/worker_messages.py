@@ -12,11 +12,11 @@ from core.errors import DecodescopeError, ParameterError
 from core.lightweight_dataclass import plain
 from core.strategies import Strategy
 from resources.language import mark, tr
-from resources.retranslation import translate_again
+from resources.retranslation import retranslate
 
 Prompt = str | tuple[Mapping[str, str], ...]
 """Text, or the turns of a chat: `{"role", "content"}` each."""
-Kind = Literal["completed", "stopped", "failed"]
+OutcomeKind = Literal["completed", "stopped", "failed"]
 
 ALL_IN_MEMORY, AS_FITS = -1, 0
 """Instead of MiB that a model's weights may take."""
@@ -49,7 +49,7 @@ class LoadRequest:
         return "fit" if self.memory == AS_FITS else self.memory * 2**20
 
 
-def is_packed(weights: str) -> bool:
+def is_quantized(weights: str) -> bool:
     """Whether that kind of weights is made while loading, with fewer bits than any float has."""
     return weights in catalog.PACKED
 
@@ -106,18 +106,18 @@ class RunRequest(Request):
 
     def with_strategy(self, strategy: Strategy, values: Mapping[str, Any]) -> RunRequest:
         """The same run by another strategy, with these settings of it."""
-        config, options = divided(strategy, values)
+        config, options = split_settings(strategy, values)
         return replace(self, strategy=strategy.name, config=config, options=options)
 
 
-def divided(strategy: Strategy, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_settings(strategy: Strategy, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What of `values` are generation settings, and what are the strategy's own options."""
     own = {parameter.name for parameter in strategy.parameters if parameter.option}
     config = {name: value for name, value in values.items() if name not in own}
     return config, {name: value for name, value in values.items() if name in own}
 
 
-def plain_request(request: RunRequest) -> RunRequest:
+def without_speculation(request: RunRequest) -> RunRequest:
     """The same run without speculation: sampling if it samples, greedy decoding otherwise."""
     strategy = strategies.selected_by(strategies.Flags(samples=bool(request.settings.get("do_sample"))))
     values = {name: value for name, value in request.settings.items() if name in strategy.parameter_names}
@@ -148,7 +148,7 @@ class StepReplayRequest(NamedTuple):
     """Settings by name, as `core.what_if` takes them."""
 
 
-class PrefixNews(NamedTuple):
+class PrefixResult(NamedTuple):
     """A prefix that was saved or loaded: its tokens, its bytes, and the text to write for it (empty: none does)."""
 
     path: str
@@ -160,7 +160,7 @@ class PrefixNews(NamedTuple):
 class MemoryEstimate(NamedTuple):
     """What a run would take in memory, in words and in the figures that others reckon on with."""
 
-    figures: str
+    summary: str
     advice: str
     """What would make it fit; empty when it does."""
     tokens: int
@@ -171,7 +171,7 @@ class MemoryEstimate(NamedTuple):
     """Bytes of everything."""
     cache: int = 0
     """Bytes of the cache."""
-    pace: str = ""
+    speed: str = ""
     """How quick it is, said beforehand, where layers are read from the disk."""
 
 
@@ -189,14 +189,14 @@ class ModelInfo(NamedTuple):
     context: int | None = None
     vocabulary: int = 0
     has_chat: bool = False
-    takes: Takes = Takes()
+    modalities: Takes = Takes()
     """What it reads beside text."""
     defaults: Mapping[str, Any] = MappingProxyType({})
     """Settings of the model's own generation_config that differ from transformers' defaults."""
-    refused_strategies: Mapping[str, str] = MappingProxyType({})
+    unsupported_strategies: Mapping[str, str] = MappingProxyType({})
     """Strategy name → why this model cannot do it."""
-    refused_caches: Mapping[str, str] = MappingProxyType({})
-    refused_settings: Mapping[str, str] = MappingProxyType({})
+    unsupported_caches: Mapping[str, str] = MappingProxyType({})
+    unsupported_settings: Mapping[str, str] = MappingProxyType({})
     """Settings of strategies → why they have no effect on this model."""
     engine: str = ""
     """The engine on another machine that runs it; empty for one in memory."""
@@ -216,14 +216,14 @@ class ErrorReport(NamedTuple):
 
     def translated(self) -> ErrorReport:
         """The same error in the current language, if its words were made in another."""
-        title, cause, remedy = (translate_again(text) for text in (self.title, self.cause, self.remedy))
+        title, cause, remedy = (retranslate(text) for text in (self.title, self.cause, self.remedy))
         return self._replace(title=title, cause=cause, remedy=remedy)
 
 
 class Outcome(NamedTuple):
     """How a run ended; every run has exactly one."""
 
-    kind: Kind
+    kind: OutcomeKind
     message: str = ""
     error: ErrorReport | None = None
 
@@ -234,7 +234,7 @@ _REMEDIES: Mapping[type[BaseException], str] = {
 }
 
 
-def report(error: BaseException, details: str = "") -> ErrorReport:
+def make_error_report(error: BaseException, details: str = "") -> ErrorReport:
     """`error` in words: an error of the core brings its own, any other one its message and its class."""
     kind = type(error).__name__
     if not isinstance(error, DecodescopeError):

@@ -13,32 +13,32 @@ from pathlib import Path
 from typing import Any
 
 from app.state.conversation import DROP, POLICIES, ROLES, AnswerCost, Conversation, ConversationTurn
-from app.storage.folder_locks import HeldElsewhereError, Hold, hold_file
-from app.storage.json_files import UnreadableError, keep_copy, one_writer, read_object, set_aside, write_json
-from app.storage.settings import MigrationError, Migrator, migrated, version_of
-from app.storage.value_checks import counts, is_flag, is_text
+from app.storage.folder_locks import HeldElsewhereError, HeldLock, acquire_file
+from app.storage.json_files import UnreadableError, exclusive_writer, keep_copy, read_object, set_aside, write_json
+from app.storage.settings import MigrationError, Migrator, migrate, version_of
+from app.storage.value_checks import is_flag, is_text, list_of_counts
 from resources.language import tr, trn
 
 FILE_NAME = "chat.json"
-MOST_WINDOWS = 100
+MAX_WINDOWS = 100
 VERSION = 1
 MIGRATORS: Mapping[int, Migrator] = {}
 """The n-th makes version n + 1 of what version n wrote."""
-_are_figures = counts(3, 2**53)
-Plain = dict[str, Any]
+_are_valid_figures = list_of_counts(3, 2**53)
+TurnDict = dict[str, Any]
 """A turn as {role, content, held, figures}, figures as [reused, computed, written]."""
 
 
 class ChatStore:
     """Reads and writes the chat of one folder; `notices` says in words what could not be read."""
 
-    def __init__(self, folder: Path, number: int = 1, lock: Hold | None = None) -> None:
+    def __init__(self, folder: Path, number: int = 1, lock: HeldLock | None = None) -> None:
         """`number` of the window among those that are open; `lock` keeps the others away until `release`."""
         self.path = _path(folder, number)
         self.number = number
         self.notices: list[str] = []
         self._lock = lock
-        self._own: list[Plain] = []
+        self._own_turns: list[TurnDict] = []
         """What this window has last read or written: other turns in the file are another window's."""
 
     def restore(self, conversation: Conversation) -> None:
@@ -55,27 +55,27 @@ class ChatStore:
                 )
             )
             return
-        turns, when_full, problems = _take_in(data)
+        turns, when_full, problems = _parse_chat(data)
         if problems:
             self.notices.append(
                 tr("The last chat, read as far as it could be: {problems}. {kept}").format(
                     problems="; ".join(problems), kept=keep_copy(self.path)
                 )
             )
-        self._own = turns
-        conversation.turns[:] = [_turn(turn) for turn in turns]
+        self._own_turns = turns
+        conversation.turns[:] = [_turn_from_dict(turn) for turn in turns]
         conversation.when_full = when_full
 
     def save(self, conversation: Conversation) -> None:
         """Write every turn, an answer as far as it is written, and what others have added. Raises StorageError."""
-        own = [_plain(turn) for turn in conversation.turns if not turn.is_open or (turn.run and turn.said)]
-        with one_writer(self.path.parent):
-            theirs = self._there()
-            others = _without(theirs, self._own)
-            place = _shared(theirs, own)
+        own = [_turn_to_dict(turn) for turn in conversation.turns if not turn.is_open or (turn.run and turn.text)]
+        with exclusive_writer(self.path.parent):
+            theirs = self._read_turns()
+            others = _turns_missing_from(theirs, self._own_turns)
+            place = _common_prefix_length(theirs, own)
             turns = [*own[:place], *({**turn, "held": False} for turn in others), *own[place:]]
             write_json(self.path, {"version": VERSION, "turns": turns, "when_full": conversation.when_full})
-            self._own = own
+            self._own_turns = own
 
     def release(self) -> None:
         """Let another window have the file."""
@@ -83,7 +83,7 @@ class ChatStore:
         if lock is not None:
             lock.release()
 
-    def _read(self) -> Plain:
+    def _read(self) -> TurnDict:
         """What the file holds, brought up to date; before that a copy is set aside. Raises FileNotFoundError,
         UnreadableError, MigrationError."""
         data = read_object(self.path)
@@ -91,7 +91,7 @@ class ChatStore:
             is_old = version_of(data) < VERSION
         except MigrationError:  # no version at all: the turns may be good all the same
             return data
-        plain = migrated(data, VERSION, MIGRATORS)
+        plain = migrate(data, VERSION, MIGRATORS)
         if is_old:
             keep_copy(self.path, "old")
         return plain
@@ -100,10 +100,10 @@ class ChatStore:
         """What cannot be read gets another name; what an old version wrote stays, and a copy of it is kept."""
         return keep_copy(self.path) if isinstance(problem, MigrationError) else set_aside(self.path)
 
-    def _there(self) -> list[Plain]:
+    def _read_turns(self) -> list[TurnDict]:
         """The turns in the file now; whatever else is in its place is set aside first."""
         try:
-            turns, _when_full, problems = _take_in(self._read())
+            turns, _when_full, problems = _parse_chat(self._read())
         except FileNotFoundError:
             return []
         except (UnreadableError, MigrationError) as problem:
@@ -119,15 +119,15 @@ def claim_chat(folder: Path) -> ChatStore:
 
     A lock of its own, beside the chat's file, is free again when its window dies.
     """
-    for number in range(1, MOST_WINDOWS):
+    for number in range(1, MAX_WINDOWS):
         try:
-            return ChatStore(folder, number, hold_file(_path(folder, number).with_suffix(".lock")))
+            return ChatStore(folder, number, acquire_file(_path(folder, number).with_suffix(".lock")))
         except HeldElsewhereError:
             continue
-    return ChatStore(folder, MOST_WINDOWS)
+    return ChatStore(folder, MAX_WINDOWS)
 
 
-def own_chat_notice(store: ChatStore) -> str:
+def separate_chat_notice(store: ChatStore) -> str:
     """Why the chat is not the one that the reader had last; empty where it is."""
     if store.number == 1 or not _path(store.path.parent, 1).exists():
         return ""
@@ -141,13 +141,13 @@ def _path(folder: Path, number: int) -> Path:
     return folder / (FILE_NAME if number == 1 else f"chat-{number}.json")
 
 
-def _take_in(data: dict[str, Any]) -> tuple[list[Plain], str, list[str]]:
+def _parse_chat(data: dict[str, Any]) -> tuple[list[TurnDict], str, list[str]]:
     """The usable turns, what is done when the context is full, and what could not be used, in words."""
     problems = _version_problems(data)
     found = data.get("turns", [])
     if not isinstance(found, list):
         found, problems = [], [*problems, tr("the turns are no list")]
-    turns = [_mended(turn) for turn in found if _is_turn(turn)]
+    turns = [_repaired_turn(turn) for turn in found if _is_turn(turn)]
     if lost := len(found) - len(turns):
         problems.append(trn("{lost} turn could not be read", "{lost} turns could not be read", lost).format(lost=lost))
     if any(mended != turn for mended, turn in zip(turns, filter(_is_turn, found), strict=True)):
@@ -169,46 +169,46 @@ def _is_turn(turn: Any) -> bool:
     return isinstance(turn, dict) and turn.get("role") in ROLES and is_text(turn.get("content"))
 
 
-def _mended(turn: Plain) -> Plain:
+def _repaired_turn(turn: TurnDict) -> TurnDict:
     """A turn with what of its figures can be used."""
     bad = {
         name
-        for name, is_usable in (("held", is_flag), ("figures", _are_figures))
+        for name, is_usable in (("held", is_flag), ("figures", _are_valid_figures))
         if name in turn and not is_usable(turn[name])
     }
     return {name: value for name, value in turn.items() if name not in bad}
 
 
-def _turn(plain: Plain) -> ConversationTurn:
+def _turn_from_dict(plain: TurnDict) -> ConversationTurn:
     figures: Sequence[int] | None = plain.get("figures")
     kept = AnswerCost(*figures) if figures is not None else None
-    return ConversationTurn(plain["role"], plain["content"], held=plain.get("held", True), kept=kept)
+    return ConversationTurn(plain["role"], plain["content"], is_in_context=plain.get("held", True), restored_cost=kept)
 
 
-def _plain(turn: ConversationTurn) -> Plain:
-    plain: Plain = {"role": turn.role, "content": turn.said, "held": turn.held}
-    if turn.figures is not None:
-        plain["figures"] = list(turn.figures)
+def _turn_to_dict(turn: ConversationTurn) -> TurnDict:
+    plain: TurnDict = {"role": turn.role, "content": turn.text, "held": turn.is_in_context}
+    if turn.answer_cost is not None:
+        plain["figures"] = list(turn.answer_cost)
     return plain
 
 
-def _said(turn: Plain) -> tuple[str, str]:
+def _turn_key(turn: TurnDict) -> tuple[str, str]:
     return turn["role"], turn["content"]
 
 
-def _without(turns: Sequence[Plain], known: Sequence[Plain]) -> list[Plain]:
+def _turns_missing_from(turns: Sequence[TurnDict], known: Sequence[TurnDict]) -> list[TurnDict]:
     """Those of `turns` that are not in `known`, each of which accounts for one."""
-    left = Counter(map(_said, known))
+    left = Counter(map(_turn_key, known))
     others = []
     for turn in turns:
-        if left[_said(turn)]:
-            left[_said(turn)] -= 1
+        if left[_turn_key(turn)]:
+            left[_turn_key(turn)] -= 1
         else:
             others.append(turn)
     return others
 
 
-def _shared(theirs: Sequence[Plain], own: Sequence[Plain]) -> int:
+def _common_prefix_length(theirs: Sequence[TurnDict], own: Sequence[TurnDict]) -> int:
     """How many turns both begin with."""
-    pairs = zip(map(_said, theirs), map(_said, own), strict=False)
+    pairs = zip(map(_turn_key, theirs), map(_turn_key, own), strict=False)
     return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(theirs), len(own)))

@@ -53,7 +53,7 @@ class ExamplePrompt(NamedTuple):
         return format_turns(self.messages) if self.is_chat else self.prompt
 
 
-def load(path: Path | None = None, known_strategies: Container[str] | None = None) -> list[ExamplePrompt]:
+def load_examples(path: Path | None = None, known_strategies: Container[str] | None = None) -> list[ExamplePrompt]:
     """The examples of a file, by default the program's own; none when it is missing.
 
     What an entry `shows` is for the tests, which hold its caption against its run.
@@ -64,17 +64,17 @@ def load(path: Path | None = None, known_strategies: Container[str] | None = Non
         return []
     known = ExamplePrompt._fields
     entries = json.loads(path.read_text(encoding="utf-8"))
-    found = [_example({key: value for key, value in entry.items() if key in known}) for entry in entries]
+    found = [_example_from_dict({key: value for key, value in entry.items() if key in known}) for entry in entries]
     return [example for example in found if known_strategies is None or example.strategy in known_strategies]
 
 
-def samples(kind: str) -> list[BundledMedium]:
+def bundled_media(kind: str) -> list[BundledMedium]:
     """The sounds or pictures that ship with the program: those of the examples, and what lies beside them."""
-    folders = dict.fromkeys(Path(file).parent for example in load() for file in example.files)
+    folders = dict.fromkeys(Path(file).parent for example in load_examples() for file in example.files)
     found = (path for folder in folders if folder.is_dir() for path in sorted(folder.iterdir()))
     return [BundledMedium(path.stem.replace("-", " "), str(path)) for path in found if kind_by_name(path.name) == kind]
 
 
-def _example(entry: dict[str, Any]) -> ExamplePrompt:
+def _example_from_dict(entry: dict[str, Any]) -> ExamplePrompt:
     lists = {key: tuple(entry.get(key, ())) for key in ("messages", "drafters", "media")}
     return ExamplePrompt(**{**entry, **lists})

@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-NAME = ".lock"
-PATIENCE = 2.0
+LOCK_NAME = ".lock"
+TIMEOUT_SECONDS = 2.0
 """Seconds that a save waits for another one, which takes some milliseconds."""
-LOOK_AGAIN = 0.005
-_BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+POLL_SECONDS = 0.005
+_BUSY_ERRORS = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 """What a system says of a lock that is taken; anything else means that the folder takes no locks."""
 
 if sys.platform == "win32":
@@ -26,7 +26,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try(handle: int) -> None:
+    def _try_lock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -36,7 +36,7 @@ def locked(folder: Path) -> Iterator[bool]:
 
     To go on without is right then: a file is replaced as a whole either way, and not saving would lose more.
     """
-    handle = _open(folder / NAME)
+    handle = _open_lock_file(folder / LOCK_NAME)
     try:
         yield handle is not None and _acquire(handle)
     finally:
@@ -44,7 +44,7 @@ def locked(folder: Path) -> Iterator[bool]:
             os.close(handle)
 
 
-class Hold(NamedTuple):
+class HeldLock(NamedTuple):
     """A folder's lock that is kept, until `release` or the end of the process."""
 
     path: Path
@@ -59,46 +59,46 @@ class HeldElsewhereError(Exception):
     """Another window, of this process or another, holds the lock."""
 
 
-def hold(folder: Path) -> Hold | None:
+def acquire_folder(folder: Path) -> HeldLock | None:
     """Take the folder's lock and keep it; None where somebody else holds it, or the folder takes none."""
     try:
-        return hold_file(folder / NAME)
+        return acquire_file(folder / LOCK_NAME)
     except HeldElsewhereError:
         return None
 
 
-def hold_file(path: Path) -> Hold | None:
+def acquire_file(path: Path) -> HeldLock | None:
     """Take the lock of that file and keep it; None where the folder takes no locks.
 
     Raises HeldElsewhereError. A lock that a killed process has left is free: the system has let it go.
     """
-    handle = _open(path)
+    handle = _open_lock_file(path)
     if handle is None:
         return None
     try:
-        _try(handle)
+        _try_lock(handle)
     except OSError as error:
         os.close(handle)
-        if error.errno in _BUSY:
+        if error.errno in _BUSY_ERRORS:
             raise HeldElsewhereError(str(path)) from None
         return None
-    return Hold(path, handle)
+    return HeldLock(path, handle)
 
 
-def _open(path: Path) -> int | None:
+def _open_lock_file(path: Path) -> int | None:
     with suppress(OSError):
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     return None
 
 
 def _acquire(handle: int) -> bool:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
-            _try(handle)
+            _try_lock(handle)
         except OSError:
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(LOOK_AGAIN)
+            time.sleep(POLL_SECONDS)
         else:
             return True

@@ -17,13 +17,13 @@ from app.storage.folder_locks import locked
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
-MOST_BYTES = 64 * 2**20
-MOST_DEPTH = 24
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 24
 """Lists and groups within each other; the program's own files have five."""
-PART = ".part"
+PART_SUFFIX = ".part"
 STALE_SECONDS = 3600
 """A half-written file of that age belongs to nobody any more."""
-COPIES = 999
+MAX_COPIES = 999
 
 
 class StorageError(DecodescopeError):
@@ -55,7 +55,7 @@ def parse_json(content: bytes) -> Any:
         raise UnreadableError(tr("a number in it has too many digits")) from None
     except RecursionError:
         raise UnreadableError(tr("it is nested too deep")) from None
-    if _is_deeper(data, MOST_DEPTH):
+    if _is_nested_deeper(data, MAX_DEPTH):
         raise UnreadableError(tr("it is nested too deep"))
     return data
 
@@ -90,47 +90,47 @@ def write_bytes(path: Path, content: bytes) -> None:
     with _as_storage_error(path):
         target = Path(os.path.realpath(path))  # a link stays a link
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(target, content)
+        _replace_atomically(target, content)
 
 
 def keep_copy(path: Path, why: str = "bad") -> str:
     """Keep `path` as it is, byte for byte, under a name beside it; a sentence that says which."""
     try:
         content = _read_bytes(path)
-        for number in range(1, COPIES):
-            copy = name_aside(path, why, number)
+        for number in range(1, MAX_COPIES):
+            copy = backup_path(path, why, number)
             if not os.path.lexists(copy):
-                _replace(copy, content)
+                _replace_atomically(copy, content)
             elif copy.read_bytes() != content:
                 continue
             return tr("The file as it was is kept as {name} in {folder}.").format(name=copy.name, folder=path.parent)
     except (OSError, ValueError) as error:
-        return tr("The file as it was could not be kept ({why}).").format(why=_words(error))
-    return tr("There are {count} copies of it already, so it was not kept once more.").format(count=COPIES)
+        return tr("The file as it was could not be kept ({why}).").format(why=_error_text(error))
+    return tr("There are {count} copies of it already, so it was not kept once more.").format(count=MAX_COPIES)
 
 
 def set_aside(path: Path) -> str:
     """Give what stands in a file's place another name, so that a file can be written there; a sentence about it."""
-    number = next((n for n in range(1, COPIES) if not os.path.lexists(name_aside(path, "bad", n))), COPIES)
-    aside = name_aside(path, "bad", number)
+    number = next((n for n in range(1, MAX_COPIES) if not os.path.lexists(backup_path(path, "bad", n))), MAX_COPIES)
+    aside = backup_path(path, "bad", number)
     try:
         os.replace(path, aside)
     except OSError as error:
-        return tr("It could not be set aside either ({why}).").format(why=_words(error))
+        return tr("It could not be set aside either ({why}).").format(why=_error_text(error))
     return tr("It was kept as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_parts(folder: Path) -> None:
     """Remove what killed saves have left half-written."""
     with suppress(OSError):
-        for path in folder.glob(f"*{PART}"):  # hidden ones too
+        for path in folder.glob(f"*{PART_SUFFIX}"):  # hidden ones too
             about = path.lstat()
             if stat.S_ISREG(about.st_mode) and time.time() - about.st_mtime > STALE_SECONDS:
                 path.unlink()
 
 
 @contextmanager
-def one_writer(folder: Path) -> Iterator[None]:
+def exclusive_writer(folder: Path) -> Iterator[None]:
     """Let no other process write in `folder` meanwhile. Raises StorageError where the folder cannot be made."""
     with _as_storage_error(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,36 +143,36 @@ def _read_bytes(path: Path) -> bytes:
         about = path.stat()
         if not stat.S_ISREG(about.st_mode):  # reading a pipe would wait for ever
             raise UnreadableError(tr("it is no file"))
-        if about.st_size > MOST_BYTES:
-            raise UnreadableError(tr("it is larger than {size} MiB").format(size=MOST_BYTES >> 20))
+        if about.st_size > MAX_BYTES:
+            raise UnreadableError(tr("it is larger than {size} MiB").format(size=MAX_BYTES >> 20))
         return path.read_bytes()
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise UnreadableError(_words(error)) from None
+        raise UnreadableError(_error_text(error)) from None
 
 
-def _is_deeper(data: Any, most: int) -> bool:
+def _is_nested_deeper(data: Any, max_depth: int) -> bool:
     level = [data]
-    for _ in range(most + 1):
-        level = [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]
+    for _ in range(max_depth + 1):
+        level = [inner for outer in level if isinstance(outer, dict | list) for inner in _children(outer)]
         if not level:
             return False
     return True
 
 
-def _inside(outer: dict[str, Any] | list[Any]) -> list[Any]:
+def _children(outer: dict[str, Any] | list[Any]) -> list[Any]:
     return list(outer.values()) if isinstance(outer, dict) else outer
 
 
-def name_aside(path: Path, why: str, number: int) -> Path:
+def backup_path(path: Path, why: str, number: int) -> Path:
     """The name of a copy that is kept beside a file."""
     return path.with_name(f"{path.name}.{why}-{number}")
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace_atomically(path: Path, content: bytes) -> None:
     """Write beside, under a name that no other writer has, and take the place at once. Raises OSError."""
-    handle, name = tempfile.mkstemp(PART, f".{path.name}.", path.parent)  # readable by this user alone
+    handle, name = tempfile.mkstemp(PART_SUFFIX, f".{path.name}.", path.parent)  # readable by this user alone
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -206,22 +206,22 @@ def _as_storage_error(path: Path) -> Iterator[None]:
         number = error.errno if isinstance(error, OSError) else None
         remedy = tr(_REMEDIES.get(number or 0, mark("Choose another folder with --config-dir.")))
         raise StorageError(
-            tr("{path} cannot be written: {why}.").format(path=path, why=_words(error)), remedy
+            tr("{path} cannot be written: {why}.").format(path=path, why=_error_text(error)), remedy
         ) from error
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """The system's words for what went wrong, without the path."""
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return words[:1].lower() + words[1:]
 
 
-_FULL = mark("Make room on that disk; the next save tries again.")
-_FORBIDDEN = mark("Make that folder writable, or choose another with --config-dir.")
+_DISK_FULL_REMEDY = mark("Make room on that disk; the next save tries again.")
+_PERMISSION_REMEDY = mark("Make that folder writable, or choose another with --config-dir.")
 _REMEDIES = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EACCES: _FORBIDDEN,
-    errno.EPERM: _FORBIDDEN,
-    errno.EROFS: _FORBIDDEN,
+    errno.ENOSPC: _DISK_FULL_REMEDY,
+    errno.EDQUOT: _DISK_FULL_REMEDY,
+    errno.EACCES: _PERMISSION_REMEDY,
+    errno.EPERM: _PERMISSION_REMEDY,
+    errno.EROFS: _PERMISSION_REMEDY,
 }

@@ -11,7 +11,7 @@ from app.storage.json_files import write_bytes
 FOLDER = "media"
 
 
-def keep_picture(data: Path, png: bytes) -> Path:
+def save_pasted_picture(data: Path, png: bytes) -> Path:
     """Keep a picture; one that is kept already has one file. Raises StorageError."""
     path = data / FOLDER / f"pasted-{hashlib.sha256(png).hexdigest()[:12]}.png"
     if not path.exists():
@@ -19,7 +19,7 @@ def keep_picture(data: Path, png: bytes) -> Path:
     return path
 
 
-def new_recording(data: Path, now: datetime) -> Path:
+def new_recording_path(data: Path, now: datetime) -> Path:
     """Where the next recording is written; nothing is there yet."""
     stem = f"recorded-{now:%Y-%m-%d-%H%M%S}"
     names = (f"{stem}{ending}.wav" for ending in ("", *(f"-{number}" for number in range(2, 1000))))

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from app.state.setting_values import why_not
+from app.state.setting_values import invalid_reason
 from app.storage.json_files import StorageError, UnreadableError, read_object, write_json
 from app.storage.value_checks import is_name
 from core import strategies
@@ -23,7 +23,7 @@ from core.strategies import Strategy
 from resources.language import mark, tr
 
 OWN_KEY, _FORMER_KEY = NAME, FORMER_NAME
-_HOUSEKEEPING = {"transformers_version", "_from_model_config"}
+_METADATA_KEYS = {"transformers_version", "_from_model_config"}
 
 
 class PresetProblem(DecodescopeError):
@@ -42,26 +42,26 @@ class Preset(NamedTuple):
     path: Path | None = None
     drafters: tuple[str, ...] = ()
     """Names of draft models, where the strategy takes some."""
-    refused: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
     """Why some of its values were left out, a sentence each."""
     program: str = ""
     """Another program, where the file is one of its own."""
-    without: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     """What of that program's settings has no counterpart here, a sentence each."""
 
     @property
     def notice(self) -> str:
-        """What the reader should know of `extra` and `refused`; empty when there is nothing to tell."""
-        names = [name for name in self.extra if name not in _HOUSEKEEPING]
+        """What the reader should know of `extra` and `rejected`; empty when there is nothing to tell."""
+        names = [name for name in self.extra if name not in _METADATA_KEYS]
         kept = tr("“{name}” also sets what no editor here shows, kept in the file as it is: {names}.").format(
             name=self.name, names=", ".join(names)
         )
         left_out = tr("“{name}” has values that cannot be used, left at their defaults: {reasons}").format(
-            name=self.name, reasons=" ".join(self.refused)
+            name=self.name, reasons=" ".join(self.rejected)
         )
         read = tr("“{name}” was read as settings of {program}.").format(name=self.name, program=self.program)
-        foreign = [read, *self.without] if self.without else []
-        return " ".join([*foreign, *[kept] * bool(names), *[left_out] * bool(self.refused)])
+        foreign = [read, *self.unsupported] if self.unsupported else []
+        return " ".join([*foreign, *[kept] * bool(names), *[left_out] * bool(self.rejected)])
 
 
 def folder_presets(folder: Path) -> list[tuple[str, Path]]:
@@ -71,7 +71,7 @@ def folder_presets(folder: Path) -> list[tuple[str, Path]]:
     return []
 
 
-def load(path: Path) -> Preset:
+def load_preset(path: Path) -> Preset:
     """Read a preset or any generation_config.json. Raises PresetProblem."""
     from app.storage import programs
 
@@ -94,12 +94,12 @@ def load(path: Path) -> Preset:
                     programs=", ".join(programs.readable_programs())
                 ),
             )
-        return from_config(path.stem, data, path)
-    config, without = programs.read(program, data)
-    return from_config(path.stem, config, path)._replace(program=program.name, without=without)
+        return preset_from_config(path.stem, data, path)
+    config, without = programs.import_settings(program, data)
+    return preset_from_config(path.stem, config, path)._replace(program=program.name, unsupported=without)
 
 
-def delete(path: Path) -> None:
+def delete_preset(path: Path) -> None:
     """Remove a saved preset; one that is gone already is no fault. Raises StorageError."""
     try:
         path.unlink(missing_ok=True)
@@ -110,17 +110,19 @@ def delete(path: Path) -> None:
         ) from error
 
 
-def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
+def preset_from_config(name: str, data: Mapping[str, Any], path: Path | None = None) -> Preset:
     """The preset that a GenerationConfig's plain data means. Raises PresetProblem for a strategy that is not here."""
-    data = _renamed(data)
-    own = _own(data)
-    odd = _unused(data, own)
-    data, mode, refused = _mode(data)
-    refused |= {OWN_KEY: odd} if odd else {}
-    strategy = _strategy(own["strategy"] or mode, name)
-    told = {**data, **own["options"]}
-    values = {p.name: told[p.name] for p in strategy.parameters if told.get(p.name) is not None}
-    refused |= {p.name: why for p in strategy.parameters if p.name in values and (why := why_not(p, values[p.name]))}
+    data = _with_current_key(data)
+    own = _own_section(data)
+    invalid_notice = _invalid_entries_notice(data, own)
+    data, mode, refused = _usable_mode(data)
+    refused |= {OWN_KEY: invalid_notice} if invalid_notice else {}
+    strategy = _find_strategy(own["strategy"] or mode, name)
+    settings = {**data, **own["options"]}
+    values = {p.name: settings[p.name] for p in strategy.parameters if settings.get(p.name) is not None}
+    refused |= {
+        p.name: why for p in strategy.parameters if p.name in values and (why := invalid_reason(p, values[p.name]))
+    }
     covered = {OWN_KEY, *values, *(key for key, value in strategy.flags.items() if data.get(key) == value)}
     extra = {key: value for key, value in data.items() if key not in covered and value is not None}
     drafters = tuple(own["drafters"]) if strategy.takes_drafters else ()
@@ -128,14 +130,14 @@ def from_config(name: str, data: Mapping[str, Any], path: Path | None = None) ->
     return Preset(name, strategy.name, usable, extra, path, drafters, tuple(refused.values()))
 
 
-def _renamed(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with_current_key(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The data with the program's own key under its current name."""
     if _FORMER_KEY not in data or OWN_KEY in data:
         return data
     return {OWN_KEY if key == _FORMER_KEY else key: value for key, value in data.items()}
 
 
-def _own(data: Mapping[str, Any]) -> dict[str, Any]:
+def _own_section(data: Mapping[str, Any]) -> dict[str, Any]:
     """What stands under the program's own key, with empty values for what is missing or of another type."""
     found = data.get(OWN_KEY)
     own = found if isinstance(found, dict) else {}
@@ -147,7 +149,7 @@ def _own(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _unused(data: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+def _invalid_entries_notice(data: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """What under the program's own key is of another type than it must be; empty when all of it is used."""
     found = data.get(OWN_KEY) or {}
     if not isinstance(found, dict):
@@ -156,7 +158,7 @@ def _unused(data: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     return tr("Not understood under “{key}”: {names}.").format(key=OWN_KEY, names=", ".join(odd)) if odd else ""
 
 
-def to_config(
+def preset_to_config(
     strategy_name: str,
     values: Mapping[str, Any],
     extra: Mapping[str, Any] | None = None,
@@ -176,7 +178,7 @@ def to_config(
     return {**data, OWN_KEY: own} if own else data
 
 
-def save(folder: Path, preset: Preset) -> Path:
+def save_preset(folder: Path, preset: Preset) -> Path:
     """Write `<name>.json` into `folder`. Raises PresetProblem for a name that is no file name, or a full disk."""
     name = preset.name.strip()
     if not name or re.search(r'[<>:"/\\|?*\x00-\x1f]', name) or name.startswith("."):
@@ -186,7 +188,7 @@ def save(folder: Path, preset: Preset) -> Path:
         )
     path = folder / f"{name}.json"
     try:
-        write_json(path, to_config(preset.strategy, preset.values, preset.extra, preset.drafters))
+        write_json(path, preset_to_config(preset.strategy, preset.values, preset.extra, preset.drafters))
     except StorageError as error:
         raise PresetProblem(error.cause, error.remedy) from error
     return path
@@ -198,7 +200,7 @@ def mode_of(data: Mapping[str, Any]) -> str:
     return strategies.selected_by(strategies.flags_of(data)).name
 
 
-def _mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
+def _usable_mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]:
     """What of the data can be used to tell its strategy, that strategy, and why the rest cannot be used."""
     left: dict[str, Any] = dict(data)
     refused: dict[str, str] = {}
@@ -210,7 +212,7 @@ def _mode(data: Mapping[str, Any]) -> tuple[dict[str, Any], str, dict[str, str]]
             del left[error.parameter]
 
 
-def _strategy(name: str, preset: str) -> Strategy:
+def _find_strategy(name: str, preset: str) -> Strategy:
     try:
         return strategies.registry[name]
     except KeyError:

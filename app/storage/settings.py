@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Self
 from app.state.number_checks import is_count
 from app.storage.value_checks import (
     between,
-    counts,
     each_one_of,
     each_up_to,
     is_bytes,
@@ -22,6 +21,7 @@ from app.storage.value_checks import (
     is_names,
     is_text,
     is_values,
+    list_of_counts,
     one_of,
     up_to,
 )
@@ -31,30 +31,30 @@ from resources.depth import DEPTHS, USUAL
 from resources.language import LANGUAGES, tr
 
 LANGUAGE_CHOICES = ("system", *LANGUAGES)
-SMALLEST_SCALE, LARGEST_SCALE = 0.8, 2.0
-LARGEST_SEED = 2**31 - 1
-LARGEST_REUSE = 1024**2
+MIN_SCALE, MAX_SCALE = 0.8, 2.0
+MAX_SEED = 2**31 - 1
+MAX_REUSE_MIB = 1024**2
 """MiB."""
-LARGEST_MEMORY = 1024**3
+MAX_MEMORY_MIB = 1024**3
 """MiB."""
-LARGEST_HISTORY = 1024**2
+MAX_HISTORY_MIB = 1024**2
 """MiB."""
-WIDEST = 2**15
+MAX_WIDTH = 2**15
 """Pixels."""
 Migrator = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def _several_drafts(data: dict[str, Any]) -> dict[str, Any]:
+def _migrate_draft(data: dict[str, Any]) -> dict[str, Any]:
     """There was one draft model at first."""
     one = data.pop("draft", "")
     return {**data, "drafts": [one]} if one and is_name(one) else data
 
 
-def _is_sides(value: Any) -> bool:
-    return value == [] or counts(2, WIDEST)(value)
+def _is_panel_widths(value: Any) -> bool:
+    return value == [] or list_of_counts(2, MAX_WIDTH)(value)
 
 
-WEIGHTS = ("auto", "float32", "bfloat16", "float16", "int8", "int4")
+WEIGHT_FORMATS = ("auto", "float32", "bfloat16", "float16", "int8", "int4")
 """What weights can be kept as: the core's own names, which only the worker's thread may ask it for."""
 _NAME, _NAMES, _FLAG, _VALUES = {"check": is_name}, {"check": is_names}, {"check": is_flag}, {"check": is_values}
 _SET = {"check": is_names, "set": True}
@@ -62,7 +62,7 @@ _SET = {"check": is_names, "set": True}
 
 
 @plain()
-class Section:
+class SettingsSection:
     """A group of settings; `migrators[n]` turns its data of version n into version n + 1."""
 
     version: ClassVar[int] = 1
@@ -71,7 +71,7 @@ class Section:
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> tuple[Self, list[str]]:
         """The section in `data` and the names of the keys that could not be used. Raises MigrationError."""
-        plain = migrated(data, cls.version, cls.migrators)
+        plain = migrate(data, cls.version, cls.migrators)
         section, bad = cls(), []
         for key in fields(cls):
             if key.name not in plain:
@@ -87,12 +87,12 @@ class Section:
         return {"version": self.version, **{key.name: getattr(self, key.name) for key in fields(self)}}
 
     @classmethod
-    def sets(cls) -> set[str]:
+    def unordered_keys(cls) -> set[str]:
         """Names of the keys whose entries have no order."""
         return {key.name for key in fields(cls) if key.metadata.get("set")}
 
     @classmethod
-    def unknown(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+    def unknown_entries(cls, data: Mapping[str, Any]) -> dict[str, Any]:
         """What of `data` a program of another version has written."""
         known = {"version", *(key.name for key in fields(cls))}
         return {name: value for name, value in data.items() if name not in known}
@@ -102,11 +102,11 @@ class MigrationError(ValueError):
     """Old data could not be brought up to date."""
 
 
-def migrated(data: Mapping[str, Any], wanted: int, migrators: Mapping[int, Migrator]) -> dict[str, Any]:
-    """The data as version `wanted` would have written it; a later version's is left as it is. Raises MigrationError."""
+def migrate(data: Mapping[str, Any], target_version: int, migrators: Mapping[int, Migrator]) -> dict[str, Any]:
+    """The data as version `target_version` would have written it; a later version's is left as it is. Raises MigrationError."""
     plain, version = dict(data), version_of(data)
     try:
-        for step in range(version, wanted):
+        for step in range(version, target_version):
             plain = migrators[step](plain)
     except Exception as error:  # whatever a migrator stumbles over lies in the data
         raise MigrationError(
@@ -124,11 +124,11 @@ def version_of(data: Mapping[str, Any]) -> int:
 
 
 @plain()
-class Appearance(Section):
+class AppearanceSection(SettingsSection):
     """How the window looks."""
 
     theme: str = field(default="system", metadata={"check": one_of(SCHEMES)})
-    font_scale: float = field(default=1.0, metadata={"check": between(SMALLEST_SCALE, LARGEST_SCALE)})
+    font_scale: float = field(default=1.0, metadata={"check": between(MIN_SCALE, MAX_SCALE)})
     language: str = field(default="system", metadata={"check": one_of(LANGUAGE_CHOICES)})
     animated: bool = field(default=True, metadata=_FLAG)
     """Choices are seen happening on a stage."""
@@ -139,11 +139,11 @@ class Appearance(Section):
 
 
 @plain()
-class LastChoices(Section):
+class LastChoices(SettingsSection):
     """What was chosen last."""
 
     version: ClassVar[int] = 2
-    migrators: ClassVar[Mapping[int, Migrator]] = {1: _several_drafts}
+    migrators: ClassVar[Mapping[int, Migrator]] = {1: _migrate_draft}
 
     model: str = field(default="", metadata=_NAME)
     strategy: str = field(default="sampling", metadata=_NAME)
@@ -154,7 +154,7 @@ class LastChoices(Section):
     chat: bool = field(default=False, metadata=_FLAG)
     media: list[str] = field(default_factory=list, metadata=_NAMES)
     """Paths of the sounds and pictures that go with the prompt."""
-    seed: int = field(default=42, metadata={"check": up_to(LARGEST_SEED)})
+    seed: int = field(default=42, metadata={"check": up_to(MAX_SEED)})
     seed_locked: bool = field(default=True, metadata=_FLAG)
     values: dict[str, dict[str, Any]] = field(default_factory=dict, metadata=_VALUES)
     """Changed parameters of each strategy."""
@@ -162,7 +162,7 @@ class LastChoices(Section):
 
 
 @plain()
-class Compute(Section):
+class ComputeSection(SettingsSection):
     """Where and how models are run."""
 
     device: str = field(default="auto", metadata=_NAME)
@@ -171,7 +171,7 @@ class Compute(Section):
     top_n: int = field(default=10, metadata={"check": up_to(100)})
     reuse: bool = field(default=True, metadata=_FLAG)
     """Begin from what earlier runs have read."""
-    reuse_mib: int = field(default=256, metadata={"check": up_to(LARGEST_REUSE)})
+    reuse_mib: int = field(default=256, metadata={"check": up_to(MAX_REUSE_MIB)})
     memory_fallback: bool = field(default=True, metadata=_FLAG)
     quick_steps: bool = field(default=True, metadata=_FLAG)
     """Steps in machine code that this machine's compiler builds, in the background."""
@@ -183,7 +183,7 @@ class Compute(Section):
 
 
 @plain()
-class Models(Section):
+class ModelsSection(SettingsSection):
     """Folders added by hand, and what single models have been allowed."""
 
     folders: list[str] = field(default_factory=list, metadata=_SET)
@@ -193,19 +193,19 @@ class Models(Section):
     """Addresses of models on other machines; never with a key."""
     allow_plain: list[str] = field(default_factory=list, metadata=_SET)
     """Those of them that may be spoken to over http."""
-    weights: dict[str, str] = field(default_factory=dict, metadata={"check": each_one_of(WEIGHTS)})
+    weights: dict[str, str] = field(default_factory=dict, metadata={"check": each_one_of(WEIGHT_FORMATS)})
     """What single models' weights are kept as; a model that is not here has them as its file does."""
-    memory: dict[str, int] = field(default_factory=dict, metadata={"check": each_up_to(LARGEST_MEMORY)})
+    memory: dict[str, int] = field(default_factory=dict, metadata={"check": each_up_to(MAX_MEMORY_MIB)})
     """MiB of memory that single models' weights may take, 0 for as much as fits; layers beyond are read from the disk.
     All of a model that is not here is in memory."""
 
 
 @plain()
-class HistorySettingsSection(Section):
+class HistorySection(SettingsSection):
     """What is kept of runs."""
 
     keep: bool = field(default=True, metadata=_FLAG)
-    budget_mib: int = field(default=512, metadata={"check": up_to(LARGEST_HISTORY)})
+    budget_mib: int = field(default=512, metadata={"check": up_to(MAX_HISTORY_MIB)})
     """What all recordings may take on the disk; the oldest go first."""
 
     @property
@@ -215,7 +215,7 @@ class HistorySettingsSection(Section):
 
 
 @plain()
-class WindowLayout(Section):
+class WindowLayout(SettingsSection):
     """Which parts of the window are open, and where it stands."""
 
     setup: bool = field(default=True, metadata=_FLAG)
@@ -225,12 +225,12 @@ class WindowLayout(Section):
     view: str = field(default="tokens", metadata=_NAME)
     window: str = field(default="", metadata={"check": is_bytes})
     """Qt's own description of the window's place, in base64."""
-    sides: list[int] = field(default_factory=list, metadata={"check": _is_sides})
+    sides: list[int] = field(default_factory=list, metadata={"check": _is_panel_widths})
     """Widths of the side panels; empty for the usual ones."""
 
 
 @plain()
-class Habits(Section):
+class UsageSection(SettingsSection):
     """What the reader knows already, and does often."""
 
     welcomed: bool = field(default=False, metadata=_FLAG)
@@ -245,21 +245,21 @@ class Habits(Section):
 class Settings:
     """All sections."""
 
-    appearance: Appearance = field(default_factory=Appearance)
+    appearance: AppearanceSection = field(default_factory=AppearanceSection)
     choices: LastChoices = field(default_factory=LastChoices)
-    compute: Compute = field(default_factory=Compute)
-    models: Models = field(default_factory=Models)
-    history: HistorySettingsSection = field(default_factory=HistorySettingsSection)
+    compute: ComputeSection = field(default_factory=ComputeSection)
+    models: ModelsSection = field(default_factory=ModelsSection)
+    history: HistorySection = field(default_factory=HistorySection)
     layout: WindowLayout = field(default_factory=WindowLayout)
-    habits: Habits = field(default_factory=Habits)
+    habits: UsageSection = field(default_factory=UsageSection)
 
 
-SECTIONS: dict[str, type[Section]] = {
-    "appearance": Appearance,
+SECTIONS: dict[str, type[SettingsSection]] = {
+    "appearance": AppearanceSection,
     "choices": LastChoices,
-    "compute": Compute,
-    "models": Models,
-    "history": HistorySettingsSection,
+    "compute": ComputeSection,
+    "models": ModelsSection,
+    "history": HistorySection,
     "layout": WindowLayout,
-    "habits": Habits,
+    "habits": UsageSection,
 }

@@ -14,18 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import core
-from app.state.setting_values import why_not
-from app.storage.json_files import UnreadableError, keep_copy, one_writer, read_object, set_aside, sweep, write_json
+from app.state.setting_values import invalid_reason
+from app.storage.json_files import (
+    UnreadableError,
+    exclusive_writer,
+    keep_copy,
+    read_object,
+    remove_stale_parts,
+    set_aside,
+    write_json,
+)
 from app.storage.settings import (
     LANGUAGE_CHOICES,
     SECTIONS,
-    Appearance,
+    AppearanceSection,
     MigrationError,
-    Section,
     Settings,
+    SettingsSection,
     version_of,
 )
-from app.storage.settings_merge import merged
+from app.storage.settings_merge import merge_settings
 from core.former_name import AdoptedFolder, user_folder
 from core.lightweight_dataclass import plain
 from resources.language import tr
@@ -49,16 +57,19 @@ class SettingsFileContents:
 
     settings: Settings = field(default_factory=Settings)
     unknown: dict[str, Any] = field(default_factory=dict)
-    bad: list[str] = field(default_factory=list)
+    reset_names: list[str] = field(default_factory=list)
     """Values at their defaults again."""
-    newer: list[str] = field(default_factory=list)
+    newer_sections: list[str] = field(default_factory=list)
     """Sections that a newer program wrote."""
-    older: list[str] = field(default_factory=list)
+    migrated_sections: list[str] = field(default_factory=list)
     """Sections that were brought up to date."""
 
-    def plain(self) -> dict[str, Any]:
+    def to_plain_data(self) -> dict[str, Any]:
         """As a file holds it."""
-        return {**self.unknown, **{name: {**self.unknown.get(name, {}), **own} for name, own in _plain(self.settings)}}
+        return {
+            **self.unknown,
+            **{name: {**self.unknown.get(name, {}), **own} for name, own in _plain_sections(self.settings)},
+        }
 
 
 @plain()
@@ -68,7 +79,7 @@ class SettingsStore:
     folder: Path = field(default_factory=default_folder)
     settings: Settings = field(default_factory=Settings)
     notices: list[str] = field(default_factory=list)
-    adopted: list[AdoptedFolder] = field(default_factory=list)
+    adopted_folders: list[AdoptedFolder] = field(default_factory=list)
     """Folders that were copied from those of the program's former name at this start."""
     is_read_only: bool = False
     """Whether nothing is written: a picture or a demo from the command line changes no settings."""
@@ -81,135 +92,135 @@ class SettingsStore:
         return self.folder / FILE_NAME
 
     @property
-    def data(self) -> Path:
+    def data_folder(self) -> Path:
         """The folder of what is no setting and grows: the user's own place for it, or beside the settings where
         another folder than the usual one is given for those."""
         return default_data_folder() if self.folder == default_folder() else self.folder
 
     @property
-    def kept_language(self) -> str:
+    def saved_language(self) -> str:
         """The language that the file names, before anything else is read of it: what it says then is in it."""
         with suppress(OSError, UnreadableError):
             section = read_object(self.path).get("appearance")
             if isinstance(section, dict) and (kept := section.get("language")) in LANGUAGE_CHOICES:
                 return str(kept)
-        return Appearance().language
+        return AppearanceSection().language
 
     @property
-    def presets(self) -> Path:
+    def presets_folder(self) -> Path:
         """The folder of saved generation configs."""
         return self.folder / "presets"
 
     def load(self) -> Settings:
         """Read the file; whatever cannot be read is replaced by defaults and told in `notices`."""
-        sweep(self.folder)
-        sweep(self.presets)
+        remove_stale_parts(self.folder)
+        remove_stale_parts(self.presets_folder)
         found = self._read()
         self.settings = found.settings
-        self._saved = deepcopy(dict(_plain(self.settings)))
+        self._saved = deepcopy(dict(_plain_sections(self.settings)))
         return self.settings
 
     def save(self) -> None:
         """Write what has been changed here over what the file holds now. Raises StorageError."""
         if self.is_read_only:
             return
-        with one_writer(self.folder):
-            theirs, mine = self._read(), dict(_plain(self.settings))
-            write_json(self.path, merged(self._saved, mine, theirs.plain(), _SETS))
+        with exclusive_writer(self.folder):
+            theirs, mine = self._read(), dict(_plain_sections(self.settings))
+            write_json(self.path, merge_settings(self._saved, mine, theirs.to_plain_data(), _UNORDERED_KEYS))
             self._saved = deepcopy(mine)
 
     def save_changes(self) -> None:
         """Write the file if something has been changed here since it was last read or written. Raises StorageError."""
-        if dict(_plain(self.settings)) != self._saved:
+        if dict(_plain_sections(self.settings)) != self._saved:
             self.save()
 
-    def drop_unusable(self) -> None:
+    def drop_invalid_values(self) -> None:
         """Forget remembered parameters that no editor can show. Apart from `load`, for it imports every strategy."""
         choices = self.settings.choices
-        bad = _dropped(choices.values, core.strategies.registry, "values")
-        bad += _dropped(choices.cache_values, core.caches.registry, "cache_values")
-        self._tell(SettingsFileContents(bad=bad))
+        bad = _drop_invalid(choices.values, core.strategies.registry, "values")
+        bad += _drop_invalid(choices.cache_values, core.caches.registry, "cache_values")
+        self._report_problems(SettingsFileContents(reset_names=bad))
 
     def _read(self) -> SettingsFileContents:
         try:
-            found = _take_in(read_object(self.path))
+            found = _parse_contents(read_object(self.path))
         except FileNotFoundError:
             return SettingsFileContents()
         except UnreadableError as problem:
             kept = set_aside(self.path)
-            self._notice(
+            self._add_notice(
                 tr("The settings file could not be read ({problem}), so defaults are used. {kept}").format(
                     problem=problem, kept=kept
                 )
             )
             return SettingsFileContents()
-        self._tell(found)
+        self._report_problems(found)
         return found
 
-    def _tell(self, found: SettingsFileContents) -> None:
+    def _report_problems(self, found: SettingsFileContents) -> None:
         """Keep the file as it was where it will not be written as it was, and say why."""
-        if found.older and not found.bad:
+        if found.migrated_sections and not found.reset_names:
             keep_copy(self.path, "old")
-        if found.newer:
-            names = ", ".join(f"“{name}”" for name in found.newer)
+        if found.newer_sections:
+            names = ", ".join(f"“{name}”" for name in found.newer_sections)
             kept = keep_copy(self.path, "newer")
-            self._notice(
+            self._add_notice(
                 tr("A newer Decodescope wrote the settings under {names}; this one keeps what it knows. {kept}").format(
                     names=names, kept=kept
                 )
             )
-        if found.bad:
+        if found.reset_names:
             kept = keep_copy(self.path)
-            self._notice(
+            self._add_notice(
                 tr("Not usable in the settings file, and back at the default: {names}. {kept}").format(
-                    names=", ".join(found.bad), kept=kept
+                    names=", ".join(found.reset_names), kept=kept
                 )
             )
 
-    def _notice(self, words: str) -> None:
+    def _add_notice(self, words: str) -> None:
         if words not in self.notices:
             self.notices.append(words)
 
 
-_SETS = frozenset().union(*(section.sets() for section in SECTIONS.values()))
+_UNORDERED_KEYS = frozenset().union(*(section.unordered_keys() for section in SECTIONS.values()))
 
 
-def _plain(settings: Settings) -> Iterator[tuple[str, dict[str, Any]]]:
+def _plain_sections(settings: Settings) -> Iterator[tuple[str, dict[str, Any]]]:
     return ((name, getattr(settings, name).write()) for name in SECTIONS)
 
 
-def _take_in(data: dict[str, Any]) -> SettingsFileContents:
+def _parse_contents(data: dict[str, Any]) -> SettingsFileContents:
     """Every section that can be read, value by value."""
     found = SettingsFileContents(unknown={name: value for name, value in data.items() if name not in SECTIONS})
     for name, section in SECTIONS.items():
         if name in data:
-            _take_in_section(found, name, section, data[name])
+            _parse_section(found, name, section, data[name])
     return found
 
 
-def _take_in_section(found: SettingsFileContents, name: str, section: type[Section], data: Any) -> None:
+def _parse_section(found: SettingsFileContents, name: str, section: type[SettingsSection], data: Any) -> None:
     if not isinstance(data, dict):
-        found.bad.append(name)
+        found.reset_names.append(name)
         return
     try:
         value, bad = section.read(data)
         version = version_of(data)
     except MigrationError as error:
-        found.bad.append(f"{name} ({error})")
+        found.reset_names.append(f"{name} ({error})")
         return
     setattr(found.settings, name, value)
-    found.unknown[name] = section.unknown(data) if version >= section.version else {}
-    found.bad += [f"{name}.{key}" for key in bad]
+    found.unknown[name] = section.unknown_entries(data) if version >= section.version else {}
+    found.reset_names += [f"{name}.{key}" for key in bad]
     if version != section.version:
-        (found.newer if version > section.version else found.older).append(name)
+        (found.newer_sections if version > section.version else found.migrated_sections).append(name)
 
 
-def _dropped(chosen: dict[str, dict[str, Any]], known: Mapping[str, Any], place: str) -> list[str]:
+def _drop_invalid(chosen: dict[str, dict[str, Any]], known: Mapping[str, Any], key: str) -> list[str]:
     """Removes what cannot be used of {strategy or cache: {parameter: value}}, and names it."""
     bad = []
     for name, values in chosen.items():
         for parameter in known[name].parameters if name in known else ():
-            if parameter.name in values and why_not(parameter, values[parameter.name]):
+            if parameter.name in values and invalid_reason(parameter, values[parameter.name]):
                 del values[parameter.name]
-                bad.append(f"choices.{place}.{name}.{parameter.name}")
+                bad.append(f"choices.{key}.{name}.{parameter.name}")
     return bad

@@ -9,9 +9,9 @@ from typing import Any
 
 from app.state.number_checks import is_count, is_number
 
-Check = Callable[[Any], bool]
-LONGEST_TEXT = 2**22
-MOST_ENTRIES = 10_000
+ValueCheck = Callable[[Any], bool]
+MAX_TEXT_LENGTH = 2**22
+MAX_ENTRIES = 10_000
 
 
 def is_flag(value: Any) -> bool:
@@ -21,15 +21,15 @@ def is_flag(value: Any) -> bool:
 
 def is_name(value: Any) -> bool:
     """Text that names something on this machine, maybe in bytes that are no UTF-8; no NUL, which ends a path."""
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT and "\0" not in value
+    return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH and "\0" not in value
 
 
 def is_text(value: Any) -> bool:
     """Text that can be shown, and read by a tokenizer: no half of a character."""
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT and is_whole(value)
+    return isinstance(value, str) and len(value) <= MAX_TEXT_LENGTH and is_valid_unicode(value)
 
 
-def is_whole(text: str) -> bool:
+def is_valid_unicode(text: str) -> bool:
     """Whether `text` has no lone surrogates."""
     try:
         text.encode("utf-8")
@@ -40,7 +40,7 @@ def is_whole(text: str) -> bool:
 
 def is_names(value: Any) -> bool:
     """A list of names."""
-    return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(map(is_name, value))
+    return isinstance(value, list) and len(value) <= MAX_ENTRIES and all(map(is_name, value))
 
 
 def is_bytes(value: Any) -> bool:
@@ -56,38 +56,38 @@ def is_values(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, dict) for item in value.values())
 
 
-def one_of(choices: Collection[Any]) -> Check:
+def one_of(choices: Collection[Any]) -> ValueCheck:
     """One of `choices`, which are texts."""
     return lambda value: isinstance(value, str) and value in choices
 
 
-def up_to(most: int) -> Check:
-    """A whole number from 0 to `most`."""
-    return lambda value: is_count(value) and value <= most
+def up_to(maximum: int) -> ValueCheck:
+    """A whole number from 0 to `maximum`."""
+    return lambda value: is_count(value) and value <= maximum
 
 
-def between(least: float, most: float) -> Check:
+def between(minimum: float, maximum: float) -> ValueCheck:
     """A number in that range."""
-    return lambda value: is_number(value) and least <= value <= most
+    return lambda value: is_number(value) and minimum <= value <= maximum
 
 
-def counts(number: int, most: int) -> Check:
-    """So many whole numbers from 0 to `most`."""
-    each = up_to(most)
-    return lambda value: isinstance(value, list) and len(value) == number and all(map(each, value))
+def list_of_counts(length: int, maximum: int) -> ValueCheck:
+    """So many whole numbers from 0 to `maximum`."""
+    each = up_to(maximum)
+    return lambda value: isinstance(value, list) and len(value) == length and all(map(each, value))
 
 
-def each_up_to(most: int) -> Check:
-    """{name: whole number from 0 to `most`}."""
+def each_up_to(maximum: int) -> ValueCheck:
+    """{name: whole number from 0 to `maximum`}."""
     return lambda value: (
         isinstance(value, dict)
-        and len(value) <= MOST_ENTRIES
-        and all(is_name(name) and up_to(most)(count) for name, count in value.items())
+        and len(value) <= MAX_ENTRIES
+        and all(is_name(name) and up_to(maximum)(count) for name, count in value.items())
     )
 
 
-def each_one_of(choices: Collection[str]) -> Check:
+def each_one_of(choices: Collection[str]) -> ValueCheck:
     """{name: one of these}."""
     return lambda value: (
-        isinstance(value, dict) and len(value) <= MOST_ENTRIES and all(choice in choices for choice in value.values())
+        isinstance(value, dict) and len(value) <= MAX_ENTRIES and all(choice in choices for choice in value.values())
     )

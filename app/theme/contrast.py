@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtGui import QColor
 
-TEXT = 4.5
+MIN_TEXT_CONTRAST = 4.5
 """Least contrast of small type (success criterion 1.4.3)."""
-MARK = 3.0
+MIN_MARK_CONTRAST = 3.0
 """Least contrast of large type and of marks that mean something (1.4.3, 1.4.11)."""
 _STEP = 0.05
 
@@ -24,15 +24,15 @@ def contrast(one: QColor, other: QColor) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def mixed(over: QColor, under: QColor, share: float) -> QColor:
-    """`share` of one colour on the other, opaque."""
+def blend(over: QColor, under: QColor, opacity: float) -> QColor:
+    """`opacity` of one colour on the other, opaque."""
     pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
-    return QColor(*(round(b + (a - b) * share) for a, b in pairs))
+    return QColor(*(round(b + (a - b) * opacity) for a, b in pairs))
 
 
-def readable(color: QColor, text: QColor, ground: QColor) -> QColor:
+def ensure_readable(color: QColor, text: QColor, ground: QColor) -> QColor:
     """`color` moved towards `text` as far as small type on `ground` needs it."""
     share = 1.0
-    while share > 0 and contrast(mixed(color, text, share), ground) < TEXT:
+    while share > 0 and contrast(blend(color, text, share), ground) < MIN_TEXT_CONTRAST:
         share -= _STEP
-    return mixed(color, text, max(0.0, share))
+    return blend(color, text, max(0.0, share))

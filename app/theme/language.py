@@ -8,11 +8,11 @@ from resources import language
 from resources.language import ENGLISH
 
 SYSTEM = "system"
-_of_qt: list[QTranslator] = []
+_qt_translators: list[QTranslator] = []
 """What Qt's own dialogs say, where that is not English."""
 
 
-def code_of(choice: str) -> str:
+def resolve_language(choice: str) -> str:
     """The code of a choice: the language itself, or the one nearest to what the system prefers.
 
     The first of the system's languages that is there decides, for who reads Chinese and English in that order is told
@@ -21,20 +21,20 @@ def code_of(choice: str) -> str:
     if choice != SYSTEM:
         return choice
     preferred = (name for name in QLocale.system().uiLanguages() if "-" in name)  # bare "zh" follows "zh-Hant-TW" too
-    return next((code for name in preferred if (code := _known(name))), ENGLISH)
+    return next((code for name in preferred if (code := _supported_code(name))), ENGLISH)
 
 
-def speak(choice: str) -> None:
+def set_language(choice: str) -> None:
     """Speak so from now on: what is made later is in that language. Raises KeyError for a code that is none."""
-    code = code_of(choice)
-    language.use(code)
+    code = resolve_language(choice)
+    language.set_language(code)
     QLocale.setDefault(QLocale(code))
     _translate_qt(code)
 
 
-def _known(name: str) -> str:
+def _supported_code(name: str) -> str:
     """The code of the language of that name; empty where it is not there."""
-    code = language.nearest(name)
+    code = language.closest_language(name)
     return code if code != ENGLISH or name.startswith(ENGLISH) else ""
 
 
@@ -43,10 +43,10 @@ def _translate_qt(code: str) -> None:
     application = QCoreApplication.instance()
     if application is None:
         return
-    while _of_qt:
-        application.removeTranslator(_of_qt.pop())
+    while _qt_translators:
+        application.removeTranslator(_qt_translators.pop())
     translator = QTranslator(application)
     folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
     if code != ENGLISH and translator.load(f"qtbase_{code}", folder):
         application.installTranslator(translator)
-        _of_qt.append(translator)
+        _qt_translators.append(translator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.theme.theme import Theme
 
 
-def rules(theme: Theme) -> str:
+def panel_stylesheet(theme: Theme) -> str:
     """One sheet for all panels: far quicker than a sheet for each widget."""
     return _settings(theme) + _buttons(theme) + _lists(theme)
 
@@ -25,8 +25,8 @@ ValueSlider {{ min-height: {px(14)}px; max-height: {px(14)}px; }}
 #seedBox QLabel {{ color: {theme.muted}; }}
 #seedSpin {{ border: 1px solid transparent; background: transparent; padding: 1px; }}
 #seedSpin:focus {{ border: 1px solid {theme.accent}; border-radius: {px(5)}px; }}
-#usedSettings {{ color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
-#resetButton, #openPreset, #moreButton {{ font-size: {theme.letters(12)}px; padding: 1px {px(6)}px; }}
+#usedSettings {{ color: {theme.muted}; font-size: {theme.font_pixels(12)}px; padding: 1px {px(6)}px; }}
+#resetButton, #openPreset, #moreButton {{ font-size: {theme.font_pixels(12)}px; padding: 1px {px(6)}px; }}
 """
 
 
@@ -41,7 +41,7 @@ QPushButton[role="chip"] {{ border-radius: {theme.space(12)}px; }}
 #scoreButton {{
     border: 1px solid {theme.line}; border-radius: {theme.space(12)}px;
     padding: {px(2)}px {px(22)}px {px(2)}px {px(8)}px; color: {theme.accent};
-    font-size: {theme.letters(12)}px; min-height: {px(17)}px;
+    font-size: {theme.font_pixels(12)}px; min-height: {px(17)}px;
 }}
 #scoreButton:hover {{ background: {theme.hover}; }}
 #scoreButton:focus {{ border: 1px solid {theme.accent}; }}
@@ -56,7 +56,7 @@ IconButton {{ padding: {px(4)}px; }}
 IconButton:checked:!hover {{ background: transparent; }}
 IconButton:hover {{ background: {theme.hover}; }}
 Segmented QPushButton[role="quiet"] {{
-    color: {theme.muted}; font-size: {theme.letters(12)}px; padding: 2px {px(6)}px;
+    color: {theme.muted}; font-size: {theme.font_pixels(12)}px; padding: 2px {px(6)}px;
 }}
 Segmented QPushButton[role="quiet"]:checked {{ color: {theme.text}; background: transparent; font-weight: 600; }}
 Segmented QPushButton[role="quiet"]:disabled {{ color: {theme.faint}; }}

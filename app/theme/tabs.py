@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtGui import QFont, QFontMetricsF
 
-COLUMNS = 4
+TAB_COLUMNS = 4
 """Spaces of a tab."""
 
 
 def tab_distance(font: QFont) -> float:
     """Pixels from one tab stop to the next."""
-    return COLUMNS * QFontMetricsF(font).horizontalAdvance(" ")
+    return TAB_COLUMNS * QFontMetricsF(font).horizontalAdvance(" ")

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontInfo, QGuiApplication
 
 import resources
-from app.theme.contrast import readable
+from app.theme.contrast import ensure_readable
 from app.theme.palettes import PALETTES, RAMPS, SCHEMES
 
 
@@ -40,11 +40,11 @@ class Theme(NamedTuple):
     finished: str
     refused: str
     scale: float = 1.0
-    least: int = 0
+    min_font_pixels: int = 0
     """Pixels that no letter is smaller than, whatever the scale: on a stage (`app.theme.stage`). 0: none."""
 
     @property
-    def dark(self) -> bool:
+    def is_dark(self) -> bool:
         """Whether light text stands on a dark ground."""
         return self.name == "dark"
 
@@ -56,7 +56,7 @@ class Theme(NamedTuple):
 
     def ink(self, name: str) -> QColor:
         """The colour of that field for small type: moved towards the text's where it would be hard to read."""
-        return _ink(getattr(self, name), self.text, self.tint)
+        return _readable_color(getattr(self, name), self.text, self.tint)
 
     def ramp(self, t: float) -> QColor:
         """Colour at `t` in [0, 1] on the scale dark orange – grey – deep blue; outside values are clipped.
@@ -77,19 +77,19 @@ class Theme(NamedTuple):
         """`size` pixels of empty room at 100 %: grows with the type, but less, to leave large type its place."""
         return round(size * _spacing(self.scale))
 
-    def letters(self, size: float) -> int:
+    def font_pixels(self, size: float) -> int:
         """Pixels of letters that are `size` high at 100 %: scaled, and never smaller than the least."""
-        return max(1, self.least, self.px(size))
+        return max(1, self.min_font_pixels, self.px(size))
 
     def font(self, px: float, weight: int = 400, tabular: bool = False) -> QFont:
         """The interface font at `px` (unscaled) pixels; `tabular` gives figures one width."""
-        return QFont(_font(_family(), self.letters(px), weight, tabular))
+        return QFont(_font(_family(), self.font_pixels(px), weight, tabular))
 
     def stylesheet(self) -> str:
         """Style sheet for the whole application."""
         values = {key: str(value) for key, value in self._asdict().items()}
         values |= {"family": _family(), "fixed": _fixed_family(), "icons": resources.path("icons").as_posix()}
-        template = _no_smaller(_scaled(_template(), self.scale), self.least)
+        template = _with_min_font(_scaled(_template(), self.scale), self.min_font_pixels)
         return re.sub(r"\$(\w+)", lambda match: values[match[1]], template)
 
 
@@ -110,7 +110,7 @@ def theme_for(name: str = "system", scale: float = 1.0) -> Theme:
     if name not in SCHEMES:
         raise ValueError(f"there is no theme {name!r}; choose one of {', '.join(SCHEMES)}")
     chosen = _system_scheme() if name == "system" else name
-    return Theme(name=chosen, scale=scale, least=0, **PALETTES[chosen])
+    return Theme(name=chosen, scale=scale, min_font_pixels=0, **PALETTES[chosen])
 
 
 def _system_scheme() -> str:
@@ -122,23 +122,23 @@ def _spacing(scale: float) -> float:
     return min(scale, 1 + (scale - 1) / 3)
 
 
-_EMPTY_ROOM = re.compile(r"\b(?:padding(?!-right)|margin|spacing|border-radius)[\w-]*:[^;]*;")
+_SPACING_RULE = re.compile(r"\b(?:padding(?!-right)|margin|spacing|border-radius)[\w-]*:[^;]*;")
 
 
 def _scaled(template: str, scale: float) -> str:
     """Every length but hairlines grows with the font, empty room less."""
     if scale == 1:  # as it is written, and as most starts have it
         return template
-    gentle = _EMPTY_ROOM.sub(lambda found: _lengths_times(found[0], _spacing(scale) / scale), template)
-    return _lengths_times(gentle, scale, whole=True)
+    gentle = _SPACING_RULE.sub(lambda found: _multiply_lengths(found[0], _spacing(scale) / scale), template)
+    return _multiply_lengths(gentle, scale, whole=True)
 
 
-def _no_smaller(rules: str, least: int) -> str:
-    """`rules` with no type below `least` pixels."""
-    return re.sub(r"font-size: (\d+)px", lambda found: f"font-size: {max(least, int(found[1]))}px", rules)
+def _with_min_font(rules: str, min_font_pixels: int) -> str:
+    """`rules` with no type below `min_font_pixels` pixels."""
+    return re.sub(r"font-size: (\d+)px", lambda found: f"font-size: {max(min_font_pixels, int(found[1]))}px", rules)
 
 
-def _lengths_times(rules: str, factor: float, whole: bool = False) -> str:
+def _multiply_lengths(rules: str, factor: float, whole: bool = False) -> str:
     """`rules` with every length in pixels above a hairline times `factor`; `whole` rounds it."""
 
     def grown(found: re.Match[str]) -> str:
@@ -181,14 +181,14 @@ def _fixed_family() -> str:
     return next((name for name in _FIXED if name in families), own)
 
 
-def forget_family() -> None:
+def reset_font_family() -> None:
     """Look for the interface font anew: the application's own has changed."""
     _family.cache_clear()
 
 
 @cache
-def _ink(color: str, text: str, ground: str) -> QColor:
-    return readable(QColor(color), QColor(text), QColor(ground))
+def _readable_color(color: str, text: str, ground: str) -> QColor:
+    return ensure_readable(QColor(color), QColor(text), QColor(ground))
 
 
 _RAMP_STEPS = 100
@@ -197,19 +197,19 @@ _RAMP_STEPS = 100
 @cache
 def _ramp(name: str) -> tuple[QColor, ...]:
     stops = [QColor(stop) for stop in RAMPS[name]]
-    return tuple(_between(stops, step / _RAMP_STEPS) for step in range(_RAMP_STEPS + 1))
+    return tuple(_interpolate(stops, step / _RAMP_STEPS) for step in range(_RAMP_STEPS + 1))
 
 
-def _between(stops: list[QColor], t: float) -> QColor:
-    place = t * (len(stops) - 1)
-    left = min(int(place), len(stops) - 2)
-    share = place - left
+def _interpolate(stops: list[QColor], t: float) -> QColor:
+    position = t * (len(stops) - 1)
+    left = min(int(position), len(stops) - 2)
+    fraction = position - left
     a, b = ((stop.red(), stop.green(), stop.blue()) for stop in stops[left : left + 2])
-    red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+    red, green, blue = (round(x + (y - x) * fraction) for x, y in zip(a, b, strict=True))
     return QColor(red, green, blue)
 
 
-class Themed(Protocol):
+class Themeable(Protocol):
     """Whatever takes colours and sizes."""
 
     def set_theme(self, theme: Theme) -> None:

@@ -21,11 +21,11 @@ class ViewSpec(NamedTuple):
     name: str
     title: str
     factory: Callable[[], View]
-    comes_later: bool = False
+    hidden_when_empty: bool = False
     """Its tab is there only while there is something to see on it."""
 
 
-def _made_by(module: str, cls: str) -> Callable[[], View]:
+def _lazy_factory(module: str, cls: str) -> Callable[[], View]:
     """A factory that imports the view's module only when the first one is wanted."""
 
     def make() -> View:
@@ -36,11 +36,11 @@ def _made_by(module: str, cls: str) -> Callable[[], View]:
 
 
 VIEWS: tuple[ViewSpec, ...] = (
-    ViewSpec("tokens", mark("Tokens"), _made_by("tokens.view", "TokenView")),
-    ViewSpec("chat", mark("Chat"), _made_by("chat.view", "ChatView")),
-    ViewSpec("tree", mark("Tree"), _made_by("tree.view", "TreeView")),
-    ViewSpec("speculation", mark("Speculation"), _made_by("speculation.view", "SpeculationView")),
-    ViewSpec("memory", mark("Memory"), _made_by("memory.view", "MemoryView")),
-    ViewSpec("compare", mark("Compare"), _made_by("compare.view", "CompareView")),
-    ViewSpec("branches", mark("Branches"), _made_by("branches.view", "BranchesView"), comes_later=True),
+    ViewSpec("tokens", mark("Tokens"), _lazy_factory("tokens.view", "TokenView")),
+    ViewSpec("chat", mark("Chat"), _lazy_factory("chat.view", "ChatView")),
+    ViewSpec("tree", mark("Tree"), _lazy_factory("tree.view", "TreeView")),
+    ViewSpec("speculation", mark("Speculation"), _lazy_factory("speculation.view", "SpeculationView")),
+    ViewSpec("memory", mark("Memory"), _lazy_factory("memory.view", "MemoryView")),
+    ViewSpec("compare", mark("Compare"), _lazy_factory("compare.view", "CompareView")),
+    ViewSpec("branches", mark("Branches"), _lazy_factory("branches.view", "BranchesView"), hidden_when_empty=True),
 )

@@ -12,10 +12,10 @@ from app.views.view_hooks import ComparisonHooks, PresentationHooks, SettingsHoo
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
-    from app.state.layer_queries import Influence
+    from app.state.layer_queries import InfluenceMap
     from app.state.media import Medium
     from app.state.run import Run
-    from app.state.run_tree import Member
+    from app.state.run_tree import RunTreeEntry
     from app.state.worker_messages import ModelInfo
     from app.theme.theme import Theme
     from app.views.node_reports import NodeReport
@@ -47,33 +47,33 @@ class ViewSignals(QObject):
     """What the inspector is to say (a NodeReport); None: it speaks of tokens again."""
     inspectorRequested = Signal()
     """The inspector is to be seen."""
-    measureWanted = Signal(object)
+    sideRunsRequested = Signal(object)
     """These requests are to be run beside the shown run; each answer comes to `View.measured`."""
-    stopWanted = Signal()
+    stopRequested = Signal()
     """What is under way is to end; what is there stays."""
-    chorusWanted = Signal(int)
+    samplesRequested = Signal(int)
     """What is set is to be written so many times at once."""
-    runWanted = Signal(object)
+    runActivated = Signal(object)
     """This run, which is there already, is to be shown in all views."""
-    prefixSaveWanted = Signal(str)
+    prefixSaveRequested = Signal(str)
     """What the run has read is to be written to that file."""
-    prefixLoadWanted = Signal(str)
+    prefixLoadRequested = Signal(str)
     """A prefix is to be read from that file."""
-    branchWanted = Signal(object)
-    """A run is to go on from a place of the shown text with something else (an `app.state.branching.Replacement`), or
+    branchRequested = Signal(object)
+    """A run is to go on from a place of the shown text with something else (an `app.state.branching.TokenReplacement`), or
     from a node of a search's tree (an `Onward`)."""
-    wordsWanted = Signal()
+    wordInputRequested = Signal()
     """Words are to be typed in place of the selected token."""
-    fillWanted = Signal(str)
+    fillRequested = Signal(str)
     """There is nothing to see here: what fills the view is to be run (a name of `app.state.empty_view`)."""
-    relativeWanted = Signal(str)
+    relatedRunRequested = Signal(str)
     """A run of the shown one's family is to be shown, by its id."""
-    mediumWanted = Signal(str)
+    mediumRequested = Signal(str)
     """How the sound or picture in that file looks is to be found out; the answer comes to `View.medium_known`."""
-    newChatWanted = Signal()
-    regenerateWanted = Signal()
-    editLastWanted = Signal()
-    whenFullChosen = Signal(str)
+    newChatRequested = Signal()
+    regenerateRequested = Signal()
+    editLastRequested = Signal()
+    overflowPolicyChosen = Signal(str)
     """What a chat does once it no longer fits: a policy of `app.state.conversation`."""
 
 
@@ -94,11 +94,11 @@ class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
         """Its tools, for the right end of the tab bar."""
         return None
 
-    def menu_of_picked(self) -> QMenu | None:
+    def selected_node_menu(self) -> QMenu | None:
         """What can be done with what is picked, as a menu that is not open yet; None where nothing can."""
         return None
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """What it shows as a table, a head first; empty where there is none."""
         return ()
 
@@ -106,18 +106,18 @@ class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
         """The words it shows; None where it shows none."""
         return None
 
-    def carried(self) -> object:
-        """What the reader has made of it that is nobody else's to know; `carry_on` takes it, in the same view made anew
+    def saved_view_state(self) -> object:
+        """What the reader has made of it that is nobody else's to know; `restore_view_state` takes it, in the same view made anew
         when the program speaks another language. None where there is nothing."""
         return None
 
-    def carry_on(self, carried: Any) -> None:
-        """Stand as the view stood that `carried` comes from; None for one of which nothing is known."""
+    def restore_view_state(self, state: Any) -> None:
+        """Stand as the view stood that `state` comes from; None for one of which nothing is known."""
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Say again what is shown: explanations are worded otherwise from now on."""
 
     def show_run(self, run: Run | None) -> None:
@@ -132,19 +132,19 @@ class View(QFrame, PresentationHooks, ComparisonHooks, SettingsHooks):
     def selection_changed(self, run: Run) -> None:
         """Another token is selected, or none."""
 
-    def influence_changed(self, influence: Influence | None) -> None:
+    def influence_changed(self, influence: InfluenceMap | None) -> None:
         """What of the text the step in question hangs on, or read; None: nothing is asked."""
 
-    def medium_known(self, medium: Medium) -> None:
+    def medium_loaded(self, medium: Medium) -> None:
         """A sound or a picture has been read, for whoever shows it."""
 
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded."""
 
-    def models_listed(self, entries: Sequence[ModelEntry]) -> None:
+    def models_changed(self, entries: Sequence[ModelEntry]) -> None:
         """These models can be chosen."""
 
-    def family_changed(self, members: Sequence[Member], shown: str) -> None:
+    def family_changed(self, members: Sequence[RunTreeEntry], shown: str) -> None:
         """The family of the shown run, parents before children, and the shown run's id."""
 
     def set_conversation(self, conversation: Conversation) -> None:

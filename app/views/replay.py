@@ -7,9 +7,9 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.state.run import Run
 from resources.language import mark
 
-BY_STEP = 0.0
+STEP_SPEED = 0.0
 """The speed at which Play goes one token on and holds."""
-SPEEDS = {BY_STEP: mark("Step"), 0.25: "¼×", 0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
+SPEEDS = {STEP_SPEED: mark("Step"), 0.25: "¼×", 0.5: "½×", 1.0: "1×", 2.0: "2×", 4.0: "4×"}
 """How each speed is written."""
 TOKENS_PER_SECOND = 8.0
 """Replayed at speed 1."""
@@ -18,7 +18,7 @@ TOKENS_PER_SECOND = 8.0
 class Replay(QObject):
     """Asks for one place of the cursor after another; `run` is the one that is played."""
 
-    wanted = Signal(int)
+    cursorRequested = Signal(int)
     """The cursor is to go there: so many tokens, or steps of a beam search."""
     playingChanged = Signal(bool)
 
@@ -30,7 +30,7 @@ class Replay(QObject):
         self._timer.timeout.connect(self._advance)
 
     @property
-    def playing(self) -> bool:
+    def is_playing(self) -> bool:
         """Whether the cursor moves by itself."""
         return self._timer.isActive()
 
@@ -45,12 +45,12 @@ class Replay(QObject):
         run = self.run
         if run is None or not run.length:
             return
-        if self.speed == BY_STEP:
+        if self.speed == STEP_SPEED:
             self.go_to(run.cursor + 1 if run.cursor < run.length else 0)
             return
         self._start()
         if run.cursor >= run.length:
-            self.wanted.emit(0)
+            self.cursorRequested.emit(0)
 
     def _start(self) -> None:
         self._timer.start(self.interval)
@@ -65,7 +65,7 @@ class Replay(QObject):
     @Slot()
     def toggle(self) -> None:
         """Play or pause."""
-        if self.playing:
+        if self.is_playing:
             self.pause()
         else:
             self.play()
@@ -73,9 +73,9 @@ class Replay(QObject):
     def set_speed(self, speed: float) -> None:
         """Replay `speed` times as fast as usual, one of `SPEEDS`."""
         self.speed = speed
-        if self.playing and speed == BY_STEP:
+        if self.is_playing and speed == STEP_SPEED:
             self.pause()
-        elif self.playing:
+        elif self.is_playing:
             self._timer.start(self.interval)
 
     def step(self, by: int) -> None:
@@ -88,7 +88,7 @@ class Replay(QObject):
         """Hold the cursor at that place, or at the nearest that there is."""
         self.pause()
         if self.run is not None:
-            self.wanted.emit(min(max(count, 0), self.run.length))
+            self.cursorRequested.emit(min(max(count, 0), self.run.length))
 
     @Slot()
     def _advance(self) -> None:
@@ -96,4 +96,4 @@ class Replay(QObject):
         if run is None or run.cursor >= run.length:
             self.pause()
             return
-        self.wanted.emit(run.cursor + 1)
+        self.cursorRequested.emit(run.cursor + 1)

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from app.state.uncertainty import MEASURES
 from app.theme.theme import Theme, theme_for
-from app.views.replay import BY_STEP, SPEEDS
-from app.widgets.icons import icon
+from app.views.replay import SPEEDS, STEP_SPEED
+from app.widgets.icons import create_icon
 from app.widgets.plain_text import caption, tooltip
 from resources.language import tr
 
@@ -22,7 +22,7 @@ class PlayButton(QToolButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme, self._stepping = theme_for("light"), False
+        self._theme, self._is_stepping = theme_for("light"), False
         self._shown: tuple[bool, bool, Theme] | None = None
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.set_playing(False)
@@ -30,24 +30,24 @@ class PlayButton(QToolButton):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self.set_playing(self.playing)
+        self.set_playing(self.is_playing)
 
     def set_stepping(self, stepping: bool) -> None:
         """Whether a press goes one token on instead of playing."""
-        self._stepping = stepping
-        self.set_playing(self.playing)
+        self._is_stepping = stepping
+        self.set_playing(self.is_playing)
 
     @Slot(bool)
     def set_playing(self, playing: bool) -> None:
         """Show what a press would do next."""
-        self.playing = playing
-        before, self._shown = self._shown, (playing, self._stepping, self._theme)
+        self.is_playing = playing
+        before, self._shown = self._shown, (playing, self._is_stepping, self._theme)
         if self._shown == before:  # each run that begins asks for it, and icons take a while to draw
             return
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
-        self.setIcon(icon("pause" if playing else "play", self._theme.text, px))
-        label = tr("Pause") if playing else tr("One token on") if self._stepping else tr("Play the run again")
+        self.setIcon(create_icon("pause" if playing else "play", self._theme.text, px))
+        label = tr("Pause") if playing else tr("One token on") if self._is_stepping else tr("Play the run again")
         self.setAccessibleName(label)
         self.setToolTip(tooltip(tr("{what} (Space)").format(what=label)))
 
@@ -84,15 +84,15 @@ class ChoiceButton(QToolButton):
         self.chosen.emit(action.data())
 
 
-def speed_button(parent: QWidget) -> ChoiceButton:
+def create_speed_button(parent: QWidget) -> ChoiceButton:
     """How fast a replay goes: one of `SPEEDS`."""
-    entries = {speed: tr("Step by step") if speed == BY_STEP else title for speed, title in SPEEDS.items()}
+    entries = {speed: tr("Step by step") if speed == STEP_SPEED else title for speed, title in SPEEDS.items()}
     button = ChoiceButton("speedButton", tr("Speed"), entries, parent)
     button.setToolTip(tr("Speed of the replay"))
     return button
 
 
-def measure_button(parent: QWidget) -> ChoiceButton:
+def create_measure_button(parent: QWidget) -> ChoiceButton:
     """What the bars show: one of `MEASURES`."""
     entries = {name: tr(measure.title) for name, measure in MEASURES.items()}
     button = ChoiceButton("measureButton", tr("What the bars show"), entries, parent)

@@ -18,11 +18,11 @@ class PresentationHooks:
     def set_presenting(self, on: bool) -> None:
         """On a stage: leave out what nobody there can use, and what is said beside the view in larger type."""
 
-    def spotlight(self) -> QRect:
+    def spotlight_rect(self) -> QRect:
         """Where what is being chosen at the cursor stands, in the view's own pixels; empty where it is nowhere."""
         return QRect()
 
-    def caption(self) -> str:
+    def presentation_caption(self) -> str:
         """Why, in a sentence, of what this view speaks of; empty where it speaks of the token at the cursor."""
         return ""
 
@@ -31,20 +31,20 @@ class ComparisonHooks:
     """A view of runs that go on beside the shown one."""
 
     @property
-    def is_comparing(self) -> bool:
+    def shows_side_runs(self) -> bool:
         """Whether what is measured now is shown here, its failure too."""
         return False
 
-    def measuring_changed(self, on: bool) -> None:
+    def side_runs_changed(self, on: bool) -> None:
         """Runs beside the shown one begin, or have ended."""
 
-    def measuring_progressed(self, progress: MeasurementProgress) -> None:
+    def side_runs_progressed(self, progress: MeasurementProgress) -> None:
         """How far the runs beside the shown one have come."""
 
     def compare_with(self, run: Run) -> None:
         """A kept run is to be held beside the shown one."""
 
-    def measured(self, run: Run) -> None:
+    def side_run_finished(self, run: Run) -> None:
         """One of the runs beside the shown one has ended."""
 
 
@@ -54,6 +54,6 @@ class SettingsHooks:
     grammar: object = None
     """What its text would be held to; None for nothing."""
 
-    def grammar_set(self, grammar: object) -> None:
+    def grammar_changed(self, grammar: object) -> None:
         """A new run would be held to another grammar from now on."""
         self.grammar = grammar

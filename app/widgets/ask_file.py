@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _last_folder = ""
 
 
-def first_folder() -> str:
+def initial_folder() -> str:
     """The folder in which the next dialog begins: the one used last, the user's documents, or their home."""
     places = QStandardPaths.StandardLocation
     candidates = (_last_folder, *map(QStandardPaths.writableLocation, (places.DocumentsLocation, places.HomeLocation)))
@@ -41,33 +41,33 @@ class _FolderMemory(QObject):
         remember_folder(path)
 
 
-def ask_where_to_save(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
+def open_save_dialog(parent: QWidget, title: str, name: str, kinds: str, slot: Callable[[str], None]) -> None:
     """`name` is offered, its ending is added where none is typed; `kinds` as `Pictures (*.png)`."""
-    dialog = _dialog(parent, title, kinds, slot)
+    dialog = _create_dialog(parent, title, kinds, slot)
     dialog.setAcceptMode(dialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(name.rpartition(".")[2])
     dialog.selectFile(name)
     dialog.open()
 
 
-def ask_what_to_open(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> None:
+def open_file_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> None:
     """One file that is there."""
-    dialog = _dialog(parent, title, kinds, slot)
+    dialog = _create_dialog(parent, title, kinds, slot)
     dialog.setFileMode(dialog.FileMode.ExistingFile)
     dialog.open()
 
 
-def ask_for_folder(parent: QWidget, title: str, slot: Callable[[str], None]) -> None:
+def open_folder_dialog(parent: QWidget, title: str, slot: Callable[[str], None]) -> None:
     """One folder that is there."""
-    dialog = _dialog(parent, title, "", slot)
+    dialog = _create_dialog(parent, title, "", slot)
     dialog.setFileMode(dialog.FileMode.Directory)
     dialog.open()
 
 
-def _dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
+def _create_dialog(parent: QWidget, title: str, kinds: str, slot: Callable[[str], None]) -> QFileDialog:
     from PySide6.QtWidgets import QFileDialog  # takes longer to import than the window can wait
 
-    dialog = QFileDialog(parent.window(), title, first_folder(), kinds)
+    dialog = QFileDialog(parent.window(), title, initial_folder(), kinds)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.fileSelected.connect(_FolderMemory(dialog).remember)
     dialog.fileSelected.connect(slot)

@@ -15,10 +15,10 @@ from app.widgets.flow_layout import FlowRow
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel, caption
 from app.widgets.wrapped_label import WrappedLabel
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 _GAP = 10
-_NARROW = 20
+_NARROW_ICON_WIDTHS = 20
 """Widths of the icon."""
 
 
@@ -48,16 +48,18 @@ class Banner(QFrame):
             label.setText(text)
             label.setVisible(bool(text))
         self.details.setPlainText(details)
-        self.unfold.setVisible(bool(details))
-        self.unfold.setChecked(False)
+        self.details_button.setVisible(bool(details))
+        self.details_button.setChecked(False)
         self._set_actions(actions)
         self.setAccessibleName(title)
-        self.setAccessibleDescription(sentences(cause, remedy))
+        self.setAccessibleDescription(join_sentences(cause, remedy))
         self.show()
-        announce(self, ". ".join(filter(None, (title, sentences(cause, remedy)))), urgent=self._role == "banner")
+        announce(
+            self, ". ".join(filter(None, (title, join_sentences(cause, remedy)))), is_urgent=self._role == "banner"
+        )
 
     @property
-    def told(self) -> str:
+    def last_title(self) -> str:
         """Title of the last message; empty before there was one."""
         return self.accessibleName()
 
@@ -82,11 +84,11 @@ class Banner(QFrame):
         """Colours, icon and the height of the details."""
         self._theme = theme
         if self._is_built:
-            self._dress(theme)
+            self._apply_theme(theme)
 
-    def _dress(self, theme: Theme) -> None:
+    def _apply_theme(self, theme: Theme) -> None:
         color = theme.danger if self._role == "banner" else theme.muted
-        self._mark.setPixmap(icons.pixmap(self._icon_name, color, theme.px(18)))
+        self._icon_label.setPixmap(icons.icon_pixmap(self._icon_name, color, theme.px(18)))
         self.close_button.set_theme(theme)
         self.details.setMinimumHeight(theme.px(48))
         self.details.setMaximumHeight(theme.px(132))
@@ -95,7 +97,7 @@ class Banner(QFrame):
         if self._is_built:
             return
         self._is_built = True
-        self._mark = PlainLabel(self)
+        self._icon_label = PlainLabel(self)
         self.title, self.cause, self.remedy = self._label(), self._label(), self._label()
         self.title.setProperty("role", "bannerTitle")
         self.details = QPlainTextEdit(self, readOnly=True)
@@ -103,16 +105,16 @@ class Banner(QFrame):
         self.details.setAccessibleName(tr("Details of the message"))
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.hide()
-        self.unfold = QPushButton(tr("Details"), self)
-        self.unfold.setCheckable(True)
-        self.unfold.setObjectName("detailsButton")
-        self.unfold.setProperty("role", "quiet")
-        self.unfold.toggled.connect(self.details.setVisible)
+        self.details_button = QPushButton(tr("Details"), self)
+        self.details_button.setCheckable(True)
+        self.details_button.setObjectName("detailsButton")
+        self.details_button.setProperty("role", "quiet")
+        self.details_button.toggled.connect(self.details.setVisible)
         self.close_button = IconButton("close", tr("Dismiss this message"), self)
         self.close_button.clicked.connect(self.dismiss)
         self._lay_out()
         if self._theme is not None:
-            self._dress(self._theme)
+            self._apply_theme(self._theme)
 
     def _lay_out(self) -> None:
         words = QVBoxLayout()
@@ -120,17 +122,17 @@ class Banner(QFrame):
         for part in (self.title, self.cause, self.remedy):
             words.addWidget(part)
         self._actions = FlowRow(self)
-        self._actions.flow.addWidget(self.unfold)
-        row, self._below = QHBoxLayout(), QVBoxLayout()
+        self._actions.flow.addWidget(self.details_button)
+        row, self._lower_layout = QHBoxLayout(), QVBoxLayout()
         row.setSpacing(_GAP)
-        self._below.addWidget(self._actions)
-        self._below.addWidget(self.details)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(12, 10, 8, 10)
-        whole.setSpacing(6)
-        whole.addLayout(row)
-        whole.addLayout(self._below)
-        row.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
+        self._lower_layout.addWidget(self._actions)
+        self._lower_layout.addWidget(self.details)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(12, 10, 8, 10)
+        outer.setSpacing(6)
+        outer.addLayout(row)
+        outer.addLayout(self._lower_layout)
+        row.addWidget(self._icon_label, 0, Qt.AlignmentFlag.AlignTop)
         row.addLayout(words, 1)
         row.addWidget(self.close_button, 0, Qt.AlignmentFlag.AlignTop)
 
@@ -139,8 +141,8 @@ class Banner(QFrame):
         super().resizeEvent(event)
         if not self._is_built:
             return
-        narrow = self.width() < _NARROW * self._mark.width()
-        self._below.setContentsMargins(0 if narrow else self._mark.width() + _GAP, 0, 0, 0)
+        narrow = self.width() < _NARROW_ICON_WIDTHS * self._icon_label.width()
+        self._lower_layout.setContentsMargins(0 if narrow else self._icon_label.width() + _GAP, 0, 0, 0)
 
     def _label(self) -> WrappedLabel:
         label = WrappedLabel("", self)
@@ -151,13 +153,13 @@ class Banner(QFrame):
         for button in self._buttons:
             self._actions.flow.removeWidget(button)
             button.deleteLater()
-        self._actions.flow.removeWidget(self.unfold)
-        self._buttons = [self._action(name, label) for name, label in actions]
-        for button in (*self._buttons, self.unfold):
+        self._actions.flow.removeWidget(self.details_button)
+        self._buttons = [self._action_button(name, label) for name, label in actions]
+        for button in (*self._buttons, self.details_button):
             self._actions.flow.addWidget(button)
-        self._actions.setVisible(bool(actions) or not self.unfold.isHidden())
+        self._actions.setVisible(bool(actions) or not self.details_button.isHidden())
 
-    def _action(self, name: str, label: str) -> QPushButton:
+    def _action_button(self, name: str, label: str) -> QPushButton:
         button = QPushButton(caption(label), self._actions)
         button.setObjectName(f"{name}Action")
         button.setProperty("action", name)

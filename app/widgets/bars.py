@@ -21,24 +21,24 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.bars_layout import BarRow, BarsLayout
-from app.widgets.bars_painting import paint_bars, paint_mark
+from app.widgets.bars_painting import paint_bars, paint_marked_row
 from app.widgets.plain_text import show_tooltip
 from resources.language import tr
 
 
-class Bars(QWidget, AccessibleWidget):
+class BarList(QWidget, AccessibleWidget):
     """Painted rows; the tip of a row appears on hover, and the whole can be copied as a table. Rows with a key can be
     clicked."""
 
     rowPicked = Signal(int)
-    spoken_role = Role.List
+    accessible_role = Role.List
 
-    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None, whole_labels: bool = False) -> None:
-        """`whole_labels`: the column is as wide as its longest label; else the same whatever stands in it."""
+    def __init__(self, theme: Theme, label: str, parent: QWidget | None = None, fits_labels: bool = False) -> None:
+        """`fits_labels`: the column is as wide as its longest label; else the same whatever stands in it."""
         super().__init__(parent)
         self._label = label
-        self._marked: int | None = None
-        self._layout = BarsLayout(theme, self.width(), whole_labels=whole_labels)
+        self._marked_key: int | None = None
+        self._layout = BarsLayout(theme, self.width(), fits_labels=fits_labels)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(label)
 
@@ -51,7 +51,7 @@ class Bars(QWidget, AccessibleWidget):
     def set_rows(self, rows: Sequence[BarRow], head: Sequence[str] = (), widest: str = "0.00") -> None:
         """Show these rows; `head` names the columns of figures, `widest` is the longest figure there can be."""
         self._lay_out(replace(
-            self._layout, width=self.width(), rows=tuple(rows), head=tuple(head), widest=widest
+            self._layout, width=self.width(), rows=tuple(rows), head=tuple(head), widest_figure=widest
         ))  # fmt: skip
         pickable = any(row.key is not None for row in rows)
         self.setCursor(Qt.CursorShape.PointingHandCursor if pickable else Qt.CursorShape.ArrowCursor)
@@ -63,14 +63,14 @@ class Bars(QWidget, AccessibleWidget):
         """What is shown."""
         return self._layout.rows
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A row after the other, by its label and figures."""
         return [self._part(number, row) for number, row in enumerate(self.rows)]
 
     def _part(self, number: int, row: BarRow) -> AccessiblePart:
         figures = ", ".join(row.figures)
         press = partial(self.rowPicked.emit, row.key) if row.key is not None else None
-        marked = row.key == self._marked if row.key is not None else None
+        marked = row.key == self._marked_key if row.key is not None else None
         place = partial(self._row_rect, number)
         return AccessiblePart(
             f"{number + 1}: {row.label} {figures}", place, value=figures, selected=marked, press=press
@@ -80,12 +80,12 @@ class Bars(QWidget, AccessibleWidget):
         layout = self._layout
         return QRect(0, layout.head_height + number * layout.row_height, self.width(), layout.row_height)
 
-    def mark(self, key: int | None) -> None:
+    def mark_row(self, key: int | None) -> None:
         """Shade the row of that key; None for none."""
-        self._marked = key
+        self._marked_key = key
         self.update()
 
-    def table(self) -> str:
+    def table_text(self) -> str:
         """The rows as tab-separated text."""
         head = ["\t".join((self._label, *self._layout.head))] if self._layout.head else []
         return "\n".join([*head, *("\t".join((row.label, *row.figures)) for row in self.rows)])
@@ -113,9 +113,11 @@ class Bars(QWidget, AccessibleWidget):
         """Head, then the rows."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        marked = next((n for n, row in enumerate(self.rows) if row.key is not None and row.key == self._marked), None)
+        marked = next(
+            (n for n, row in enumerate(self.rows) if row.key is not None and row.key == self._marked_key), None
+        )
         if marked is not None:
-            paint_mark(painter, self._layout, marked)
+            paint_marked_row(painter, self._layout, marked)
         paint_bars(painter, self._layout)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
@@ -138,9 +140,9 @@ class Bars(QWidget, AccessibleWidget):
         """Offer to copy the rows."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(tr("Copy as a table"), self.copy)
+        menu.addAction(tr("Copy as a table"), self.copy_table)
         menu.popup(event.globalPos())
 
-    def copy(self) -> None:
+    def copy_table(self) -> None:
         """Put the rows on the clipboard."""
-        QGuiApplication.clipboard().setText(self.table())
+        QGuiApplication.clipboard().setText(self.table_text())

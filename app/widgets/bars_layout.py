@@ -9,7 +9,7 @@ from PySide6.QtGui import QFontMetricsF
 
 from app.theme.theme import Theme
 
-LEAST_BAR = 40
+MIN_BAR_WIDTH = 40
 """Pixels at 100 % that a track must have to stand beside its label."""
 
 
@@ -23,7 +23,7 @@ class BarRow:
     strong: bool = False
     faint: bool = False
     tip: str = ""
-    strokes: tuple[str, ...] = field(default=())
+    bar_colors: tuple[str, ...] = field(default=())
     """Colour names of the bars, where they differ from the usual ones."""
     key: int | None = None
     """What `Bars.rowPicked` says when the row is clicked; None: it cannot be."""
@@ -33,14 +33,14 @@ class BarRow:
     @property
     def colors(self) -> tuple[str, ...]:
         """Names of the colours of its bars."""
-        return self.strokes or (("faint", "accent") if len(self.lengths) == 2 else ("accent",))
+        return self.bar_colors or (("faint", "accent") if len(self.lengths) == 2 else ("accent",))
 
 
 @dataclass(frozen=True)
 class BarsLayout:
     """Rows below a head, `width` pixels wide: a label at the left, bars, columns of figures flush right.
 
-    `widest`: the longest figure there can be; `whole_labels`: the column of labels is as wide as its longest one.
+    `widest_figure`: the longest figure there can be; `fits_labels`: the column of labels is as wide as its longest one.
     What has to measure words does so once.
     """
 
@@ -48,15 +48,15 @@ class BarsLayout:
     width: int
     rows: tuple[BarRow, ...] = ()
     head: tuple[str, ...] = ()
-    widest: str = ""
-    whole_labels: bool = False
+    widest_figure: str = ""
+    fits_labels: bool = False
 
     @cached_property
     def columns(self) -> list[tuple[float, float]]:
         """(left, width) of each column of figures, set flush right; the same for every set of rows."""
         theme = self.theme
         count = max((len(row.figures) for row in self.rows), default=0)
-        least = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self.widest)
+        least = QFontMetricsF(theme.font(13, 600, tabular=True)).horizontalAdvance(self.widest_figure)
         small = QFontMetricsF(theme.font(11))
         heads = [small.horizontalAdvance(text) + theme.px(10) for text in self.head]
         widths = [max(least, heads[n] if n < len(heads) else 0.0) for n in range(count)]
@@ -69,14 +69,14 @@ class BarsLayout:
     @cached_property
     def label_width(self) -> float:
         """Width of the column of labels."""
-        if not self.whole_labels:
+        if not self.fits_labels:
             return min(self.theme.px(88), self.width * 0.3)
         metrics = QFontMetricsF(self.theme.font(13, 600))
         longest = max((metrics.horizontalAdvance(row.label) for row in self.rows), default=0.0)
         return min(longest + self.theme.px(12), self.width * 0.45)
 
     @cached_property
-    def room(self) -> float:
+    def bar_width(self) -> float:
         """Width that labels and figures leave for bars."""
         columns = self.columns
         return (columns[0][0] if columns else self.width) - self.theme.px(12) - self.label_width
@@ -84,7 +84,7 @@ class BarsLayout:
     @cached_property
     def is_stacked(self) -> bool:
         """Whether the bars lie below the words, because the figures leave no room beside them."""
-        is_narrow = bool(self.rows) and self.room < self.theme.px(LEAST_BAR)
+        is_narrow = bool(self.rows) and self.bar_width < self.theme.px(MIN_BAR_WIDTH)
         return is_narrow or any(len(row.figures) > 2 for row in self.rows)
 
     @property

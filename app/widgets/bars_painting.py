@@ -16,7 +16,7 @@ def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
     if layout.head:
         _paint_head(painter, layout)
     height, columns, label_width = layout.row_height, layout.columns, layout.label_width
-    stacked, room = layout.is_stacked, layout.room
+    stacked, room = layout.is_stacked, layout.bar_width
     line, theme = layout.theme.px(23), layout.theme
     for number, row in enumerate(layout.rows):
         top = layout.head_height + number * height
@@ -28,7 +28,7 @@ def paint_bars(painter: QPainter, layout: BarsLayout) -> None:
         _paint_track(painter, theme, row, track)
 
 
-def paint_mark(painter: QPainter, layout: BarsLayout, number: int) -> None:
+def paint_marked_row(painter: QPainter, layout: BarsLayout, number: int) -> None:
     """The ground of a row that is picked, and a stroke at its left edge."""
     theme, top = layout.theme, layout.head_height + number * layout.row_height
     painter.setPen(Qt.PenStyle.NoPen)

@@ -7,25 +7,25 @@ from PySide6.QtGui import QTextBlock, QTextDocument
 from PySide6.QtWidgets import QPlainTextDocumentLayout
 
 
-class ByDirection(QPlainTextDocumentLayout):
+class BidiDocumentLayout(QPlainTextDocumentLayout):
     """Qt's own layout of plain text, which reads a paragraph in its direction and leaves it at the left."""
 
     def blockBoundingRect(self, block: QTextBlock) -> QRectF:
         """Asked for before a paragraph is drawn or clicked: its lines are laid out by now, and moved where need be."""
         around = super().blockBoundingRect(block)
         if block.textDirection() == Qt.LayoutDirection.RightToLeft:
-            _to_the_right(block)
+            _align_right(block)
         return around
 
 
-def document(parent: QObject) -> QTextDocument:
+def create_bidi_document(parent: QObject) -> QTextDocument:
     """An empty one that is laid out so; `parent` keeps it."""
-    made = QTextDocument(parent)
-    made.setDocumentLayout(ByDirection(made))
-    return made
+    document = QTextDocument(parent)
+    document.setDocumentLayout(BidiDocumentLayout(document))
+    return document
 
 
-def _to_the_right(block: QTextBlock) -> None:
+def _align_right(block: QTextBlock) -> None:
     layout = block.layout()
     margin = block.document().documentMargin()
     for number in range(layout.lineCount()):

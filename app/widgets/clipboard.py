@@ -7,11 +7,11 @@ import atexit
 from PySide6.QtCore import QMimeData
 from PySide6.QtGui import QGuiApplication
 
-_WITHOUT_A_SCREEN = ("offscreen", "minimal")
+_HEADLESS_PLATFORMS = ("offscreen", "minimal")
 """Platforms of Qt whose clipboard is the program's own, and goes with it."""
 
 
-def put_words(plain: str, html: str) -> None:
+def copy_text_and_html(plain: str, html: str) -> None:
     """For what takes HTML and for what does not; who pastes decides."""
     data = QMimeData()
     data.setText(plain)
@@ -20,7 +20,7 @@ def put_words(plain: str, html: str) -> None:
 
 
 @atexit.register
-def _empty() -> None:
+def _clear_at_exit() -> None:
     """Without a screen Qt would let go of it only after Python has ended, and that ends the process with a fault."""
-    if QGuiApplication.instance() is not None and QGuiApplication.platformName() in _WITHOUT_A_SCREEN:
+    if QGuiApplication.instance() is not None and QGuiApplication.platformName() in _HEADLESS_PLATFORMS:
         QGuiApplication.clipboard().clear()

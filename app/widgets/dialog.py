@@ -6,14 +6,14 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
-from app.widgets.screen import room_around
+from app.widgets.screen import available_rect
 from app.widgets.tab_order import TabOrder
 
-FRAME = QSize(16, 40)
+WINDOW_FRAME = QSize(16, 40)
 """What a desktop puts around a window, more or less."""
 
 
-class ReadDialog(QDialog):
+class BaseDialog(QDialog):
     """Line by line, each from its beginning, and round again."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -25,10 +25,10 @@ class ReadDialog(QDialog):
         layout = self.layout()
         if layout is not None:
             layout.activate()  # what it needed before its labels knew their width counts no more
-        room = room_around(self).size() - FRAME
+        room = available_rect(self).size() - WINDOW_FRAME
         self.resize(self.size().boundedTo(room))
         super().showEvent(event)
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         """Tab and Shift+Tab."""
-        return self._order.go(forwards)
+        return self._order.move_focus(forwards)

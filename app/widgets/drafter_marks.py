@@ -10,22 +10,22 @@ from PySide6.QtGui import QColor, QPainter, QPainterPath, QPolygonF
 from app.theme.palettes import DRAFTERS
 from app.theme.theme import Theme
 
-SIZE = 15.0
+MARK_SIZE = 15.0
 """Side of a mark in pixels at 100 %."""
 
 
-def letter(number: int) -> str:
+def drafter_letter(number: int) -> str:
     """A for the first drafter, B for the second …"""
     return chr(ord("A") + number % 26)
 
 
-def colour(theme: Theme, number: int) -> QColor:
+def drafter_colour(theme: Theme, number: int) -> QColor:
     """The drafter's own colour."""
     colours = DRAFTERS[theme.name]
     return QColor(colours[number % len(colours)])
 
 
-def shape(number: int, box: QRectF) -> QPainterPath:
+def drafter_shape(number: int, box: QRectF) -> QPainterPath:
     """Circle, square, diamond, hexagon, filling `box`."""
     path = QPainterPath()
     kind = number % 4
@@ -45,14 +45,14 @@ def _polygon(middle: QPointF, radius: float, corners: int) -> QPolygonF:
     return QPolygonF([middle + QPointF(math.sin(angle), -math.cos(angle)) * radius for angle in angles])
 
 
-def paint_mark(painter: QPainter, theme: Theme, number: int, box: QRectF, strength: float = 1.0) -> None:
-    """The shape in its colour, the letter on it; `strength` below 1 for what led nowhere."""
+def paint_drafter_mark(painter: QPainter, theme: Theme, number: int, box: QRectF, opacity: float = 1.0) -> None:
+    """The shape in its colour, the letter on it; `opacity` below 1 for what led nowhere."""
     painter.save()
-    painter.setOpacity(painter.opacity() * strength)
-    painter.fillPath(shape(number, box), colour(theme, number))
+    painter.setOpacity(painter.opacity() * opacity)
+    painter.fillPath(drafter_shape(number, box), drafter_colour(theme, number))
     font = theme.font(10, 700)
     font.setPixelSize(max(1, round(box.height() * 0.66)))
     painter.setFont(font)
     painter.setPen(theme.color("on_accent"))
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, letter(number))
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, drafter_letter(number))
     painter.restore()

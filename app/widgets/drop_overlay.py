@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
 
-MARGIN, WIDTH = 24, 560
+MARGIN, TEXT_WIDTH = 24, 560
 """Pixels at 100 %: around the frame, and the width of the words."""
 
 
@@ -21,7 +21,7 @@ class DropOverlay(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._theme = theme_for("light")
         self.title = self.detail = ""
-        self.is_taken = False
+        self.is_accepted = False
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
@@ -29,9 +29,9 @@ class DropOverlay(QWidget):
         self._theme = theme
         self.update()
 
-    def show_offer(self, title: str, detail: str, is_taken: bool) -> None:
+    def show_drop_effect(self, title: str, detail: str, is_accepted: bool) -> None:
         """Show what a drop does."""
-        self.title, self.detail, self.is_taken = title, detail, is_taken
+        self.title, self.detail, self.is_accepted = title, detail, is_accepted
         self.setAccessibleName(title)
         self.setAccessibleDescription(detail)
         parent = self.parentWidget()
@@ -49,9 +49,9 @@ class DropOverlay(QWidget):
         ground.setAlpha(235)
         painter.fillRect(self.rect(), ground)
         margin = theme.px(MARGIN)
-        pen = QPen(QColor(theme.accent if self.is_taken else theme.muted))
-        pen.setWidth(theme.px(3) if self.is_taken else theme.px(2))
-        if not self.is_taken:
+        pen = QPen(QColor(theme.accent if self.is_accepted else theme.muted))
+        pen.setWidth(theme.px(3) if self.is_accepted else theme.px(2))
+        if not self.is_accepted:
             pen.setStyle(Qt.PenStyle.DashLine)
         painter.setPen(pen)
         frame = QRectF(self.rect()).adjusted(margin, margin, -margin, -margin)
@@ -60,7 +60,7 @@ class DropOverlay(QWidget):
 
     def _paint_words(self, painter: QPainter, frame: QRectF) -> None:
         theme = self._theme
-        width = min(frame.width() - 2 * theme.px(MARGIN), theme.px(WIDTH))
+        width = min(frame.width() - 2 * theme.px(MARGIN), theme.px(TEXT_WIDTH))
         flags = Qt.AlignmentFlag.AlignHCenter | Qt.TextFlag.TextWordWrap
         room = QRectF(frame.center().x() - width / 2, 0, width, frame.height())
         title_font, detail_font = theme.font(22), theme.font(14)

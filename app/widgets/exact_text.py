@@ -11,11 +11,11 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit
 
 _PARAGRAPH = "\u2029"
-_STAND_INS = {"\r": "\ufdd2", _PARAGRAPH: "\ufdd3", "\ufdd0": "\ufdd4", "\ufdd1": "\ufdd5", "\ufffc": "\ufdd6"}
+_SUBSTITUTES = {"\r": "\ufdd2", _PARAGRAPH: "\ufdd3", "\ufdd0": "\ufdd4", "\ufdd1": "\ufdd5", "\ufffc": "\ufdd6"}
 """Characters that a document breaks lines at or takes for its own marks, and the noncharacters that stand for them. All
 are one UTF-16 unit, so that places in the document are places in the text."""
-_TO_DOCUMENT = str.maketrans(_STAND_INS)
-_FROM_DOCUMENT = str.maketrans({_PARAGRAPH: "\n", **{inner: outer for outer, inner in _STAND_INS.items()}})
+_TO_DOCUMENT = str.maketrans(_SUBSTITUTES)
+_FROM_DOCUMENT = str.maketrans({_PARAGRAPH: "\n", **{inner: outer for outer, inner in _SUBSTITUTES.items()}})
 
 
 def document_text(text: str) -> str:

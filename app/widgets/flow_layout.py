@@ -6,7 +6,7 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QLayout, QLayoutItem, QSizePolicy, QWidget
 
-from app.widgets.widget_disposal import discard
+from app.widgets.widget_disposal import delete_widget
 
 
 class FlowLayout(QLayout):
@@ -37,11 +37,11 @@ class FlowLayout(QLayout):
         return True
 
     def heightForWidth(self, width: int) -> int:
-        return self._place(QRect(0, 0, width, 0), move=False)
+        return self._lay_out(QRect(0, 0, width, 0), move=False)
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
-        self._place(rect, move=True)
+        self._lay_out(rect, move=True)
 
     def sizeHint(self) -> QSize:
         return self.minimumSize()
@@ -50,7 +50,7 @@ class FlowLayout(QLayout):
         """One child high; as narrow as it takes, for a child too wide is made narrower."""
         return QSize(0, max((item.minimumSize().height() for item in self._items), default=0))
 
-    def _place(self, rect: QRect, move: bool) -> int:
+    def _lay_out(self, rect: QRect, move: bool) -> int:
         """Height used in `rect`'s width."""
         x, y, line = rect.x(), rect.y(), 0
         for item in self._items:
@@ -86,9 +86,9 @@ class FlowRow(QWidget):
         self.updateGeometry()
 
 
-def clear(layout: QLayout) -> None:
+def clear_layout(layout: QLayout) -> None:
     """Remove and delete everything in `layout`."""
     while (item := layout.takeAt(0)) is not None:
         widget = item.widget()
         if widget is not None:
-            discard(widget)
+            delete_widget(widget)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme, theme_for
 
-_BY_MOUSE = (Qt.FocusReason.MouseFocusReason, Qt.FocusReason.PopupFocusReason)
+_POINTER_REASONS = (Qt.FocusReason.MouseFocusReason, Qt.FocusReason.PopupFocusReason)
 WIDTH = 2
 
 
@@ -33,7 +33,7 @@ class FocusRing(QWidget):
         if watched is not self._target:
             return False
         if isinstance(event, QFocusEvent):
-            self.setVisible(event.gotFocus() and event.reason() not in _BY_MOUSE)
+            self.setVisible(event.gotFocus() and event.reason() not in _POINTER_REASONS)
             self.raise_()
         if event.type() in (QEvent.Type.Resize, QEvent.Type.FocusIn):
             self.setGeometry(self._target.rect())

@@ -12,17 +12,17 @@ from PySide6.QtWidgets import QApplication, QSizePolicy, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role, announce
-from app.widgets.funnel_painting import PaintedStage, heights
-from app.widgets.funnel_places import SIDE_BY_SIDE, FunnelPlaces
+from app.widgets.funnel_painting import FunnelStage, bar_fractions
+from app.widgets.funnel_places import MAX_SIDE_BY_SIDE, FunnelLayout
 from app.widgets.plain_text import show_tooltip
 from resources.language import tr
 
-__all__ = ["SIDE_BY_SIDE", "FunnelWidget", "PaintedStage", "heights"]
+__all__ = ["MAX_SIDE_BY_SIDE", "FunnelStage", "FunnelWidget", "bar_fractions"]
 
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Up: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Down: 1}
 
 
-def _said(stage: PaintedStage) -> str:
+def _stage_text(stage: FunnelStage) -> str:
     return tr("{stage}: {count:,} left").format(stage=stage.label, count=stage.survivors)
 
 
@@ -30,13 +30,13 @@ class _DraggedStage(NamedTuple):
     """A stage that the mouse has taken hold of."""
 
     name: str
-    still: QRect
+    drag_threshold: QRect
     """How far the mouse may go without dragging it."""
     target: int | None = None
     """Where it would come to lie, among those that can be moved; None before it is dragged."""
 
     @classmethod
-    def at(cls, name: str, point: QPoint) -> _DraggedStage:
+    def start_at(cls, name: str, point: QPoint) -> _DraggedStage:
         """Taken hold of at that point."""
         reach = QApplication.startDragDistance()
         return cls(name, QRect(point, QSize()).adjusted(-reach, -reach, reach, reach))
@@ -45,19 +45,19 @@ class _DraggedStage(NamedTuple):
 class FunnelWidget(QWidget, AccessibleWidget):
     """Painted stages; what a stage did appears on hover.
 
-    `moved(name, place)`: a stage was dragged, or sent by Alt and an arrow, to a place among those that can be moved.
+    `stageMoved(name, place)`: a stage was dragged, or sent by Alt and an arrow, to a place among those that can be moved.
     """
 
-    spoken_role = Role.List
-    moved = Signal(str, int)
+    accessible_role = Role.List
+    stageMoved = Signal(str, int)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._stages: tuple[PaintedStage, ...] = ()
+        self._stages: tuple[FunnelStage, ...] = ()
         self._current: str = ""
         """The stage that the keyboard is at."""
-        self._held: _DraggedStage | None = None
+        self._dragged: _DraggedStage | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
         self.setAccessibleName(tr("Funnel"))
@@ -68,59 +68,59 @@ class FunnelWidget(QWidget, AccessibleWidget):
         self.updateGeometry()
         self.update()
 
-    def set_stages(self, stages: Sequence[PaintedStage]) -> None:
+    def set_stages(self, stages: Sequence[FunnelStage]) -> None:
         """Show these stages."""
         resized = len(stages) != len(self._stages)
         self._stages = tuple(stages)
-        self.setAccessibleDescription("; ".join(map(_said, stages)))
-        can_move = len(self.movable) > 1
+        self.setAccessibleDescription("; ".join(map(_stage_text, stages)))
+        can_move = len(self.movable_stages) > 1
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if can_move else Qt.FocusPolicy.NoFocus)
-        if self._current not in self.movable:
-            self._current = self.movable[0] if can_move else ""
-        self._drop()
+        if self._current not in self.movable_stages:
+            self._current = self.movable_stages[0] if can_move else ""
+        self._end_drag()
         if resized:
             self.updateGeometry()
         self.update()
 
     @property
-    def stages(self) -> tuple[PaintedStage, ...]:
+    def stages(self) -> tuple[FunnelStage, ...]:
         """What is shown."""
         return self._stages
 
     @property
-    def movable(self) -> list[str]:
+    def movable_stages(self) -> list[str]:
         """The stages that can change places, by name."""
-        return self._places.movable
+        return self._layout.movable_stages
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A stage after the other: its label, how many it left, what it did."""
         return [
             AccessiblePart(f"{number + 1}: {said}, {stage.tip}" if stage.tip else f"{number + 1}: {said}",
                  partial(self.stage_rect, number), value=f"{stage.survivors:,}",
                  selected=bool(stage.name) and stage.name == self._current and self.hasFocus())
-            for number, (stage, said) in enumerate(zip(self._stages, map(_said, self._stages), strict=True))
+            for number, (stage, said) in enumerate(zip(self._stages, map(_stage_text, self._stages), strict=True))
         ]  # fmt: skip
 
     @property
-    def _places(self) -> FunnelPlaces:
-        return FunnelPlaces(self._theme, self._stages, self.width(), self.height())
+    def _layout(self) -> FunnelLayout:
+        return FunnelLayout(self._theme, self._stages, self.width(), self.height())
 
     def stage_rect(self, number: int) -> QRect:
         """Where a stage is drawn, its words included."""
-        return self._places.rect(number)
+        return self._layout.rect(number)
 
-    def stage_at(self, x: float, y: float) -> PaintedStage | None:
+    def stage_at(self, x: float, y: float) -> FunnelStage | None:
         """The stage under a point of the widget."""
-        return self._places.stage_at(x, y)
+        return self._layout.stage_at(x, y)
 
     @property
-    def listed(self) -> bool:
+    def is_listed(self) -> bool:
         """Whether there are too many stages to stand side by side."""
-        return self._places.listed
+        return self._layout.is_listed
 
     def sizeHint(self) -> QSize:
         """A block of bars with two lines of text, or one line a stage."""
-        height = 24 * len(self._stages) if self.listed else 100
+        height = 24 * len(self._stages) if self.is_listed else 100
         return QSize(self._theme.px(240), self._theme.px(height))
 
     def minimumSizeHint(self) -> QSize:
@@ -131,84 +131,84 @@ class FunnelWidget(QWidget, AccessibleWidget):
         """The stages, one way or the other; what the keyboard is at, and where what is dragged would go."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        places = self._places
+        places = self._layout
         drawn = places.painter
-        if places.listed:
+        if places.is_listed:
             drawn.paint_list(painter)
         elif self._stages:
             drawn.paint_bars(painter)
-        if self.hasFocus() and self._current in places.movable:
-            drawn.paint_ring(painter, places.rect(places.number(self._current)))
-        if self._held is not None and self._held.target is not None:
-            taken = places.rect(places.number(self._held.name))
-            drawn.paint_drag(painter, taken, places.gap(self._held.name, self._held.target))
+        if self.hasFocus() and self._current in places.movable_stages:
+            drawn.paint_focus_ring(painter, places.rect(places.stage_index(self._current)))
+        if self._dragged is not None and self._dragged.target is not None:
+            dragged_rect = places.rect(places.stage_index(self._dragged.name))
+            drawn.paint_drag(painter, dragged_rect, places.insertion_line(self._dragged.name, self._dragged.target))
 
     def event(self, event: QEvent) -> bool:
         """Tell what the stage under the pointer did."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             stage = self.stage_at(event.pos().x(), event.pos().y())
-            show_tooltip(event.globalPos(), _tip(stage, len(self.movable)) if stage else "", self)
+            show_tooltip(event.globalPos(), _stage_tooltip(stage, len(self.movable_stages)) if stage else "", self)
             return True
         return super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take hold of a stage that can be moved."""
-        name = self._places.movable_at(event.position().x(), event.position().y())
+        name = self._layout.movable_at(event.position().x(), event.position().y())
         if event.button() != Qt.MouseButton.LeftButton or not name:
             super().mousePressEvent(event)
             return
-        self._current, self._held = name, _DraggedStage.at(name, event.position().toPoint())
+        self._current, self._dragged = name, _DraggedStage.start_at(name, event.position().toPoint())
         self.update()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Show where it would come to lie."""
-        point, places = event.position(), self._places
-        if self._held is None:
+        point, places = event.position(), self._layout
+        if self._dragged is None:
             can_move = places.movable_at(point.x(), point.y())
             self.setCursor(Qt.CursorShape.OpenHandCursor if can_move else Qt.CursorShape.ArrowCursor)
             return
-        if self._held.target is None and self._held.still.contains(point.toPoint()):
+        if self._dragged.target is None and self._dragged.drag_threshold.contains(point.toPoint()):
             return
         self.setCursor(Qt.CursorShape.ClosedHandCursor)
-        self._held = self._held._replace(target=places.place_at(point.x(), point.y()))
+        self._dragged = self._dragged._replace(target=places.target_index(point.x(), point.y()))
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Move it there."""
-        held = self._held
-        self._drop()
+        held = self._dragged
+        self._end_drag()
         if held is not None and held.target is not None:
-            self._send(held.name, held.target)
+            self._move_stage(held.name, held.target)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows go from stage to stage, with Alt they take it along; Escape lets go."""
-        step, names = _STEPS.get(Qt.Key(event.key())), self.movable
-        if event.key() == Qt.Key.Key_Escape and self._held is not None:
-            self._drop()
+        step, names = _STEPS.get(Qt.Key(event.key())), self.movable_stages
+        if event.key() == Qt.Key.Key_Escape and self._dragged is not None:
+            self._end_drag()
         elif step is None or self._current not in names:
             super().keyPressEvent(event)
         elif event.modifiers() & Qt.KeyboardModifier.AltModifier:
-            self._send(self._current, names.index(self._current) + step)
+            self._move_stage(self._current, names.index(self._current) + step)
         else:
             self._current = names[max(0, min(len(names) - 1, names.index(self._current) + step))]
-            announce(self, _said(self._stages[self._places.number(self._current)]))
+            announce(self, _stage_text(self._stages[self._layout.stage_index(self._current)]))
             self.update()
 
-    def _send(self, name: str, place: int) -> None:
-        names = self.movable
-        if 0 <= place < len(names) and place != names.index(name):
-            label = self._stages[self._places.number(name)].label
-            told = tr("{stage} is now number {place} of {count} that can be moved.")
-            announce(self, told.format(stage=label, place=place + 1, count=len(names)))
-            self.moved.emit(name, place)
+    def _move_stage(self, name: str, index: int) -> None:
+        names = self.movable_stages
+        if 0 <= index < len(names) and index != names.index(name):
+            label = self._stages[self._layout.stage_index(name)].label
+            message = tr("{stage} is now number {place} of {count} that can be moved.")
+            announce(self, message.format(stage=label, place=index + 1, count=len(names)))
+            self.stageMoved.emit(name, index)
 
-    def _drop(self) -> None:
-        self._held = None
+    def _end_drag(self) -> None:
+        self._dragged = None
         self.unsetCursor()
         self.update()
 
 
-def _tip(stage: PaintedStage, movable: int) -> str:
+def _stage_tooltip(stage: FunnelStage, movable: int) -> str:
     """What the stage did, and how it is moved where it is one of several that can be."""
     hint = tr("Drag it to another place, or press Alt and an arrow key.") if stage.name and movable > 1 else ""
     return "\n".join(part for part in (stage.tip, hint) if part)

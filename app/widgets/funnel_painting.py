@@ -13,43 +13,45 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen, QPolygonF
 from app.theme.theme import Theme
 
 
-class PaintedStage(NamedTuple):
+class FunnelStage(NamedTuple):
     """How many are left after a stage, what it is called, and what it did in words."""
 
     survivors: int
     label: str
     tip: str = ""
-    last: bool = False
+    is_outcome: bool = False
     """The outcome, drawn in full colour."""
     name: str = ""
     """By which it can be moved; empty for one that stays where it is."""
-    was: int | None = None
+    original_survivors: int | None = None
     """How many were left before what is supposed; None where nothing is."""
     top_removed: float = 0.0
     """Share of the distribution that was cut from the top, not from the bottom: the bar's upper end is hatched."""
 
 
-def heights(survivors: Sequence[int], most: int = 0) -> list[float]:
-    """Share of the tallest bar for each count: linear in log(1 + count), never quite 0. `most`: the tallest one's."""
-    top = math.log1p(max(most, *survivors) if survivors else most)
+def bar_fractions(survivors: Sequence[int], max_survivors: int = 0) -> list[float]:
+    """Share of the tallest bar for each count: linear in log(1 + count), never quite 0. `max_survivors`: the tallest one's."""
+    top = math.log1p(max(max_survivors, *survivors) if survivors else max_survivors)
     return [max(0.05, math.log1p(count) / top) if top else 0.05 for count in survivors]
 
 
 class FunnelPainter:
     """The stages in a width, listed or not."""
 
-    def __init__(self, theme: Theme, stages: Sequence[PaintedStage], width: int, listed: bool) -> None:
+    def __init__(self, theme: Theme, stages: Sequence[FunnelStage], width: int, listed: bool) -> None:
         self._theme, self._stages, self._width, self._listed = theme, stages, width, listed
-        self._was = [stage.survivors if stage.was is None else stage.was for stage in stages]
+        self._original_survivors = [
+            stage.survivors if stage.original_survivors is None else stage.original_survivors for stage in stages
+        ]
 
     @property
-    def _is_supposed(self) -> bool:
-        return any(stage.was is not None for stage in self._stages)
+    def _is_hypothetical(self) -> bool:
+        return any(stage.original_survivors is not None for stage in self._stages)
 
-    def _shares(self) -> tuple[list[float], list[float]]:
+    def _bar_fractions(self) -> tuple[list[float], list[float]]:
         """Of what is shown, and of what was, on one scale."""
         now = [stage.survivors for stage in self._stages]
-        return heights(now, max(self._was)), heights(self._was, max(now))
+        return bar_fractions(now, max(self._original_survivors)), bar_fractions(self._original_survivors, max(now))
 
     def cells(self) -> list[QRectF]:
         """Where each bar may stand."""
@@ -59,17 +61,17 @@ class FunnelPainter:
 
     def paint_bars(self, painter: QPainter) -> None:
         """Side by side, as a funnel."""
-        cells, (shares, before) = self.cells(), self._shares()
+        cells, (shares, before) = self.cells(), self._bar_fractions()
         bars = [cell.adjusted(0, cell.height() * (1 - share), 0, 0) for cell, share in zip(cells, shares, strict=True)]
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(self._theme.color("accent", 0.12 if self._is_supposed else 0.22))
+        painter.setBrush(self._theme.color("accent", 0.12 if self._is_hypothetical else 0.22))
         for left, right in itertools.pairwise(bars):
             corners = [left.topRight(), right.topLeft(), right.bottomLeft(), left.bottomRight()]
             painter.drawPolygon(QPolygonF([QPointF(corner) for corner in corners]))
         for stage, bar, cell, was in zip(self._stages, bars, cells, before, strict=True):
             self._paint_bar(painter, stage, bar)
             self._paint_top(painter, stage, bar, bar.height())
-            if stage.was is not None and stage.was != stage.survivors:
+            if stage.original_survivors is not None and stage.original_survivors != stage.survivors:
                 high = cell.bottom() - cell.height() * was
                 self._paint_mark(painter, QLineF(cell.left(), high, cell.right(), high))
             self._paint_words(painter, stage, bar)
@@ -79,7 +81,7 @@ class FunnelPainter:
         theme, height = self._theme, self._theme.px(24)
         label, figure = theme.px(118), theme.px(56)
         track = self._width - label - figure - theme.px(8)
-        for n, (stage, share, was) in enumerate(zip(self._stages, *self._shares(), strict=True)):
+        for n, (stage, share, was) in enumerate(zip(self._stages, *self._bar_fractions(), strict=True)):
             row = QRectF(0, n * height, self._width, height)
             painter.setFont(theme.font(12, tabular=True))
             painter.setPen(theme.color("muted"))
@@ -91,34 +93,34 @@ class FunnelPainter:
             bar = QRectF(middle - half, row.top() + theme.px(4), 2 * half, height - theme.px(8))
             self._paint_bar(painter, stage, bar)
             self._paint_top(painter, stage, bar, bar.width())
-            if stage.was is not None and stage.was != stage.survivors:
+            if stage.original_survivors is not None and stage.original_survivors != stage.survivors:
                 for x in (middle - track * was / 2, middle + track * was / 2):
                     self._paint_mark(painter, QLineF(x, row.top() + theme.px(2), x, row.bottom() - theme.px(2)))
 
-    def paint_ring(self, painter: QPainter, rect: QRect) -> None:
+    def paint_focus_ring(self, painter: QPainter, rect: QRect) -> None:
         """What the keyboard is at."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(self._theme.color("accent"), 1.5 * self._theme.scale))
         painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), 4, 4)
 
-    def paint_drag(self, painter: QPainter, taken: QRect, gap: QLineF) -> None:
+    def paint_drag(self, painter: QPainter, dragged_rect: QRect, insertion_line: QLineF) -> None:
         """What is dragged, faint, and the line at which it would come to lie."""
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(self._theme.color("panel", 0.6))
-        painter.drawRect(taken)
+        painter.drawRect(dragged_rect)
         painter.setPen(QPen(self._theme.color("text"), 2.5 * self._theme.scale))
-        painter.drawLine(gap)
+        painter.drawLine(insertion_line)
 
-    def _paint_bar(self, painter: QPainter, stage: PaintedStage, bar: QRectF) -> None:
+    def _paint_bar(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
         theme = self._theme
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.color("accent", 1.0 if stage.last else 0.8))
-        if self._is_supposed:
+        painter.setBrush(theme.color("accent", 1.0 if stage.is_outcome else 0.8))
+        if self._is_hypothetical:
             painter.setBrush(theme.color("accent", 0.3))
             painter.setPen(QPen(theme.color("accent"), 1.2 * theme.scale, Qt.PenStyle.DashLine))
         painter.drawRoundedRect(bar, 2, 2)
 
-    def _paint_top(self, painter: QPainter, stage: PaintedStage, bar: QRectF, length: float) -> None:
+    def _paint_top(self, painter: QPainter, stage: FunnelStage, bar: QRectF, length: float) -> None:
         """What was cut from the top: a hatched end, `length` being that of the whole bar."""
         if stage.top_removed:
             theme, cut = self._theme, max(self._theme.px(4), length * stage.top_removed)
@@ -136,7 +138,7 @@ class FunnelPainter:
         painter.setPen(QPen(self._theme.color("text"), 1.6 * self._theme.scale))
         painter.drawLine(line)
 
-    def _paint_words(self, painter: QPainter, stage: PaintedStage, bar: QRectF) -> None:
+    def _paint_words(self, painter: QPainter, stage: FunnelStage, bar: QRectF) -> None:
         theme = self._theme
         room = bar.adjusted(-theme.px(4), 0, theme.px(4), 0)
         lines = ((f"{stage.survivors:,}", 600, "text", 6), (stage.label, 400, "muted", 21))

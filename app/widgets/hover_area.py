@@ -12,7 +12,7 @@ from app.widgets.inputs import changes_text_size
 class HoverArea(QAbstractScrollArea):
     """Says when what the pointer was over is no longer under it."""
 
-    left = Signal()
+    hoverEnded = Signal()
     """The pointer went elsewhere, or the page moved away below it."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -24,15 +24,15 @@ class HoverArea(QAbstractScrollArea):
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer went elsewhere."""
-        self.left.emit()
+        self.hoverEnded.emit()
         super().leaveEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Another page is shown in its place; its card is a window of its own and would stay."""
-        self.left.emit()
+        self.hoverEnded.emit()
         super().hideEvent(event)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
         """What the pointer was over has moved away."""
-        self.left.emit()
+        self.hoverEnded.emit()
         self.viewport().update()

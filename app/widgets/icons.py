@@ -18,30 +18,30 @@ OVERSAMPLING = 3
 
 
 @lru_cache(maxsize=64)
-def _source(name: str) -> str:
+def _svg_source(name: str) -> str:
     return resources.path("icons", f"{name}.svg").read_text(encoding="utf-8")
 
 
-def pixmap(name: str, color: str, px: int) -> QPixmap:
+def icon_pixmap(name: str, color: str, px: int) -> QPixmap:
     """Icon `name` in `color` (`#rrggbb`), `px` logical pixels wide and high."""
     drawn = QPixmap(QSize(px, px) * OVERSAMPLING)
     drawn.fill(Qt.GlobalColor.transparent)
     painter = QPainter(drawn)
-    paint(painter, name, color, QRectF(drawn.rect()))
+    paint_icon(painter, name, color, QRectF(drawn.rect()))
     painter.end()
     drawn.setDevicePixelRatio(OVERSAMPLING)
     return drawn
 
 
-def paint(painter: QPainter, name: str, color: str, into: QRectF) -> None:
+def paint_icon(painter: QPainter, name: str, color: str, into: QRectF) -> None:
     """Draw icon `name` in `color` with `painter`, filling `into`."""
-    svg = _source(name).replace("currentColor", color)
+    svg = _svg_source(name).replace("currentColor", color)
     QSvgRenderer(QByteArray(svg.encode())).render(painter, into)
 
 
-def icon(name: str, color: str, px: int) -> QIcon:
+def create_icon(name: str, color: str, px: int) -> QIcon:
     """The same as a QIcon."""
-    return QIcon(pixmap(name, color, px))
+    return QIcon(icon_pixmap(name, color, px))
 
 
 class IconButton(QToolButton):
@@ -51,32 +51,34 @@ class IconButton(QToolButton):
         super().__init__(parent)
         self._names = (name, checked_name or name)
         self._theme: Theme | None = None
-        self._fades = False
+        self._has_been_disabled = False
         """Whether it has ever been disabled: most never are."""
         self.setAccessibleName(label)
         self.setToolTip(tooltip(label))
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.toggled.connect(self._draw)
+        self.toggled.connect(self._update_icon)
 
     def set_theme(self, theme: Theme) -> None:
         """Redraw in the theme's colours; a checked one is only drawn darker."""
         self._theme = theme
-        self._draw()
+        self._update_icon()
 
-    def _draw(self) -> None:
+    def _update_icon(self) -> None:
         if self._theme is None:
             return
         color = self._theme.faint if self.isCheckable() and not self.isChecked() else self._theme.muted
         px = self._theme.px(16)
         self.setIconSize(QSize(px, px))
         name = self._names[self.isChecked()]
-        drawn = icon(name, color, px)
-        if self._fades or not self.isEnabled():
-            self._fades = True
-            drawn.addPixmap(pixmap(name, self._theme.faint, px), QIcon.Mode.Disabled)  # Qt's is bright on dark ground
+        drawn = create_icon(name, color, px)
+        if self._has_been_disabled or not self.isEnabled():
+            self._has_been_disabled = True
+            drawn.addPixmap(
+                icon_pixmap(name, self._theme.faint, px), QIcon.Mode.Disabled
+            )  # Qt's is bright on dark ground
         self.setIcon(drawn)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.EnabledChange and not self._fades:
-            self._draw()
+        if event.type() == QEvent.Type.EnabledChange and not self._has_been_disabled:
+            self._update_icon()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QAbstractItemView
 
 
-class LateCombo(ComboBox):
+class LazyComboBox(ComboBox):
     """A list is eleven widgets of which nothing is seen at first. Qt makes them with the first style that the box gets,
     or with its first choice; here they hear of no style, and get nothing of their own, before somebody wants them."""
 
@@ -24,14 +24,14 @@ class LateCombo(ComboBox):
         """Whether the list is on the screen."""
         return self._has_list and self.view().isVisible()
 
-    def make_ready(self) -> None:
+    def prepare_list(self) -> None:
         """What is to be set of the list before it is seen the first time."""
 
     def view(self) -> QAbstractItemView:
         """The list, made now if it was not there."""
         if not self._has_list:
             self._has_list = True
-            self.make_ready()
+            self.prepare_list()
         return super().view()
 
     def showPopup(self) -> None:

@@ -8,45 +8,47 @@ from PySide6.QtCore import QEvent, QObject, QPoint
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.plain_text import as_written, is_rich, show_rich_tooltip
+from app.widgets.plain_text import from_plain_text, might_be_rich, show_rich_tooltip
 
 Topic = Callable[[QPoint], str]
 """What a widget is about at a place within it, by a name that `told` understands; empty for nothing."""
-Told = Callable[[str], str]
+TopicText = Callable[[str], str]
 """What is said of that, as rich text; empty for nothing."""
 
 
-class LateTip(QObject):
-    """Shows it on hover; `refresh` puts it into the accessible description, as plain text."""
+class LazyTooltip(QObject):
+    """Shows it on hover; `refresh_description` puts it into the accessible description, as plain text."""
 
-    def __init__(self, widget: QWidget, topic: Topic, told: Told, described: QWidget | None = None) -> None:
+    def __init__(self, widget: QWidget, topic: Topic, topic_text: TopicText, described: QWidget | None = None) -> None:
         """`described`: the widget that bears the description; `widget` itself unless said."""
         super().__init__(widget)
-        self._widget, self.topic, self._told = widget, topic, told
-        self._bearer = described or widget
-        self._described = self._own = ""
+        self._widget, self.topic, self._topic_text = widget, topic, topic_text
+        self._described_widget = described or widget
+        self._last_description = self._own_description = ""
         widget.installEventFilter(self)
 
-    def text(self, place: QPoint | None = None) -> str:
+    def text(self, position: QPoint | None = None) -> str:
         """All that hovering shows there, as rich text."""
         import html  # not before one hovers
 
         own = self._widget.toolTip()
-        rich = own if is_rich(own) else html.escape(as_written(own), quote=False).replace("\n", "<br>")
-        about = self._about(place)
+        rich = own if might_be_rich(own) else html.escape(from_plain_text(own), quote=False).replace("\n", "<br>")
+        about = self._topic_html(position)
         return "".join(f"<p>{part}</p>" for part in (rich, about) if part)
 
-    def refresh(self) -> None:
+    def refresh_description(self) -> None:
         """Say it again in the accessible description, behind what others have put there."""
-        now = self._bearer.accessibleDescription()
-        if now != self._described:
-            self._own = now
-        about = _plain(self._about())
-        self._described = " ".join(part for part in (self._own or _plain(self._widget.toolTip()), about) if part)
-        self._bearer.setAccessibleDescription(self._described)
+        now = self._described_widget.accessibleDescription()
+        if now != self._last_description:
+            self._own_description = now
+        about = _plain_from_rich(self._topic_html())
+        self._last_description = " ".join(
+            part for part in (self._own_description or _plain_from_rich(self._widget.toolTip()), about) if part
+        )
+        self._described_widget.setAccessibleDescription(self._last_description)
 
-    def _about(self, place: QPoint | None = None) -> str:
-        return self._told(self.topic(place or self._widget.rect().center()))
+    def _topic_html(self, position: QPoint | None = None) -> str:
+        return self._topic_text(self.topic(position or self._widget.rect().center()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Hovering shows it."""
@@ -57,8 +59,12 @@ class LateTip(QObject):
         return super().eventFilter(watched, event)
 
 
-def _plain(rich: str) -> str:
+def _plain_from_rich(rich: str) -> str:
     """Its words alone."""
     from PySide6.QtGui import QTextDocumentFragment  # many never ask
 
-    return " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split()) if is_rich(rich) else as_written(rich)
+    return (
+        " ".join(QTextDocumentFragment.fromHtml(rich).toPlainText().split())
+        if might_be_rich(rich)
+        else from_plain_text(rich)
+    )

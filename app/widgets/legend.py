@@ -11,26 +11,26 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessibleWidget
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QLinearGradient
 
-WEDGE = 96
+WEDGE_LENGTH = 96
 """Its length in pixels at 100 %, where there is room."""
-SWATCH = 20
+SWATCH_LENGTH = 20
 """Length of a step's stroke in pixels at 100 %."""
 
 
 class LegendStep(NamedTuple):
     """One colour of a scale that has only a few: its words, its place on the ramp, its thickness at 100 %."""
 
-    words: str
-    share: float
+    label: str
+    ramp_position: float
     thickness: float
 
 
-class Legend(QWidget, AccessibleWidget):
+class ColourLegend(QWidget, AccessibleWidget):
     """Drawn on one line; the wedge is thick at the first word, as the marks it explains are."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
@@ -44,40 +44,40 @@ class Legend(QWidget, AccessibleWidget):
         self.updateGeometry()
         self.update()
 
-    def set_words(self, low: str, high: str, hint: str, steps: Sequence[LegendStep] = ()) -> None:
+    def set_labels(self, low: str, high: str, hint: str, steps: Sequence[LegendStep] = ()) -> None:
         """Name the ends of the scale (empty: no scale), or each of its `steps`, and say what to do."""
         self._low, self._high, self._hint, self._steps = low, high, hint, steps
-        named = tr("Colours: {colours}.").format(colours=", ".join(s.words for s in steps)) if steps else ""
+        named = tr("Colours: {colours}.").format(colours=", ".join(s.label for s in steps)) if steps else ""
         if low:
             named = tr("Colours from {low} to {high}.").format(low=low, high=high)
-        self.setAccessibleName(sentences(named, hint))
+        self.setAccessibleName(join_sentences(named, hint))
         self.update()
 
     def set_hint(self, hint: str) -> None:
         """Say something else of what to do."""
         if hint != self._hint:
-            self.set_words(self._low, self._high, hint, self._steps)
+            self.set_labels(self._low, self._high, hint, self._steps)
 
     def sizeHint(self) -> QSize:
         """One line of small type."""
-        return QSize(round(self._scale_width() + self._advance(self._hint)), self._theme.px(30))
+        return QSize(round(self._scale_width() + self._text_width(self._hint)), self._theme.px(30))
 
     def minimumSizeHint(self) -> QSize:
         """The scale, or its first step; the hint is left out where it has no place, and so are more steps."""
-        width = self._theme.px(2 * SWATCH) if self._steps else round(self._scale_width())
+        width = self._theme.px(2 * SWATCH_LENGTH) if self._steps else round(self._scale_width())
         return QSize(width, self._theme.px(30))
 
-    def _advance(self, text: str) -> float:
+    def _text_width(self, text: str) -> float:
         return QFontMetricsF(self._theme.font(12)).horizontalAdvance(text)
 
     def _scale_width(self) -> float:
         """Words, wedge, words, and the gap behind them; 0 without a scale."""
         if self._steps:
-            return sum(self._advance(step.words) + self._theme.px(SWATCH + 20) for step in self._steps)
+            return sum(self._text_width(step.label) + self._theme.px(SWATCH_LENGTH + 20) for step in self._steps)
         if not self._low:
             return 0.0
-        wedge = self._theme.px(WEDGE) + 2 * self._theme.space(8)
-        return self._advance(self._low) + wedge + self._advance(self._high) + self._theme.space(16)
+        wedge = self._theme.px(WEDGE_LENGTH) + 2 * self._theme.space(8)
+        return self._text_width(self._low) + wedge + self._text_width(self._high) + self._theme.space(16)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Words, wedge, words, hint."""
@@ -87,35 +87,38 @@ class Legend(QWidget, AccessibleWidget):
         painter.setPen(self._theme.color("muted"))
         x = float(self.contentsRect().left())
         if self._low:
-            x = self._text(painter, x, self._low) + self._theme.space(8)
-            x = self._wedge(painter, x) + self._theme.space(8)
-            x = self._text(painter, x, self._high) + self._theme.space(16)
+            x = self._paint_text(painter, x, self._low) + self._theme.space(8)
+            x = self._paint_wedge(painter, x) + self._theme.space(8)
+            x = self._paint_text(painter, x, self._high) + self._theme.space(16)
         for step in self._steps:
-            if x + self._theme.px(SWATCH + 6) + self._advance(step.words) > self.width():
+            if x + self._theme.px(SWATCH_LENGTH + 6) + self._text_width(step.label) > self.width():
                 return
-            x = self._swatch(painter, x, step)
-        if x + self._advance(self._hint) <= self.width():
-            self._text(painter, x, self._hint)
+            x = self._paint_swatch(painter, x, step)
+        if x + self._text_width(self._hint) <= self.width():
+            self._paint_text(painter, x, self._hint)
 
-    def _text(self, painter: QPainter, x: float, text: str) -> float:
+    def _paint_text(self, painter: QPainter, x: float, text: str) -> float:
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         painter.drawText(QRectF(x, 0, width + 2, self.height()), Qt.AlignmentFlag.AlignVCenter, text)
         return x + width
 
-    def _swatch(self, painter: QPainter, x: float, step: LegendStep) -> float:
+    def _paint_swatch(self, painter: QPainter, x: float, step: LegendStep) -> float:
         """A stroke of the step's colour and thickness, and its words."""
-        width, thick = self._theme.px(SWATCH), step.thickness * self._theme.scale
-        painter.fillRect(QRectF(x, self.height() / 2 - thick / 2, width, thick), self._theme.ramp(step.share))
-        return self._text(painter, x + width + self._theme.px(6), step.words) + self._theme.px(14)
+        width, thick = self._theme.px(SWATCH_LENGTH), step.thickness * self._theme.scale
+        painter.fillRect(QRectF(x, self.height() / 2 - thick / 2, width, thick), self._theme.ramp(step.ramp_position))
+        return self._paint_text(painter, x + width + self._theme.px(6), step.label) + self._theme.px(14)
 
     def _wedge_width(self) -> float:
         """Narrower where there is little room, so that both words are there."""
-        return max(self._theme.px(16), min(self._theme.px(WEDGE), self._theme.px(WEDGE) + self._spare()))
+        return max(
+            self._theme.px(16),
+            min(self._theme.px(WEDGE_LENGTH), self._theme.px(WEDGE_LENGTH) + self._remaining_width()),
+        )
 
-    def _spare(self) -> float:
+    def _remaining_width(self) -> float:
         return self.contentsRect().width() - self._scale_width() + self._theme.space(16)
 
-    def _wedge(self, painter: QPainter, x: float) -> float:
+    def _paint_wedge(self, painter: QPainter, x: float) -> float:
         width, thick, thin = self._wedge_width(), self._theme.scale * 3.2, self._theme.scale * 1.2
         middle = self.height() / 2 + 0.5
         painter.save()

@@ -10,13 +10,13 @@ import re
 
 from PySide6.QtGui import QTextOption
 
-_LONGEST = 5000
-_LONG = re.compile(rf"[^\s\u2e80-\ud7ff\uf900-\uffef]{{{_LONGEST}}}")
+_MAX_WORD_LENGTH = 5000
+_LONG_WORD = re.compile(rf"[^\s\u2e80-\ud7ff\uf900-\uffef]{{{_MAX_WORD_LENGTH}}}")
 """A word; ideographs and their like can be broken anywhere as it is."""
 
 
 def wrap_mode(text: str) -> QTextOption.WrapMode:
     """Whole words, or anywhere for a text that holds a word of thousands of letters."""
-    if len(text) >= _LONGEST and _LONG.search(text):
+    if len(text) >= _MAX_WORD_LENGTH and _LONG_WORD.search(text):
         return QTextOption.WrapMode.WrapAnywhere
     return QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere

@@ -18,7 +18,7 @@ ABOVE, BETWEEN = 8, 2
 """Pixels over the first line, as spacing of the theme, and from line to line."""
 
 
-class DrawnRows(QStyledItemDelegate):
+class ThemedDelegate(QStyledItemDelegate):
     """Draws in the colours of a theme, and as Qt does before it has one."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -26,22 +26,22 @@ class DrawnRows(QStyledItemDelegate):
         self.theme: Theme | None = None
 
 
-class LinesDelegate(DrawnRows):
+class LinesDelegate(ThemedDelegate):
     """Lines of text, as many and as high in every row."""
 
-    def fonts(self, theme: Theme) -> tuple[QFont, ...]:
+    def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
         """One for each line, from the top."""
         raise NotImplementedError
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         if self.theme is None:
             return super().sizeHint(option, index)
-        fonts = self.fonts(self.theme)
+        fonts = self.line_fonts(self.theme)
         lines = sum(QFontMetrics(font).lineSpacing() for font in fonts)
         return QSize(0, lines + 2 * self.theme.space(ABOVE) + (len(fonts) - 1) * self.theme.px(BETWEEN) + 1)
 
 
-def write(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
+def paint_line(painter: QPainter, room: QRect, font: QFont, color: QColor, text: str) -> None:
     """One line, cut where the room ends."""
     painter.setFont(font)
     painter.setPen(color)

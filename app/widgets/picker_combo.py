@@ -22,16 +22,16 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme
 from app.widgets import icons
 from app.widgets.accessibility import AccessibleWidget
-from app.widgets.lazy_combo import LateCombo
-from app.widgets.painted_rows import DrawnRows, Index
+from app.widgets.lazy_combo import LazyComboBox
+from app.widgets.painted_rows import Index, ThemedDelegate
 from app.widgets.plain_text import tooltip
-from app.widgets.screen import room_around
+from app.widgets.screen import available_rect
 from resources.language import tr
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QStyleOptionViewItem
 
-LEAST_LIST, MOST_LIST = 300, 640
+MIN_LIST_WIDTH, MAX_LIST_WIDTH = 300, 640
 """Width of the list in pixels at 100 %; what is longer goes on in another line."""
 SUBTITLE = Qt.ItemDataRole.UserRole + 1
 
@@ -46,7 +46,7 @@ class PickerItem(NamedTuple):
     help: str = ""
 
 
-class TwoLineDelegate(DrawnRows):
+class TwoLineDelegate(ThemedDelegate):
     """Draws an item's title and subtitle; of disabled ones both are muted."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
@@ -83,12 +83,14 @@ class TwoLineDelegate(DrawnRows):
             painter.drawRoundedRect(QRectF(option.rect).adjusted(1, 1, -1, -1), 6, 6)
         enabled = bool(index.flags() & Qt.ItemFlag.ItemIsEnabled)
         margin = self.theme.px(10)
-        two_lines(painter, self.theme, option.rect.adjusted(margin, self.theme.px(5), -margin, -self.theme.px(5)),
+        paint_two_lines(painter, self.theme, option.rect.adjusted(margin, self.theme.px(5), -margin, -self.theme.px(5)),
                   index.data(), index.data(SUBTITLE) or "", enabled)  # fmt: skip
         painter.restore()
 
 
-def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle: str, enabled: bool = True) -> None:
+def paint_two_lines(
+    painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle: str, enabled: bool = True
+) -> None:
     """Draw `title` over a muted `subtitle` into `rect`, both shortened to fit; a lone title is centred."""
     top, bottom = QRect(rect), QRect(rect)
     if subtitle:
@@ -107,18 +109,18 @@ def two_lines(painter: QPainter, theme: Theme, rect: QRect, title: str, subtitle
         painter.drawText(bottom, side, metrics.elidedText(subtitle, Qt.TextElideMode.ElideRight, bottom.width()))
 
 
-def _row(item: PickerItem) -> QStandardItem:
+def _standard_item(item: PickerItem) -> QStandardItem:
     row = QStandardItem(item.title)
-    told = item.reason or item.subtitle
+    subtitle = item.reason or item.subtitle
     row.setData(item.data, Qt.ItemDataRole.UserRole)
-    row.setData(told, SUBTITLE)
+    row.setData(subtitle, SUBTITLE)
     row.setToolTip(tooltip(item.reason or item.help or item.subtitle))
-    row.setAccessibleText(", ".join(part for part in (item.title, told) if part))
+    row.setAccessibleText(", ".join(part for part in (item.title, subtitle) if part))
     row.setEnabled(not item.reason)
     return row
 
 
-class PickerCombo(LateCombo, AccessibleWidget):
+class PickerCombo(LazyComboBox, AccessibleWidget):
     """Title and subtitle in the box and in its list."""
 
     delegate_class: ClassVar[type[TwoLineDelegate]] = TwoLineDelegate
@@ -129,7 +131,7 @@ class PickerCombo(LateCombo, AccessibleWidget):
         self.setObjectName(name)
         self.setAccessibleName(label)
         self._width = width
-        self._room: int | None = None
+        self._assigned_width: int | None = None
         self._subtitle: str | None = None
         self._theme: Theme | None = None
         self._hovered = False
@@ -145,10 +147,10 @@ class PickerCombo(LateCombo, AccessibleWidget):
 
         return ComboInterface(self)
 
-    def make_ready(self) -> None:
+    def prepare_list(self) -> None:
         self._delegate = self.delegate_class(self)
         self.setItemDelegate(self._delegate)
-        self._dress_list()
+        self._apply_theme_to_list()
 
     def set_items(self, items: Iterable[PickerItem]) -> None:
         """Replace the list, keeping the choice where it is still there; says nothing of a choice that stays."""
@@ -164,7 +166,7 @@ class PickerCombo(LateCombo, AccessibleWidget):
             self.currentIndexChanged.emit(self.currentIndex())
         self.update()
 
-    def choose(self, data: Any) -> bool:
+    def select_data(self, data: Any) -> bool:
         """Select the item with that data; False when there is none."""
         index = self.findData(data)
         if index >= 0:
@@ -180,11 +182,11 @@ class PickerCombo(LateCombo, AccessibleWidget):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of the box and its list."""
         self._theme = theme
-        self._dress_list()
+        self._apply_theme_to_list()
         self.updateGeometry()
         self.update()
 
-    def _dress_list(self) -> None:
+    def _apply_theme_to_list(self) -> None:
         """Let the list, if there is one, look as the theme wants it, and be as wide as what it says."""
         theme = self._theme
         if self._delegate is None or theme is None:
@@ -193,12 +195,12 @@ class PickerCombo(LateCombo, AccessibleWidget):
         metrics = QFontMetrics(theme.font(11))
         words = [str(self.itemData(row, SUBTITLE) or "") for row in range(self.count())]
         widest = max(map(metrics.horizontalAdvance, words), default=0) + 2 * theme.px(10) + theme.px(24)
-        screen = room_around(self).width()
-        self.view().setMinimumWidth(min(max(widest, theme.px(LEAST_LIST)), theme.px(MOST_LIST), screen))
+        screen = available_rect(self).width()
+        self.view().setMinimumWidth(min(max(widest, theme.px(MIN_LIST_WIDTH)), theme.px(MAX_LIST_WIDTH), screen))
         self.view().setTextElideMode(Qt.TextElideMode.ElideRight)
 
     @property
-    def wanted_width(self) -> int:
+    def preferred_width(self) -> int:
         """Pixels that it takes where there is room for everything."""
         return self._scaled(self._width).width()
 
@@ -210,15 +212,15 @@ class PickerCombo(LateCombo, AccessibleWidget):
         around = self._theme.px(10) + self._theme.px(14) + self._theme.px(12)
         return QFontMetrics(self._theme.font(13, 500)).horizontalAdvance(self._title()) + around + 2
 
-    def set_room(self, width: int | None) -> None:
+    def set_assigned_width(self, width: int | None) -> None:
         """Take so many pixels, shared out by the bar that it stands in; None: as many as it wants."""
-        if width != self._room:
-            self._room = width
+        if width != self._assigned_width:
+            self._assigned_width = width
             self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        whole = self._scaled(self._width)
-        return whole if self._room is None else QSize(self._room, whole.height())
+        preferred = self._scaled(self._width)
+        return preferred if self._assigned_width is None else QSize(self._assigned_width, preferred.height())
 
     def minimumSizeHint(self) -> QSize:
         return self._scaled(64)
@@ -253,12 +255,12 @@ class PickerCombo(LateCombo, AccessibleWidget):
     def _paint_words(self, painter: QPainter, theme: Theme) -> None:
         side = theme.px(14)
         chevron = QRectF(self.width() - side - theme.px(8), (self.height() - side) / 2, side, side)
-        icons.paint(painter, "chevron-down", theme.muted, chevron)
+        icons.paint_icon(painter, "chevron-down", theme.muted, chevron)
         margin = theme.px(10)
         words = self.rect().adjusted(margin, theme.px(3), -(side + theme.px(12)), -theme.px(3))
         own = self.currentData(SUBTITLE) or (self.accessibleName() if self.currentIndex() < 0 else "")
         subtitle = own if self._subtitle is None else self._subtitle
-        two_lines(painter, theme, words, self._title(), subtitle, self.isEnabled())
+        paint_two_lines(painter, theme, words, self._title(), subtitle, self.isEnabled())
 
     def _title(self) -> str:
         """First line of the box."""
@@ -267,7 +269,7 @@ class PickerCombo(LateCombo, AccessibleWidget):
     def _add(self, item: PickerItem) -> None:
         model = self.model()
         assert isinstance(model, QStandardItemModel)
-        model.appendRow(_row(item))  # whole: of each change to a row that is there, everybody is told
+        model.appendRow(_standard_item(item))  # whole: of each change to a row that is there, everybody is told
 
     def _scaled(self, width: int) -> QSize:
         return QSize(self._theme.px(width), self._theme.px(38)) if self._theme else QSize(width, 38)

@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QLabel, QToolTip, QWidget
 
 JOINER = "\u2060"
 """Takes no room and is not drawn; between `<` and a name it keeps Qt from seeing a tag."""
-LONGEST_LINE, WRAPPED_LINE = 120, 100
+MAX_LINE, WRAPPED_LINE = 120, 100
 """Characters: a line of a tooltip that is longer than the first is broken into lines of the second."""
-LONGEST_TIP = 4_000
+MAX_TOOLTIP = 4_000
 """Characters of a tooltip; a longer one does not fit on a screen."""
 
 
-def plain(text: str) -> str:
+def as_plain_text(text: str) -> str:
     """Return `text` so that Qt never takes it for rich text; the same text where Qt would not do so anyway.
 
     Qt decides by the first `<` and by each `&lt;` before it (`Qt::mightBeRichText`).
@@ -42,15 +42,15 @@ def tooltip(text: str) -> str:
 
     Qt wraps only rich text, so that a prompt without line breaks would become one line as wide as the desktop.
     """
-    if len(text) > LONGEST_TIP:
-        text = text[: LONGEST_TIP - 1] + "…"
-    if len(text) > LONGEST_LINE:
-        text = "\n".join(_wrapped(line) for line in text.split("\n"))
-    return plain(text)
+    if len(text) > MAX_TOOLTIP:
+        text = text[: MAX_TOOLTIP - 1] + "…"
+    if len(text) > MAX_LINE:
+        text = "\n".join(_wrap_line(line) for line in text.split("\n"))
+    return as_plain_text(text)
 
 
-def _wrapped(line: str) -> str:
-    if len(line) <= LONGEST_LINE:
+def _wrap_line(line: str) -> str:
+    if len(line) <= MAX_LINE:
         return line
     return textwrap.fill(line, WRAPPED_LINE, expand_tabs=False, replace_whitespace=False, drop_whitespace=False)
 
@@ -60,20 +60,20 @@ def rich_tooltip(html: str) -> str:
     return html
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Return `text` as a part of HTML. `html.escape` does the same and takes longer to import than a row to draw."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def is_rich(text: str) -> bool:
+def might_be_rich(text: str) -> bool:
     """Whether Qt shows `text` as HTML."""
     from PySide6.QtGui import Qt as Gui  # the function is declared there
 
     return Gui.mightBeRichText(text)
 
 
-def as_written(text: str) -> str:
-    """Return the text of which `plain` made `text`."""
+def from_plain_text(text: str) -> str:
+    """Return the text of which `as_plain_text` made `text`."""
     return text.replace(f"<{JOINER}", "<").replace(f"&{JOINER}lt;", "&lt;")
 
 
@@ -82,7 +82,7 @@ def caption(text: str) -> str:
 
     It is made plain, too: the text of an action is its tooltip unless it has another one.
     """
-    return plain(text).replace("&", "&&")
+    return as_plain_text(text).replace("&", "&&")
 
 
 def window_title(text: str) -> str:
@@ -92,15 +92,15 @@ def window_title(text: str) -> str:
 
 def show_tooltip(at: QPoint, text: str, widget: QWidget, within: QRect | None = None) -> None:
     """Show `text` as written at a place of the screen; hide the tooltip where it is empty."""
-    _show(at, tooltip(text), widget, within)
+    _show_text(at, tooltip(text), widget, within)
 
 
 def show_rich_tooltip(at: QPoint, html: str, widget: QWidget, within: QRect | None = None) -> None:
     """Show HTML that the program has made; every foreign part of it has gone through `html.escape`."""
-    _show(at, html, widget, within)
+    _show_text(at, html, widget, within)
 
 
-def _show(at: QPoint, text: str, widget: QWidget, within: QRect | None) -> None:
+def _show_text(at: QPoint, text: str, widget: QWidget, within: QRect | None) -> None:
     if within is None:
         QToolTip.showText(at, text, widget)
     else:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel
-from app.widgets.screen import room_around
+from app.widgets.screen import available_rect
 
 
 class Popover(QFrame):
@@ -37,16 +37,16 @@ class Popover(QFrame):
         self._grid.setVerticalSpacing(theme.px(3))
         self._grid.setHorizontalSpacing(theme.px(18))
 
-    def show_rows(self, title: str, rows: Sequence[tuple[str, str]], beside: QRect) -> None:
-        """Show the card below (or above) the rectangle `beside`, given in global coordinates."""
+    def show_rows(self, title: str, rows: Sequence[tuple[str, str]], anchor: QRect) -> None:
+        """Show the card below (or above) the rectangle `anchor`, given in global coordinates."""
         self._title.setText(title)
         _style(self._title, self._theme, 15, "text", 600)
-        self._fill(rows)
+        self._set_rows(rows)
         self.adjustSize()
-        self.move(self._place(beside))
+        self.move(self._position_near(anchor))
         self.show()
 
-    def _fill(self, rows: Sequence[tuple[str, str]]) -> None:
+    def _set_rows(self, rows: Sequence[tuple[str, str]]) -> None:
         while len(self._cells) < len(rows):
             name, value = PlainLabel(self), PlainLabel(self)
             value.setAlignment(Qt.AlignmentFlag.AlignRight)
@@ -62,12 +62,12 @@ class Popover(QFrame):
                 _style(name, self._theme, 12, "muted")
                 _style(value, self._theme, 12, "text")
 
-    def _place(self, beside: QRect) -> QPoint:
-        screen = room_around(self)
-        x = min(max(screen.left(), beside.left()), screen.right() - self.width())
-        below = beside.bottom() + self._theme.px(6)
+    def _position_near(self, anchor: QRect) -> QPoint:
+        screen = available_rect(self)
+        x = min(max(screen.left(), anchor.left()), screen.right() - self.width())
+        below = anchor.bottom() + self._theme.px(6)
         fits = below + self.height() <= screen.bottom()
-        return QPoint(x, below if fits else beside.top() - self.height() - self._theme.px(6))
+        return QPoint(x, below if fits else anchor.top() - self.height() - self._theme.px(6))
 
 
 def _style(label: QLabel, theme: Theme, px: int, color: str, weight: int = 400) -> None:

@@ -18,9 +18,9 @@ class RepeatedPassage(NamedTuple):
 
     passage: str
     """What stands twice."""
-    went_on: str
+    earlier_continuation: str
     """What came behind it then."""
-    now: str
+    current_continuation: str
     """What came behind it this time."""
     penalty: str
 
@@ -41,15 +41,15 @@ class RepeatArc(QWidget):
         self.updateGeometry()
         self.update()
 
-    def show_passage(self, shown: RepeatedPassage, said: str) -> None:
-        """Show this one; `said`: the same in words."""
+    def show_passage(self, shown: RepeatedPassage, description: str) -> None:
+        """Show this one; `description`: the same in words."""
         self._shown = shown
-        self.setAccessibleDescription(said)
-        self.setToolTip(tooltip(said))
+        self.setAccessibleDescription(description)
+        self.setToolTip(tooltip(description))
         self.update()
 
     @property
-    def shown(self) -> RepeatedPassage:
+    def passage(self) -> RepeatedPassage:
         """What is shown."""
         return self._shown
 
@@ -72,7 +72,7 @@ class RepeatArc(QWidget):
         painter.setFont(theme.font(13))
         metrics = QFontMetricsF(painter.font())
         reach = theme.px(26) + metrics.horizontalAdvance(self._shown.penalty)
-        words = (self._shown.went_on, self._shown.now)
+        words = (self._shown.earlier_continuation, self._shown.current_continuation)
         widest = min(max(map(metrics.horizontalAdvance, words)) + theme.px(10), (self.width() - reach) * 0.6)
         left = self.width() - reach - widest
         boxes = [QRectF(left, theme.px(2) + n * (self._row + theme.px(2)), widest, self._row) for n in range(2)]

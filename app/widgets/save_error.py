@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
-from app.widgets.plain_text import plain
+from app.widgets.plain_text import as_plain_text
 from resources.language import tr
 
 
-def tell_not_saved(parent: QWidget, path: str, error: OSError) -> None:
+def show_save_error(parent: QWidget, path: str, error: OSError) -> None:
     """Which file, why, and what to do about it."""
     from PySide6.QtWidgets import QMessageBox  # takes longer to import than the window can wait
 
@@ -17,7 +17,7 @@ def tell_not_saved(parent: QWidget, path: str, error: OSError) -> None:
     box = QMessageBox(
         QMessageBox.Icon.Warning,
         tr("Not saved"),
-        plain(tr("{path} was not saved: {cause}.").format(path=path, cause=cause)),
+        as_plain_text(tr("{path} was not saved: {cause}.").format(path=path, cause=cause)),
         parent=parent.window(),
     )
     box.setInformativeText(tr("Choose another folder or another name."))

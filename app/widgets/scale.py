@@ -18,11 +18,11 @@ class ScaleMark(NamedTuple):
 
     value: float
     label: str
-    strong: bool = False
+    is_outcome: bool = False
     """What happened: a wedge from above, its label there too; else a line with its label below."""
 
 
-class Scale(QWidget):
+class NumberScale(QWidget):
     """From `low` to `high`, with one stretch filled. What it says in words is its owner's to say."""
 
     def __init__(self, theme: Theme, label: str, parent: QWidget | None = None) -> None:
@@ -46,12 +46,12 @@ class Scale(QWidget):
         self.update()
 
     def show_marks(
-        self, low: float, high: float, filled: tuple[float, float], marks: Sequence[ScaleMark], said: str
+        self, low: float, high: float, filled: tuple[float, float], marks: Sequence[ScaleMark], description: str
     ) -> None:
-        """Show these; `said`: all of it in words, for those who hear it and as a tip."""
+        """Show these; `description`: all of it in words, for those who hear it and as a tip."""
         self._low, self._high, self._filled, self._marks = low, max(high, low + 1e-9), filled, tuple(marks)
-        self.setAccessibleDescription(said)
-        self.setToolTip(tooltip(said))
+        self.setAccessibleDescription(description)
+        self.setToolTip(tooltip(description))
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -69,8 +69,8 @@ class Scale(QWidget):
 
     def _x(self, value: float) -> float:
         edge = self._theme.px(6)
-        share = min(max((value - self._low) / (self._high - self._low), 0.0), 1.0)
-        return edge + share * (self.width() - 2 * edge)
+        fraction = min(max((value - self._low) / (self._high - self._low), 0.0), 1.0)
+        return edge + fraction * (self.width() - 2 * edge)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The line, what stands out of it, the marks."""
@@ -90,10 +90,10 @@ class Scale(QWidget):
 
     def _paint_mark(self, painter: QPainter, mark: ScaleMark, middle: float, taken: list[tuple[float, float]]) -> None:
         theme, x = self._theme, self._x(mark.value)
-        painter.setFont(theme.font(11, 600 if mark.strong else 400, tabular=True))
+        painter.setFont(theme.font(11, 600 if mark.is_outcome else 400, tabular=True))
         wide = QFontMetricsF(painter.font()).horizontalAdvance(mark.label) + 2
         left = min(max(x - wide / 2, 0.0), self.width() - wide)
-        if mark.strong:
+        if mark.is_outcome:
             half = theme.px(4)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("text"))
@@ -107,6 +107,6 @@ class Scale(QWidget):
             if any(left < end and start < left + wide for start, end in taken):
                 return  # its figure stands in the words as well
             taken.append((left, left + wide))
-        painter.setPen(theme.color("text" if mark.strong else "muted"))
-        top = 0.0 if mark.strong else middle + theme.px(7)
+        painter.setPen(theme.color("text" if mark.is_outcome else "muted"))
+        top = 0.0 if mark.is_outcome else middle + theme.px(7)
         painter.drawText(QRectF(left, top, wide, self._line), Qt.AlignmentFlag.AlignCenter, mark.label)

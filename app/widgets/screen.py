@@ -19,6 +19,6 @@ def screen_of(widget: QWidget) -> QScreen:
     return QGuiApplication.screenAt(shown.geometry().center()) or QGuiApplication.primaryScreen()
 
 
-def room_around(widget: QWidget) -> QRect:
+def available_rect(widget: QWidget) -> QRect:
     """The part of the widget's screen that a desktop leaves to windows."""
     return screen_of(widget).availableGeometry()

@@ -6,16 +6,16 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
-from app.widgets.dialog import ReadDialog
-from app.widgets.screen import room_around
+from app.widgets.dialog import BaseDialog
+from app.widgets.screen import available_rect
 
-WIDTH = 54
+WIDTH_IN_DIGITS = 54
 """Digits of its own type side by side."""
-LEFT_FREE, LEAST_HEIGHT = 160, 120
+RESERVED_HEIGHT, MIN_HEIGHT = 160, 120
 """Pixels of the screen's height for the dialog's frame and foot; and what it takes at least."""
 
 
-class Scrolled(QScrollArea):
+class FittedScrollArea(QScrollArea):
     """As large as what is in it, where the screen has room for that."""
 
     def __init__(self) -> None:
@@ -26,33 +26,35 @@ class Scrolled(QScrollArea):
         content = self.widget()
         if content is None:
             return super().sizeHint()
-        room = room_around(self).height() - LEFT_FREE
-        width = max(content.minimumSizeHint().width(), round(WIDTH * self.fontMetrics().horizontalAdvance("0")))
+        room = available_rect(self).height() - RESERVED_HEIGHT
+        width = max(
+            content.minimumSizeHint().width(), round(WIDTH_IN_DIGITS * self.fontMetrics().horizontalAdvance("0"))
+        )
         height = max(content.heightForWidth(width), content.minimumSizeHint().height())
         bar = self.verticalScrollBar().sizeHint().width() if height > room else 0
         return QSize(width + bar, min(height, room))
 
     def minimumSizeHint(self) -> QSize:
         content = self.widget()
-        return QSize(content.minimumSizeHint().width() if content is not None else 0, LEAST_HEIGHT)
+        return QSize(content.minimumSizeHint().width() if content is not None else 0, MIN_HEIGHT)
 
 
-class ScrolledDialog(ReadDialog):
+class ScrolledDialog(BaseDialog):
     """What is read is scrolled; the buttons below it stay in sight."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._scroll = Scrolled()
+        self._scroll = FittedScrollArea()
 
-    def hold(self, content: QWidget, foot: QWidget) -> None:
+    def set_content(self, content: QWidget, buttons: QWidget) -> None:
         """Lay both out, once they are made."""
         self._scroll.setWidget(content)
-        foot.setContentsMargins(20, 8, 20, 16)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(0)
-        whole.addWidget(self._scroll, 1)
-        whole.addWidget(foot)
+        buttons.setContentsMargins(20, 8, 20, 16)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self._scroll, 1)
+        outer.addWidget(buttons)
 
     def showEvent(self, event: QShowEvent) -> None:
         """As high as there is room for: Qt alone gives a window two thirds of the screen."""

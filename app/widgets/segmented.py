@@ -25,21 +25,21 @@ class SegmentButton(QPushButton):
         return self.sizeHint()
 
 
-class Segmented(QWidget):
+class SegmentedControl(QWidget):
     """Exclusive buttons side by side; `chosen` tells the value of the one the user pressed."""
 
     chosen = Signal(str)
 
     def __init__(
-        self, choices: Sequence[tuple[str, str]], label: str, parent: QWidget | None = None, breaks: bool = False
+        self, choices: Sequence[tuple[str, str]], label: str, parent: QWidget | None = None, wraps: bool = False
     ) -> None:
-        """`choices`: (value, title). One that `breaks` fills several lines where it is narrow."""
+        """`choices`: (value, title). One that `wraps` fills several lines where it is narrow."""
         super().__init__(parent)
         self.setAccessibleName(label)
         self._group = QButtonGroup(self)
         self._values = [value for value, _title in choices]
         self._buttons: dict[str, QPushButton] = {}
-        row = self._lines() if breaks else QHBoxLayout(self)
+        row = self._lines() if wraps else QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         for number, (value, title) in enumerate(choices):

@@ -11,31 +11,31 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.theme.painting import fill
+from app.theme.painting import fill_rect
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 
-CEILING = 12.0
+MAX_BAR_VALUE = 12.0
 """Values from here on are drawn at full height; a fixed scale, so that nothing jumps when a large one comes."""
 
-LEAST_BAR = 3.0
+MIN_BAR_PITCH = 3.0
 """Pixels for a bar and its gap; narrower ones are put together."""
 
 
-def height_of(value: float) -> float:
+def height_fraction(value: float) -> float:
     """Share of the full height: the square root, so that small differences near 0 show."""
-    return math.sqrt(min(max(value, 0.0), CEILING) / CEILING)
+    return math.sqrt(min(max(value, 0.0), MAX_BAR_VALUE) / MAX_BAR_VALUE)
 
 
-def binned(values: Sequence[float], count: int) -> list[tuple[int, int, float]]:
+def group_maxima(values: Sequence[float], count: int) -> list[tuple[int, int, float]]:
     """(first, end, largest value) of at most `count` groups of neighbours."""
     groups = min(max(1, count), len(values))
     edges = [len(values) * n // groups for n in range(groups + 1)] if groups else [0]
     return [(a, b, max(values[a:b])) for a, b in itertools.pairwise(edges)]
 
 
-class Curve(NamedTuple):
+class SparklineCurve(NamedTuple):
     """A line over the bars, a value for each of them."""
 
     name: str
@@ -49,13 +49,13 @@ class Sparkline(QWidget, AccessibleWidget):
     """Bars up to the cursor in the accent colour, the rest faint. `picked(n)`: the user wants n of them played."""
 
     picked = Signal(int)
-    spoken_role = Role.Slider
+    accessible_role = Role.Slider
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._values: Sequence[float] = ()
-        self._curves: Sequence[Curve] = ()
+        self._curves: Sequence[SparklineCurve] = ()
         self._tip: Callable[[int], str] = str
         self._cursor = self._slots = self._count = 0
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -69,61 +69,61 @@ class Sparkline(QWidget, AccessibleWidget):
 
     def set_values(self, values: Sequence[float], cursor: int, slots: int = 0) -> None:
         """Show `values`, `cursor` of them played; leave room for `slots` in all."""
-        before, slot = self._cursor, self.slot
+        before, slot = self._cursor, self.bar_pitch
         grown = max(0, len(values) - self._count)
         self._values, self._count, self._cursor, self._slots = values, len(values), cursor, max(slots, len(values))
-        if self.slot != slot or slot < LEAST_BAR:
+        if self.bar_pitch != slot or slot < MIN_BAR_PITCH:
             self.update()
         else:
-            left = self.x_of(min(before, cursor, len(values) - grown)) - slot - 4
-            right = self.x_of(max(before, cursor, len(values) if grown else 0)) + slot + 4
+            left = self.cursor_x(min(before, cursor, len(values) - grown)) - slot - 4
+            right = self.cursor_x(max(before, cursor, len(values) if grown else 0)) + slot + 4
             self.update(QRectF(left, 0, right - left, self.height()).toAlignedRect())
 
-    def set_curves(self, curves: Sequence[Curve]) -> None:
+    def set_curves(self, curves: Sequence[SparklineCurve]) -> None:
         """Draw these over the bars from the next painting on."""
         if curves or self._curves:
             self._curves = tuple(curves)
             self.update()
 
     @property
-    def curves(self) -> Sequence[Curve]:
+    def curves(self) -> Sequence[SparklineCurve]:
         """What is drawn over the bars."""
         return self._curves
 
     @property
-    def cursor_place(self) -> int:
+    def cursor_position(self) -> int:
         """How many values are played."""
         return self._cursor
 
-    def spoken_value(self) -> AccessibleValue:
+    def accessible_value(self) -> AccessibleValue:
         """The cursor; what its place means stands in the description."""
-        return AccessibleValue(self._cursor, 0, self._count, put=lambda place: self._go(round(place)))
+        return AccessibleValue(self._cursor, 0, self._count, set_value=lambda place: self._request_cursor(round(place)))
 
     def sizeHint(self) -> QSize:
         """Wide and low."""
         return QSize(self._theme.px(400), self._theme.px(44))
 
     @property
-    def slot(self) -> float:
+    def bar_pitch(self) -> float:
         """Width of one value in pixels; less than one pixel where there are very many."""
         return min(self._theme.px(24), (self.width() - 4) / max(1, self._slots))
 
-    def x_of(self, count: int) -> float:
+    def cursor_x(self, count: int) -> float:
         """Where the cursor stands after `count` values."""
-        return 2 + count * self.slot
+        return 2 + count * self.bar_pitch
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Base line, bars, cursor."""
         painter = QPainter(self)
         theme, foot = self._theme, self.height() - self._theme.px(5)
-        fill(painter, QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
+        fill_rect(painter, QRectF(0, foot + 2, self.width(), 1), theme.color("line"))
         if self._values:
             self._paint_values(painter, foot, event.rect())
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             for curve in self._curves:
                 self._paint_curve(painter, foot, curve)
             painter.setPen(QPen(theme.color("text"), theme.px(2)))
-            x = self.x_of(self._cursor)
+            x = self.cursor_x(self._cursor)
             painter.drawLine(QPointF(x, theme.px(2)), QPointF(x, self.height() - 2.0))
         if self.hasFocus():
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -132,16 +132,16 @@ class Sparkline(QWidget, AccessibleWidget):
             painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
 
     def _paint_values(self, painter: QPainter, foot: float, shown: QRect) -> None:
-        room, slot = foot - self._theme.px(6), self.slot
+        room, slot = foot - self._theme.px(6), self.bar_pitch
         played: list[QRectF] = []
         rest: list[QRectF] = []
-        count = len(self._values) if slot >= LEAST_BAR else int(len(self._values) * slot / LEAST_BAR)
+        count = len(self._values) if slot >= MIN_BAR_PITCH else int(len(self._values) * slot / MIN_BAR_PITCH)
         gap = 1.0 if slot < 8 else slot * 0.38
-        for first, end, value in binned(self._values, count):
+        for first, end, value in group_maxima(self._values, count):
             left, right = 2 + first * slot, 2 + end * slot
             if right < shown.left() or left > shown.right() + 1:
                 continue
-            tall = max(1.5, room * height_of(value))
+            tall = max(1.5, room * height_fraction(value))
             bar = QRectF(left + gap / 2, foot - tall, max(1.0, right - left - gap), tall)
             (played if first < self._cursor else rest).append(bar)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -150,33 +150,33 @@ class Sparkline(QWidget, AccessibleWidget):
                 painter.setBrush(color)
                 painter.drawRects(bars)
 
-    def _paint_curve(self, painter: QPainter, foot: float, curve: Curve) -> None:
-        room, slot = foot - self._theme.px(6), self.slot
+    def _paint_curve(self, painter: QPainter, foot: float, curve: SparklineCurve) -> None:
+        room, slot = foot - self._theme.px(6), self.bar_pitch
         dots = [
             QPointF(2 + (place + 0.5) * slot, foot - room * min(max(value, 0.0), 1.0))
             for place, value in enumerate(curve.values)
             if value is not None
         ]
-        look = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
-        painter.setPen(QPen(self._theme.color(curve.colour), self._theme.scale * 1.6, look))
+        line_style = Qt.PenStyle.DashLine if curve.dashed else Qt.PenStyle.SolidLine
+        painter.setPen(QPen(self._theme.color(curve.colour), self._theme.scale * 1.6, line_style))
         painter.drawPolyline(QPolygonF(dots))
 
-    def _pick(self, x: float) -> None:
-        self._go(round((x - 2) / self.slot) if self.slot else 0)
+    def _request_cursor_at(self, x: float) -> None:
+        self._request_cursor(round((x - 2) / self.bar_pitch) if self.bar_pitch else 0)
 
-    def _go(self, place: int) -> None:
+    def _request_cursor(self, position: int) -> None:
         if self._values:
-            self.picked.emit(min(max(place, 0), len(self._values)))
+            self.picked.emit(min(max(position, 0), len(self._values)))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Put the cursor there."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self._pick(event.position().x())
+            self._request_cursor_at(event.position().x())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Drag the cursor along."""
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._pick(event.position().x())
+            self._request_cursor_at(event.position().x())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Step with the arrows, jump with Home and End."""
@@ -189,15 +189,15 @@ class Sparkline(QWidget, AccessibleWidget):
         else:
             super().keyPressEvent(event)
 
-    def set_tip(self, tip: Callable[[int], str]) -> None:
+    def set_tooltip_text(self, tip: Callable[[int], str]) -> None:
         """What to say of value n on hover."""
         self._tip = tip
 
     def event(self, event: QEvent) -> bool:
         """Tell of the value under the pointer."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            place = int((event.pos().x() - 2) / self.slot) if self.slot else -1
-            tip = self._tip(place) if 0 <= place < len(self._values) else ""
+            index = int((event.pos().x() - 2) / self.bar_pitch) if self.bar_pitch else -1
+            tip = self._tip(index) if 0 <= index < len(self._values) else ""
             show_tooltip(event.globalPos(), tip, self)
             return True
         return super().event(event)

@@ -10,19 +10,19 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
 
-DIMMED = 0.3
+DIM_OPACITY = 0.3
 """Share of the ground over what is not lit: words there stay readable."""
-GAP, RING, ROUND = 4, 3, 7
+GAP, RING, CORNER_RADIUS = 4, 3, 7
 """Pixels at 100 %: from the place to the ring, the ring's width, its corners."""
 
 
 class SpotlightOverlay(QWidget):
-    """Lies over `target` and lets everything through; `place()` tells where the light falls, in the target's pixels."""
+    """Lies over `target` and lets everything through; `target_rect()` tells where the light falls, in the target's pixels."""
 
     def __init__(self, target: QWidget, theme: Theme) -> None:
         super().__init__(target)
         self._target, self._theme = target, theme
-        self.place: Callable[[], QRect] = QRect
+        self.target_rect: Callable[[], QRect] = QRect
         self.setObjectName("spotlight")
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -44,17 +44,17 @@ class SpotlightOverlay(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Dim everything but the place; nothing where there is none."""
-        place = self.place()
-        if place.isEmpty():
+        target = self.target_rect()
+        if target.isEmpty():
             return
         theme, gap = self._theme, self._theme.px(GAP)
-        hole = QRectF(place.adjusted(-gap, -gap, gap, gap))
+        hole = QRectF(target.adjusted(-gap, -gap, gap, gap))
         path = QPainterPath()
-        path.addRoundedRect(hole, theme.px(ROUND), theme.px(ROUND))
+        path.addRoundedRect(hole, theme.px(CORNER_RADIUS), theme.px(CORNER_RADIUS))
         around = QPainterPath()
         around.addRect(QRectF(self.rect()))
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.fillPath(around.subtracted(path), theme.color("window", DIMMED))
+        painter.fillPath(around.subtracted(path), theme.color("window", DIM_OPACITY))
         painter.setPen(QPen(theme.color("best"), theme.px(RING)))
         painter.drawPath(path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QScrollArea, QWidget
 
-LINE = 10
+LINE_TOLERANCE = 10
 """Pixels by which the middles of widgets may differ that stand on one line."""
 
 
@@ -17,29 +17,29 @@ class TabOrder:
     def __init__(self, window: QWidget, panels: Callable[[], Sequence[QWidget]]) -> None:
         self._window, self._panels = window, panels
 
-    def stops(self) -> list[QWidget]:
+    def tab_stops(self) -> list[QWidget]:
         """Every widget that Tab comes to, in order."""
         panels = self._panels()
-        found: list[list[QWidget]] = [[] for _ in panels]
+        by_panel: list[list[QWidget]] = [[] for _ in panels]
         taking = [widget for widget in self._window.findChildren(QWidget) if self._takes_focus(widget)]
         for widget in taking:
-            place = _place(widget, panels)
-            if place is not None and not _only_scrolls(widget, taking):
-                found[place].append(widget)
-        return [widget for widgets in found for widget in _as_read(widgets, self._window)]
+            index = _panel_index(widget, panels)
+            if index is not None and not _is_plain_scroller(widget, taking):
+                by_panel[index].append(widget)
+        return [widget for widgets in by_panel for widget in _reading_order(widgets, self._window)]
 
-    def go(self, forwards: bool) -> bool:
+    def move_focus(self, forwards: bool) -> bool:
         """Take the focus to the next stop, or the one before; around at either end. False where there is none."""
-        stops, here = self.stops(), self._window.focusWidget()
+        stops, here = self.tab_stops(), self._window.focusWidget()
         if not stops:
             return False
         if here in stops:
-            place = (stops.index(here) + (1 if forwards else -1)) % len(stops)
+            index = (stops.index(here) + (1 if forwards else -1)) % len(stops)
         else:
-            place = 0 if forwards else -1
+            index = 0 if forwards else -1
         reason = Qt.FocusReason.TabFocusReason if forwards else Qt.FocusReason.BacktabFocusReason
-        stops[place].setFocus(reason)
-        _bring_into_sight(stops[place])
+        stops[index].setFocus(reason)
+        _scroll_to(stops[index])
         return True
 
     def _takes_focus(self, widget: QWidget) -> bool:
@@ -53,31 +53,31 @@ class TabOrder:
         )
 
 
-def _place(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
+def _panel_index(widget: QWidget, panels: Sequence[QWidget]) -> int | None:
     """Which panel it belongs to: the first that it is, or is in."""
     return next((n for n, panel in enumerate(panels) if panel.isAncestorOf(widget)), None)
 
 
-def _only_scrolls(widget: QWidget, others: Sequence[QWidget]) -> bool:
+def _is_plain_scroller(widget: QWidget, others: Sequence[QWidget]) -> bool:
     """A page of things that take the focus themselves: each of them brings itself into sight."""
     return isinstance(widget, QScrollArea) and any(
         other is not widget and widget.isAncestorOf(other) for other in others
     )
 
 
-def _as_read(widgets: Sequence[QWidget], within: QWidget) -> list[QWidget]:
+def _reading_order(widgets: Sequence[QWidget], within: QWidget) -> list[QWidget]:
     """Line by line, each from its beginning; what scrolls is read to its end before what stands below it."""
     blocks: dict[QWidget, list[QWidget]] = {}
     for widget in widgets:
-        blocks.setdefault(_block(widget, within), []).append(widget)
-    found: list[QWidget] = []
-    for block in _by_lines({block: _middle(block, blocks[block]) for block in blocks}):
+        blocks.setdefault(_scrolled_block(widget, within), []).append(widget)
+    ordered: list[QWidget] = []
+    for block in _by_lines({block: _block_position(block, blocks[block]) for block in blocks}):
         inside = blocks[block]
-        found += inside if inside == [block] else _as_read(inside, block)
-    return found
+        ordered += inside if inside == [block] else _reading_order(inside, block)
+    return ordered
 
 
-def _block(widget: QWidget, within: QWidget) -> QWidget:
+def _scrolled_block(widget: QWidget, within: QWidget) -> QWidget:
     """The outermost part of `within` that scrolls and holds the widget; itself where none does."""
     block, above = widget, widget.parentWidget()
     while above is not None and above is not within:
@@ -89,19 +89,19 @@ def _block(widget: QWidget, within: QWidget) -> QWidget:
 def _by_lines(places: dict[QWidget, QPoint]) -> list[QWidget]:
     lines: list[list[QWidget]] = []
     for widget in sorted(places, key=lambda widget: places[widget].y()):
-        if not lines or places[widget].y() - places[lines[-1][0]].y() > LINE:
+        if not lines or places[widget].y() - places[lines[-1][0]].y() > LINE_TOLERANCE:
             lines.append([])
         lines[-1].append(widget)
     return [widget for line in lines for widget in sorted(line, key=lambda widget: places[widget].x())]
 
 
-def _middle(block: QWidget, inside: Sequence[QWidget]) -> QPoint:
+def _block_position(block: QWidget, inside: Sequence[QWidget]) -> QPoint:
     """Where it stands in the window: a page that scrolls where it begins."""
-    place = block.rect().center() if list(inside) == [block] else QPoint(0, LINE)
+    place = block.rect().center() if list(inside) == [block] else QPoint(0, LINE_TOLERANCE)
     return block.mapTo(block.window(), place)
 
 
-def _bring_into_sight(widget: QWidget) -> None:
+def _scroll_to(widget: QWidget) -> None:
     """Scroll what it stands on."""
     above = widget.parentWidget()
     while above is not None:

@@ -22,7 +22,7 @@ class TextBlock(QWidget):
         self.label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         if role:
             self.label.setProperty("role", role)
-        self._least = self._height = 0
+        self._min_height = self._height = 0
         self._heights: dict[tuple[int, str], int] = {}
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
@@ -38,20 +38,20 @@ class TextBlock(QWidget):
             return
         self.label.setText(text)
         self._heights.clear()
-        self._check()
+        self._update_height()
 
-    def set_least_height(self, pixels: int) -> None:
+    def set_min_text_height(self, pixels: int) -> None:
         """Keep room for that much, so that shorter texts move nothing."""
-        self._least = pixels
+        self._min_height = pixels
         self.refit()
 
     def refit(self) -> None:
         """Measure again, after the font has changed."""
         self._height = -1
         self._heights.clear()
-        self._check()
+        self._update_height()
 
-    def _check(self) -> None:
+    def _update_height(self) -> None:
         height = self.heightForWidth(self.width())
         if height != self._height:
             self._height = height
@@ -59,10 +59,10 @@ class TextBlock(QWidget):
 
     def heightForWidth(self, width: int) -> int:
         """Height of the wrapped text, or the least one. Layouts ask several times over for the same width."""
-        asked = width, self.label.font().key()
-        if asked not in self._heights:
-            self._heights[asked] = self.label.heightForWidth(max(1, width))
-        return max(self._least, self._heights[asked])
+        key = width, self.label.font().key()
+        if key not in self._heights:
+            self._heights[key] = self.label.heightForWidth(max(1, width))
+        return max(self._min_height, self._heights[key])
 
     def sizeHint(self) -> QSize:
         """Wide enough for a few words."""
@@ -70,7 +70,7 @@ class TextBlock(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """It can be narrow."""
-        return QSize(60, self._least)
+        return QSize(60, self._min_height)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The label fills it."""

@@ -17,7 +17,7 @@ def focused_field() -> TextField | None:
     return widget if isinstance(widget, QLineEdit | QPlainTextEdit | QTextEdit) else None
 
 
-def can(name: str) -> bool:
+def can_apply(name: str) -> bool:
     """Whether `undo`, `redo`, `cut`, `paste` or `select_all` would have an effect in the focused text field."""
     field = focused_field()
     if field is None:
@@ -80,7 +80,7 @@ def select_all() -> None:
 
 def _apply(name: str) -> bool:
     field = focused_field()
-    if field is None or not can(name):
+    if field is None or not can_apply(name):
         return False
     getattr(field, name)()
     return True

@@ -6,11 +6,11 @@ from PySide6.QtCore import QRect
 from PySide6.QtWidgets import QWidget
 
 
-def in_sight(widget: QWidget, rect: QRect, over: QWidget) -> QRect:
-    """The stretch `rect` of `widget` as far as it is to be seen, in the pixels of `over`, which holds the widget; empty
+def visible_rect(widget: QWidget, rect: QRect, ancestor: QWidget) -> QRect:
+    """The stretch `rect` of `widget` as far as it is to be seen, in the pixels of `ancestor`, which holds the widget; empty
     where it is not."""
     seen, here = rect.intersected(widget.rect()), widget
-    while here is not over and not seen.isEmpty():
+    while here is not ancestor and not seen.isEmpty():
         above = here.parentWidget()
         if above is None or not here.isVisible():
             return QRect()

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QWidget
 
 
-def discard(widget: QWidget) -> None:
+def delete_widget(widget: QWidget) -> None:
     """Take it from its parent and delete it with the next event."""
     widget.hide()  # its layout may be about to show it: without a parent it would become a window of its own
     widget.setParent(None)

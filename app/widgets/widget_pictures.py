@@ -31,30 +31,30 @@ def save_picture(widget: QWidget, path: Path, ground: QColor | None = None, scal
         _save_png(widget, path, ground, scale)
 
 
-def picture_of(widget: QWidget, ground: QColor | None = None, scale: float = 1.0) -> QImage:
+def render_widget(widget: QWidget, ground: QColor | None = None, scale: float = 1.0) -> QImage:
     """The same in pixels: the widget's size times `scale`."""
     image = QImage((widget.size().toSizeF() * scale).toSize(), QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     image.setDotsPerMeterX(round(_DOTS_PER_METER * scale))
     image.setDotsPerMeterY(round(_DOTS_PER_METER * scale))
-    _paint(widget, QPainter(image), ground)
+    _render(widget, QPainter(image), ground)
     return image
 
 
 def _save_png(widget: QWidget, path: Path, ground: QColor | None, scale: float) -> None:
-    with _drawn(path) as file:
-        if not QImageWriter(file, QByteArray(b"png")).write(picture_of(widget, ground, scale)):
+    with _buffered_file(path) as file:
+        if not QImageWriter(file, QByteArray(b"png")).write(render_widget(widget, ground, scale)):
             raise OSError(None, tr("the picture could not be drawn"))
 
 
 def _save_svg(widget: QWidget, path: Path, ground: QColor | None) -> None:
     from PySide6.QtSvg import QSvgGenerator
 
-    with _drawn(path, _with_fonts) as file:
+    with _buffered_file(path, _resolve_font_names) as file:
         generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
         generator.setOutputDevice(file)
-        _describe(generator, widget)
-        _paint(widget, QPainter(generator), ground)
+        _set_metadata(generator, widget)
+        _render(widget, QPainter(generator), ground)
 
 
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -62,7 +62,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 @contextmanager
-def _drawn(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iterator[QBuffer]:
+def _buffered_file(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iterator[QBuffer]:
     """Drawn in memory and written here: Qt does not say that a disk has become full."""
     content = QByteArray()
     file = QBuffer(content)
@@ -71,7 +71,7 @@ def _drawn(path: Path, finish: Callable[[bytes], bytes] = bytes) -> Iterator[QBu
     path.write_bytes(finish(bytes(content.data())))
 
 
-def _describe(generator: QSvgGenerator, widget: QWidget) -> None:
+def _set_metadata(generator: QSvgGenerator, widget: QWidget) -> None:
     generator.setResolution(_DOTS_PER_INCH)  # a unit of the picture is then a pixel of a browser
     generator.setSize(widget.size())
     generator.setViewBox(QRect(QPoint(), widget.size()))
@@ -79,7 +79,7 @@ def _describe(generator: QSvgGenerator, widget: QWidget) -> None:
     generator.setDescription(widget.accessibleDescription())
 
 
-def _with_fonts(svg: bytes) -> bytes:
+def _resolve_font_names(svg: bytes) -> bytes:
     """Each family by the name of the font it stands for, a generic one behind it: no browser knows `Sans Serif`."""
 
     def named(found: re.Match[str]) -> str:
@@ -91,7 +91,7 @@ def _with_fonts(svg: bytes) -> bytes:
     return re.sub(r'font-family="([^"]*)"', named, text).encode("utf-8")
 
 
-def _paint(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:
+def _render(widget: QWidget, painter: QPainter, ground: QColor | None) -> None:
     painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
     flags = QWidget.RenderFlag.DrawChildren
     if ground is None:

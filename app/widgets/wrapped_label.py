@@ -32,18 +32,18 @@ class WrappedLabel(PlainLabel):
     def setText(self, text: str) -> None:
         """Say something else, in as many lines as it takes."""
         super().setText(text)
-        self._refit()
+        self._update_height()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._refit()
+        self._update_height()
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._refit()
+            self._update_height()
 
-    def _refit(self) -> None:
+    def _update_height(self) -> None:
         room = QRect(0, 0, max(1, self.width()), 10_000)
         height = self.fontMetrics().boundingRect(room, Qt.TextFlag.TextWordWrap, self.text()).height()
         if height != self.minimumHeight():

@@ -9,7 +9,7 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
 from app.panels.centre import Centre
-from app.panels.shortcuts import MOST_VIEW_KEYS
+from app.panels.shortcuts import MAX_VIEW_KEYS
 
 
 class Actions(QObject):
@@ -27,6 +27,6 @@ class Actions(QObject):
 
 def bind_view_keys(window: QWidget, centre: Centre) -> None:
     """Let Ctrl+1, Ctrl+2 … bring a view to the front."""
-    for number in range(MOST_VIEW_KEYS):
+    for number in range(MAX_VIEW_KEYS):
         bound = QShortcut(QKeySequence(f"Ctrl+{number + 1}"), window)
         bound.activated.connect(lambda number=number: centre.show_number(number))

@@ -18,22 +18,22 @@ from app.control.draft_choice import DraftChoice
 from app.control.dropping import DropController
 from app.control.empty_view_action import EmptyViewAction
 from app.control.export import ExportController
-from app.control.glossary_terms import Terms
+from app.control.glossary_terms import GlossaryController
 from app.control.guess import GuessController
-from app.control.history_edits import KeptChanges
+from app.control.history_edits import HistoryEdits
 from app.control.history_panel import HistoryPanel
-from app.control.labs.lab_windows import PREFERENCE, SCALE, SPEED, Labs
-from app.control.live_text import LiveText
+from app.control.labs.lab_windows import PREFERENCE, SCALE, SPEED, LabWindows
+from app.control.live_text import ScreenReaderText
 from app.control.media import MediaController
 from app.control.media_bar import MediaBarController
-from app.control.memory_fit import FitController
+from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
 from app.control.model_choice import ModelChoice
 from app.control.model_download import ModelDownload
 from app.control.model_folders import ModelFolders
 from app.control.model_list import ModelList
-from app.control.model_loading import LoadController
-from app.control.palette.controller import Palette
+from app.control.model_loading import ModelLoadController
+from app.control.palette.controller import PaletteController
 from app.control.prefix_marks import ReuseMarks
 from app.control.prefixes import PrefixController
 from app.control.preset_library import PresetLibrary
@@ -42,27 +42,27 @@ from app.control.recovery import Recovery
 from app.control.registry_choice import CacheChoice, StrategyChoice
 from app.control.requests import ChosenSettings, RequestBuilder, RunInput
 from app.control.run_control import RunController
-from app.control.run_tree import FamilyController
+from app.control.run_tree import RunTreeController
 from app.control.scoring import ScoreController
 from app.control.script_window import CodeController
-from app.control.setting_changes import ChangeWatch
-from app.control.settings_setup import SetupController
+from app.control.setting_changes import SettingsChangeWatcher
+from app.control.settings_setup import SettingsController
 from app.control.settings_snapshot import SettingsSources
-from app.control.sound_effects import CueController
-from app.control.stage.demos import Demos
+from app.control.sound_effects import SoundEffectController
+from app.control.stage.demos import LazyDemoRecorder
 from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
-from app.control.welcome import Welcome
+from app.control.welcome import WelcomeController
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup import SetupPanel
 from app.panels.side_splitter import SideSplitter
 from app.panels.status_line import StatusLine
 from app.panels.toolbar import Toolbar
-from app.panels.window_body import Body
+from app.panels.window_body import WindowBody
 from app.session.session import Session
 from app.storage import examples
-from app.storage.chat_file import own_chat_notice
+from app.storage.chat_file import separate_chat_notice
 from app.storage.settings_file import SettingsStore
 from app.views import VIEWS
 from app.views.inspector.panel import Inspector
@@ -70,29 +70,29 @@ from app.views.timeline import Timeline
 from app.widgets.tab_order import TabOrder
 from app.window.action_table import action_table
 from app.window.actions import Actions
-from app.window.appearance import Appearance
+from app.window.appearance import AppearanceController
 from app.window.focus_regions import FocusRegions
 from app.window.language_switch import LanguageSwitch
-from app.window.panel_layout import Panel, PanelLayout
+from app.window.panel_layout import ClosablePanel, PanelLayout
 from app.window.presentation_mode import PresentationMode
 from app.window.run_feed import RunFeed
-from app.window.services import AppServices, begin
+from app.window.services import AppServices, create_services
 from app.window.view_feed import ViewFeed
 from app.window.view_only_mode import ViewOnlyMode
-from app.window.window_parts import Controllers, Fetching, Keeping, Panels, Taking, WindowParts
-from app.window.wiring import connect, keep_by_itself
+from app.window.window_parts import Controllers, ExportParts, HistoryParts, ImportParts, Panels, WindowParts
+from app.window.wiring import connect, connect_autosave
 from core import strategies
 from core.former_name import describe_adoption
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.control.exports import Exports
+    from app.control.exports import ExportItems
     from app.control.stage.demo import DemoRecorder
     from app.control.stage.window_appearance import WindowAppearance
     from app.control.tours.tour_player import TourPlayer
     from app.control.what_if import WhatIfController
-    from app.panels.preference_lab import PreferenceLab
-    from app.panels.speed_lab import SpeedLab
+    from app.panels.preference_lab import PreferenceLabDialog
+    from app.panels.speed_lab import SpeedLabDialog
     from app.session.engine import Engine
     from app.views.labs.scale.window import ScaleView
     from app.window.main_window import MainWindow, Step
@@ -100,64 +100,64 @@ if TYPE_CHECKING:
 
 def assemble(window: MainWindow, store: SettingsStore, engine: Engine | None, language: str = "") -> WindowParts:
     """Give the window its parts; `language` is what the command line has named."""
-    store.drop_unusable()
+    store.drop_invalid_values()
     session = Session(engine, window)
-    lasting = begin(store, session, LanguageSwitch(store.settings.appearance, session, language))
-    window.at_renewal(partial(_renewed, window))
-    lasting.switch.wanted.connect(window.renew)
-    lasting.switch.chosen.connect(lasting.keeper.keep_settings)
-    window.placed.connect(lasting.keeper.keep_soon)
-    session.eventsArrived.connect(lasting.chat_keeper.keep_soon)
-    window.painted.connect(lasting.history.open_later)
-    parts = _put_together(window, lasting)
-    repaired = [*store.notices, *lasting.chats.notices]
-    if notices := [*describe_adoption(store.adopted), *repaired]:
+    services = create_services(store, session, LanguageSwitch(store.settings.appearance, session, language))
+    window.set_rebuild(partial(_rebuild, window))
+    services.language_switch.rebuildRequested.connect(window.rebuild)
+    services.language_switch.languageChosen.connect(services.settings_saver.save_settings)
+    window.geometryChanged.connect(services.settings_saver.save_soon)
+    session.eventsArrived.connect(services.chat_saver.save_soon)
+    window.firstPainted.connect(services.history.open_later)
+    parts = _build_parts(window, services)
+    repaired = [*store.notices, *services.chat_store.notices]
+    if notices := [*describe_adoption(store.adopted_folders), *repaired]:
         title = tr("The settings were repaired") if repaired else tr("Decodescope was called Tokenscope before")
         parts.messages.show_notice("\n".join(notices), title)
-    elif told := own_chat_notice(lasting.chats):
-        parts.messages.show_notice(told, tr("Another window is open"))
+    elif notice := separate_chat_notice(services.chat_store):
+        parts.messages.show_notice(notice, tr("Another window is open"))
     return parts
 
 
-def _renewed(window: MainWindow, old: WindowParts) -> WindowParts:
+def _rebuild(window: MainWindow, old: WindowParts) -> WindowParts:
     """The same parts anew, in the language that is spoken now, in the place of the old ones, standing as those did.
 
     Simpler than to have every part say everything once more, and nothing can be forgotten: what a part says, it says as
     it is made. Nothing of the old parts is on the stack then, and whatever listened to what lasts goes with them.
     """
-    from app.window.window_state import give_back, standing_of
+    from app.window.window_state import restore_state, save_state
 
-    standing = standing_of(window, old)
-    for step in (*_remembered(window, old), *_stopped(old)):
+    state = save_state(window, old)
+    for step in (*_saving_steps(window, old), *_stopping_steps(old)):
         step()
     window.clear()
-    parts = _put_together(window, old.lasting)
+    parts = _build_parts(window, old.services)
     window.body.show()  # else it waits for the event loop
-    old.session.tell_again()
-    give_back(standing, window, parts)
-    parts.centre.make_the_rest()
+    old.session.emit_current()
+    restore_state(state, window, parts)
+    parts.centre.create_remaining_views()
     return parts
 
 
-def _put_together(window: MainWindow, lasting: AppServices) -> WindowParts:
+def _build_parts(window: MainWindow, services: AppServices) -> WindowParts:
     """Everything that is seen and what works on it, in the order they need each other."""
-    session, store = lasting.session, lasting.store
-    panels = _panels()
-    body = Body(panels.toolbar, panels.splitter, panels.timeline, panels.status)
+    session, store = services.session, services.store
+    panels = _build_panels()
+    body = WindowBody(panels.toolbar, panels.splitter, panels.timeline, panels.status)
     window.setCentralWidget(body)
     menu_bar = MenuBar(window)
     window.setMenuBar(menu_bar)
-    appearance = Appearance(store.settings.appearance, body)
-    controllers = _controllers(panels, body, lasting, appearance)
+    appearance = AppearanceController(store.settings.appearance, body)
+    controllers = _build_controllers(panels, body, services, appearance)
     layout = _panel_layout(panels)
     window.tab_order = order = TabOrder(window, lambda: _tab_panels(panels, controllers.welcome))
-    rooms = FocusRegions(panels, order.stops)
+    rooms = FocusRegions(panels, order.tab_stops)
     cleared = ViewOnlyMode(window, (menu_bar, panels.toolbar, panels.status), layout)
     stage = PresentationMode(panels.centre, session, appearance, cleared)
     parts = WindowParts(
         **vars(panels),
         **vars(controllers),
-        lasting=lasting,
+        services=services,
         session=session,
         settings=store.settings,
         store=store,
@@ -166,13 +166,15 @@ def _put_together(window: MainWindow, lasting: AppServices) -> WindowParts:
         layout=layout,
         run_feed=RunFeed(session, panels.centre, panels.status, controllers.messages),
         view_feed=ViewFeed(session, panels.centre, panels.inspector, panels.timeline),
-        stage=stage,
-        actions=Actions(action_table(window, panels, controllers, appearance, layout, stage, rooms, lasting.switch)),
+        presentation=stage,
+        actions=Actions(
+            action_table(window, panels, controllers, appearance, layout, stage, rooms, services.language_switch)
+        ),
     )
     connect(window, parts)
     _restore(parts)
-    keep_by_itself(parts, partial(_written_down, window, parts))
-    window.at_close(*_last_steps(window, parts))
+    connect_autosave(parts, partial(_settings_updated, window, parts))
+    window.at_close(*_closing_steps(window, parts))
     return parts
 
 
@@ -180,15 +182,15 @@ def _panel_layout(panels: Panels) -> PanelLayout:
     """The panels that can be closed, each with the button that does it."""
     status = panels.status
     return PanelLayout(
-        Panel(panels.setup, status.setup_toggle),
-        Panel(panels.timeline, status.timeline_toggle),
-        Panel(panels.inspector, status.inspector_toggle),
+        ClosablePanel(panels.setup, status.setup_toggle),
+        ClosablePanel(panels.timeline, status.timeline_toggle),
+        ClosablePanel(panels.inspector, status.inspector_toggle),
         panels.splitter,
     )
 
 
-def _panels() -> Panels:
-    setup = SetupPanel(examples.load(known_strategies=("", *strategies.registry)))
+def _build_panels() -> Panels:
+    setup = SetupPanel(examples.load_examples(known_strategies=("", *strategies.registry)))
     centre, inspector = Centre(VIEWS), Inspector()
     splitter = SideSplitter(setup, centre, inspector)
     return Panels(
@@ -202,7 +204,7 @@ def _panels() -> Panels:
     )
 
 
-def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
+def _tab_panels(panels: Panels, welcome: WelcomeController) -> tuple[QWidget, ...]:
     """In the order they are worked with: what runs, what it begins from, what came of it. A page that covers all is
     alone."""
     if welcome.page is not None and welcome.is_open:
@@ -210,7 +212,7 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
     toolbar, setup = panels.toolbar, panels.setup
     return (
         *toolbar.pickers,
-        toolbar.run,
+        toolbar.run_button,
         toolbar.seed,
         toolbar,
         setup.prompt.editor,
@@ -222,26 +224,28 @@ def _tab_panels(panels: Panels, welcome: Welcome) -> tuple[QWidget, ...]:
     )
 
 
-def _controllers(panels: Panels, body: Body, lasting: AppServices, look: WindowAppearance) -> Controllers:
-    store, session, models = lasting.store, lasting.session, lasting.models
+def _build_controllers(
+    panels: Panels, body: WindowBody, services: AppServices, appearance: WindowAppearance
+) -> Controllers:
+    store, session, models = services.store, services.session, services.models
     settings = store.settings
     messages = _messages(panels)
-    chosen = _chosen(panels, store, models, session)
-    loading = LoadController(chosen.model, models, settings, session)
-    media = MediaController(chosen.model, lasting.media, settings.choices)
-    media_bar = MediaBarController(panels.setup.prompt, media, lambda: store.data)
+    chosen = _chosen_settings(panels, store, models, session)
+    loading = ModelLoadController(chosen.model, models, settings, session)
+    media = MediaController(chosen.model, services.media, settings.choices)
+    media_bar = MediaBarController(panels.setup.prompt, media, lambda: store.data_folder)
     borrowed = BorrowedSettings(SettingsSources(chosen, panels.setup, media, panels.centre))
-    setup = SetupController(chosen, panels.setup, media, borrowed, settings.choices)
-    chat = ChatController(panels.setup.prompt, panels.centre, lasting.conversation)
+    setup = SettingsController(chosen, panels.setup, media, borrowed, settings.choices)
+    chat = ChatController(panels.setup.prompt, panels.centre, services.conversation)
     requests = RequestBuilder(chosen, RunInput(chat, media), loading, settings.compute)
     changes = _changes(panels, session, requests, setup)
     runs = RunController(session, requests, messages)
     tours = _tours(panels, body, session, chosen, setup, runs, borrowed)
-    taking = _taking(panels, session, setup, messages, look)
-    fetching = _fetching(panels, lasting, chosen.model, setup, messages)
-    labs = _labs(panels, lasting, chosen.model, loading, taking.export)
+    taking = _export_parts(panels, session, setup, messages, appearance)
+    fetching = _import_parts(panels, services, chosen.model, setup, messages)
+    labs = _labs(panels, services, chosen.model, loading, taking.export)
     return Controllers(
-        **vars(_keeping(panels, lasting, messages)),
+        **vars(_history_parts(panels, services, messages)),
         **vars(taking),
         **vars(fetching),
         chosen=chosen,
@@ -249,82 +253,82 @@ def _controllers(panels: Panels, body: Body, lasting: AppServices, look: WindowA
         loading=loading,
         requests=requests,
         runs=runs,
-        family=FamilyController(session, panels.centre, lasting.history, lasting.family),
-        reuse=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
+        run_tree=RunTreeController(session, panels.centre, services.history, services.family),
+        reuse_marks=ReuseMarks(panels.setup.prompt, session, loading, settings.compute),
         scoring=ScoreController(panels.setup.prompt, session, requests, models),
         weights=WeightsController(chosen.model, loading, panels.toolbar),
-        controller=setup,
+        settings_controller=setup,
         media=media,
         media_bar=media_bar,
         chat=chat,
-        fit=FitController(session, panels.setup, requests),
+        memory_fit=MemoryFitController(session, panels.setup, requests),
         prefixes=PrefixController(session, loading, messages, settings.compute),
         labs=labs,
         messages=messages,
         dialogs=Dialogs(panels.centre, store, session, changes),
         dropping=DropController(
             panels.centre,
-            taking.recorded,
+            taking.recorded_runs,
             fetching.folders,
-            fetching.library,
+            fetching.presets,
             media,
-            fetching.getting,
+            fetching.model_download,
             labs,
             setup,
             messages,
         ),
         diagnostics=Diagnostics(panels.centre, session, chosen, settings, messages),
-        terms=Terms(panels.toolbar, panels.setup, panels.centre),
+        glossary=GlossaryController(panels.toolbar, panels.setup, panels.centre),
         changes=changes,
-        cues=CueController(session, settings.appearance, panels.centre),
+        sounds=SoundEffectController(session, settings.appearance, panels.centre),
         tours=tours,
         guess=GuessController(body.dock, panels.centre, session, messages, borrowed),
-        live_text=LiveText(session, panels.centre),
-        palette=Palette(body, settings.habits),
-        filling=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
-        welcome=Welcome(body, panels.setup, session, settings.habits),
+        screen_reader_text=ScreenReaderText(session, panels.centre),
+        palette=PaletteController(body, settings.habits),
+        empty_view_action=EmptyViewAction(session, chosen, panels.setup.prompt, runs, borrowed),
+        welcome=WelcomeController(body, panels.setup, session, settings.habits),
     )
 
 
 def _labs(
-    panels: Panels, lasting: AppServices, model: ModelChoice, loading: LoadController, export: ExportController
-) -> Labs:
+    panels: Panels, services: AppServices, model: ModelChoice, loading: ModelLoadController, export: ExportController
+) -> LabWindows:
     """The way to the labs' rooms, and what each of them works on."""
 
     def scale(window: QWidget) -> ScaleView:
         from app.control.labs.scale import ScaleController
 
-        return ScaleController(window, lasting.labs.scale()).lab
+        return ScaleController(window, services.labs.scale()).lab
 
-    def preference(window: QWidget) -> PreferenceLab:
+    def preference(window: QWidget) -> PreferenceLabDialog:
         from app.control.labs.preference import PreferenceController
 
-        return PreferenceController(window, lasting.labs.preference(), model, lasting.history).lab
+        return PreferenceController(window, services.labs.preference(), model, services.history).lab
 
-    def speed(window: QWidget) -> SpeedLab:
-        from app.control.labs.speed import SpeedController, SpeedTaking
+    def speed(window: QWidget) -> SpeedLabDialog:
+        from app.control.labs.speed import SpeedController, SpeedExport
 
-        work = lasting.labs.speed()
+        work = services.labs.speed()
         lab = SpeedController(window, work, model, loading).lab
-        SpeedTaking(lab, work, export)
+        SpeedExport(lab, work, export)
         return lab
 
-    return Labs(panels.centre, {SCALE: scale, PREFERENCE: preference, SPEED: speed})
+    return LabWindows(panels.centre, {SCALE: scale, PREFERENCE: preference, SPEED: speed})
 
 
-def _keeping(panels: Panels, lasting: AppServices, messages: Messages) -> Keeping:
-    session, history, steps = lasting.session, lasting.history, lasting.steps
-    changes = KeptChanges(panels.setup, history, lasting.store.settings.history)
+def _history_parts(panels: Panels, services: AppServices, messages: Messages) -> HistoryParts:
+    session, history, steps = services.session, services.history, services.run_navigation
+    changes = HistoryEdits(panels.setup, history, services.store.settings.history)
     panel = HistoryPanel(panels.setup, history, changes, steps)
     for signal in (session.runStarted, session.runShown):
-        signal.connect(panel.mark)
-    return Keeping(
-        keeper=lasting.keeper,
+        signal.connect(panel.mark_shown)
+    return HistoryParts(
+        settings_saver=services.settings_saver,
         history=history,
-        kept_changes=changes,
+        history_edits=changes,
         history_panel=panel,
         recovery=Recovery(history, messages),
-        steps=steps,
+        run_navigation=steps,
     )
 
 
@@ -332,42 +336,44 @@ def _messages(panels: Panels) -> Messages:
     return Messages(panels.centre.error_banner, panels.centre.notice_banner, panels.setup.parameters)
 
 
-def _taking(
-    panels: Panels, session: Session, setup: SetupController, messages: Messages, look: WindowAppearance
-) -> Taking:
+def _export_parts(
+    panels: Panels, session: Session, setup: SettingsController, messages: Messages, appearance: WindowAppearance
+) -> ExportParts:
     recorded = RecordedRuns(panels.centre, session, setup, messages)
-    return Taking(
-        recorded=recorded,
+    return ExportParts(
+        recorded_runs=recorded,
         export=ExportController(panels.centre, partial(_exports, panels, session), recorded),
-        copying=CopyController(panels.centre, messages),
+        clipboard=CopyController(panels.centre, messages),
         code=CodeController(panels.centre, session, messages),
-        demos=_demos(panels, session, messages, look),
+        demos=_demos(panels, session, messages, appearance),
     )
 
 
-def _fetching(
-    panels: Panels, lasting: AppServices, model: ModelChoice, setup: SetupController, messages: Messages
-) -> Fetching:
-    return Fetching(
-        library=PresetLibrary(panels.setup.presets, lasting.store.presets, setup, messages),
+def _import_parts(
+    panels: Panels, services: AppServices, model: ModelChoice, setup: SettingsController, messages: Messages
+) -> ImportParts:
+    return ImportParts(
+        presets=PresetLibrary(panels.setup.presets, services.store.presets_folder, setup, messages),
         folders=ModelFolders(panels.setup, model, messages),
-        getting=ModelDownload(panels.centre, lasting.downloads, model, lasting.store.settings.models),
+        model_download=ModelDownload(panels.centre, services.downloads, model, services.store.settings.models),
     )
 
 
-def _exports(panels: Panels, session: Session) -> Exports:
-    from app.control.exports import Exports
+def _exports(panels: Panels, session: Session) -> ExportItems:
+    from app.control.exports import ExportItems
 
-    return Exports(panels.centre, panels.inspector, panels.timeline, session)
-
-
-def _changes(panels: Panels, session: Session, requests: RequestBuilder, setup: SetupController) -> ChangeWatch:
-    supposer = partial(_supposer, session, requests, setup, panels.inspector)
-    return ChangeWatch(session, requests, panels.status, supposer)
+    return ExportItems(panels.centre, panels.inspector, panels.timeline, session)
 
 
-def _supposer(
-    session: Session, requests: RequestBuilder, setup: SetupController, inspector: Inspector
+def _changes(
+    panels: Panels, session: Session, requests: RequestBuilder, setup: SettingsController
+) -> SettingsChangeWatcher:
+    supposer = partial(_what_if_controller, session, requests, setup, panels.inspector)
+    return SettingsChangeWatcher(session, requests, panels.status, supposer)
+
+
+def _what_if_controller(
+    session: Session, requests: RequestBuilder, setup: SettingsController, inspector: Inspector
 ) -> WhatIfController:
     from app.control.what_if import WhatIfController
 
@@ -376,10 +382,10 @@ def _supposer(
 
 def _tours(
     panels: Panels,
-    body: Body,
+    body: WindowBody,
     session: Session,
     chosen: ChosenSettings,
-    setup: SetupController,
+    setup: SettingsController,
     runs: RunController,
     borrowed: BorrowedSettings,
 ) -> Tours:
@@ -387,94 +393,100 @@ def _tours(
 
     def make() -> TourPlayer:
         from app.control.tours.tour_player import TourPlayer
-        from app.control.tours.tour_runs import TourPlaces
+        from app.control.tours.tour_runs import TourViews
         from app.control.tours.tour_settings import TourSettings
-        from app.control.tours.tour_targets import Targets
-        from app.control.tours.tour_ui import TourFace
+        from app.control.tours.tour_targets import TourTargets
+        from app.control.tours.tour_ui import TourUi
 
         settings = TourSettings(setup, chosen, panels.setup.prompt, runs, borrowed)
-        targets = Targets(body, panels.centre, panels.setup, panels.inspector)
-        return TourPlayer(settings, TourPlaces(session, panels.centre), TourFace(body, body.dock, targets), session)
+        targets = TourTargets(body, panels.centre, panels.setup, panels.inspector)
+        return TourPlayer(settings, TourViews(session, panels.centre), TourUi(body, body.dock, targets), session)
 
     return Tours(make, panels.centre)
 
 
-def _demos(panels: Panels, session: Session, messages: Messages, look: WindowAppearance) -> Demos:
+def _demos(panels: Panels, session: Session, messages: Messages, appearance: WindowAppearance) -> LazyDemoRecorder:
     def make() -> DemoRecorder:
         from app.control.stage.demo import DemoRecorder
 
-        return DemoRecorder(panels.centre, session, messages, look)
+        return DemoRecorder(panels.centre, session, messages, appearance)
 
-    return Demos(make, panels.centre)
+    return LazyDemoRecorder(make, panels.centre)
 
 
-def _chosen(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> ChosenSettings:
-    toolbar, setup, kept = panels.toolbar, panels.setup, store.settings.choices
-    model = ModelChoice(toolbar.model, models, store.settings.models, kept.model)
+def _chosen_settings(panels: Panels, store: SettingsStore, models: ModelList, session: Session) -> ChosenSettings:
+    toolbar, setup, choices = panels.toolbar, panels.setup, store.settings.choices
+    model = ModelChoice(toolbar.model, models, store.settings.models, choices.model)
     session.modelLoading.connect(model.on_loading)  # before those that hear of a model by what `model` says
     session.modelReady.connect(model.on_ready)
     session.failed.connect(model.on_failed)
-    strategy = StrategyChoice(toolbar.strategy, setup.parameters, kept.strategy, kept.values)
-    cache = CacheChoice(toolbar.cache, setup.cache_parameters, kept.cache, kept.cache_values)
+    strategy = StrategyChoice(toolbar.strategy, setup.parameters, choices.strategy, choices.values)
+    cache = CacheChoice(toolbar.cache, setup.cache_parameters, choices.cache, choices.cache_values)
     drafts = DraftChoice(toolbar.draft, models, model, strategy)
     return ChosenSettings(model, strategy, cache, drafts, toolbar.seed)
 
 
 def _restore(parts: WindowParts) -> None:
     """Everything as it was when the window was closed."""
-    kept = parts.settings.layout
+    layout = parts.settings.layout
     parts.appearance.apply()
-    parts.setup.parameters.set_advanced(kept.advanced)
-    parts.centre.show_view(kept.view)
-    parts.layout.restore(kept)
+    parts.setup.parameters.set_advanced(layout.advanced)
+    parts.centre.show_view(layout.view)
+    parts.layout.restore(layout)
     parts.setup.prompt.editor.setFocus()
 
 
-def _last_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+def _closing_steps(window: MainWindow, parts: WindowParts) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
     """What is remembered before the window is hidden, and what is stopped behind it."""
-    return _remembered(window, parts), (
-        *_stopped(parts),
-        parts.lasting.downloads.end,
-        parts.lasting.media.end,
-        parts.lasting.labs.end,
-        parts.lasting.quickening.end,
+    return _saving_steps(window, parts), (
+        *_stopping_steps(parts),
+        parts.services.downloads.stop_all,
+        parts.services.media.close,
+        parts.services.labs.stop_all,
+        parts.services.kernel_builder.close,
         parts.session.shut_down,
-        parts.lasting.chat_keeper.stop,
+        parts.services.chat_saver.stop,
         parts.history.stop,
     )
 
 
-def _remembered(window: MainWindow, parts: WindowParts) -> tuple[Step, ...]:
+def _saving_steps(window: MainWindow, parts: WindowParts) -> tuple[Step, ...]:
     """What becomes of everything that is set."""
 
     return (
-        parts.stage.leave,
-        partial(_remember_layout, window, parts),
-        parts.controller.remember,
-        parts.keeper.stop,
-        parts.keeper.keep_settings,
-        parts.lasting.chat_keeper.keep_due,
+        parts.presentation.leave,
+        partial(_store_layout, window, parts),
+        parts.settings_controller.store_settings,
+        parts.settings_saver.stop,
+        parts.settings_saver.save_settings,
+        parts.services.chat_saver.save_pending,
     )
 
 
-def _remember_layout(window: MainWindow, parts: WindowParts) -> None:
+def _store_layout(window: MainWindow, parts: WindowParts) -> None:
     """Write the panels' places and the window's into the settings."""
-    kept = parts.settings.layout
-    own = parts.borrowed.kept
-    kept.advanced, kept.view = own.is_advanced, own.view
-    parts.layout.remember(kept)
-    window.keep_geometry()
+    layout = parts.settings.layout
+    own = parts.borrowed.own_settings
+    layout.advanced, layout.view = own.is_advanced, own.view
+    parts.layout.store(layout)
+    window.store_geometry()
 
 
 @contextmanager
-def _written_down(window: MainWindow, parts: WindowParts) -> Iterator[None]:
+def _settings_updated(window: MainWindow, parts: WindowParts) -> Iterator[None]:
     """Let the settings hold everything that is set, for as long as they are written."""
-    if not parts.stage.is_on:  # its panels and its size are not the reader's own
-        _remember_layout(window, parts)
-    with parts.controller.remembered():
+    if not parts.presentation.is_on:  # its panels and its size are not the reader's own
+        _store_layout(window, parts)
+    with parts.settings_controller.updated_settings():
         yield
 
 
-def _stopped(parts: WindowParts) -> tuple[Step, ...]:
+def _stopping_steps(parts: WindowParts) -> tuple[Step, ...]:
     """What must not go on without the parts that are seen."""
-    return parts.loading.stop, parts.fit.stop, parts.status.stop, parts.media_bar.stop, parts.kept_changes.settle
+    return (
+        parts.loading.stop,
+        parts.memory_fit.stop,
+        parts.status.stop_timer,
+        parts.media_bar.stop,
+        parts.history_edits.commit_deletions,
+    )

@@ -15,18 +15,18 @@ from app.widgets.drop_overlay import DropOverlay
 from resources.language import tr
 
 
-class Drops(QObject):
-    """Shows over `body` what a drop will do, and announces what was dropped: `taken(DropOffer)`, `pictureTaken(QImage)`
-    for a picture without a file, `refused(title, reason)` for what cannot be used."""
+class DropTarget(QObject):
+    """Shows over `body` what a drop will do, and announces what was dropped: `dropped(DropOffer)`, `pictureDropped(QImage)`
+    for a picture without a file, `rejected(title, reason)` for what cannot be used."""
 
-    taken = Signal(object)
-    pictureTaken = Signal(object)
-    refused = Signal(str, str)
+    dropped = Signal(object)
+    pictureDropped = Signal(object)
+    rejected = Signal(str, str)
 
-    def __init__(self, window: QWidget, body: QWidget, media_reason: Callable[[str], str]) -> None:
-        """`media_reason(path)`: why the chosen model does not use a picture or sound; empty where it does."""
+    def __init__(self, window: QWidget, body: QWidget, media_unsupported_reason: Callable[[str], str]) -> None:
+        """`media_unsupported_reason(path)`: why the chosen model does not use a picture or sound; empty where it does."""
         super().__init__(body)
-        self._body, self._media_reason = body, media_reason
+        self._body, self._media_unsupported_reason = body, media_unsupported_reason
         self._theme: Theme | None = None
         self._offer: DropOffer | None = None
         self.overlay: DropOverlay | None = None
@@ -54,7 +54,7 @@ class Drops(QObject):
             return False
         event.acceptProposedAction()
         if event.type() == QEvent.Type.Drop:
-            self._take(self._offer, event.mimeData())
+            self._handle_drop(self._offer, event.mimeData())
         else:
             self._show(self._offer)
         return True
@@ -68,7 +68,9 @@ class Drops(QObject):
         if addresses:
             return dropped.offer_for_address(addresses[0])
         if data.hasImage():
-            return DropOffer(dropped.PICTURE, tr("Add this picture to the prompt"), self._media_reason(".png"))
+            return DropOffer(
+                dropped.PICTURE, tr("Add this picture to the prompt"), self._media_unsupported_reason(".png")
+            )
         if data.hasText():
             return dropped.offer_for_text(data.text())
         return None
@@ -76,26 +78,26 @@ class Drops(QObject):
     def _with_reason(self, offer: DropOffer) -> DropOffer:
         if offer.action != dropped.MEDIA:
             return offer
-        reasons = filter(None, map(self._media_reason, offer.values))
+        reasons = filter(None, map(self._media_unsupported_reason, offer.values))
         return offer._replace(detail=next(reasons, offer.detail))
 
-    def _take(self, offer: DropOffer, data: QMimeData) -> None:
+    def _handle_drop(self, offer: DropOffer, data: QMimeData) -> None:
         self._hide()
         if not offer.action:
-            self.refused.emit(offer.title, offer.detail)
+            self.rejected.emit(offer.title, offer.detail)
         elif offer.action == dropped.PICTURE:
             image = data.imageData()
             if isinstance(image, QImage):
-                self.pictureTaken.emit(image)
+                self.pictureDropped.emit(image)
         else:
-            self.taken.emit(offer)
+            self.dropped.emit(offer)
 
     def _show(self, offer: DropOffer) -> None:
         if self.overlay is None:
             self.overlay = DropOverlay(self._body)
             if self._theme is not None:
                 self.overlay.set_theme(self._theme)
-        self.overlay.show_offer(offer.title, offer.detail, bool(offer.action))
+        self.overlay.show_drop_effect(offer.title, offer.detail, bool(offer.action))
 
     def _hide(self) -> None:
         self._offer = None

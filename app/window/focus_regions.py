@@ -19,7 +19,7 @@ class FocusRegions(QObject):
         """`stops()`: every widget that Tab comes to."""
         super().__init__(panels.centre)
         self._panels, self._stops = panels, stops
-        self._left_at: dict[QWidget, QWidget] = {}
+        self._last_focus: dict[QWidget, QWidget] = {}
 
     @Slot()
     def next(self) -> None:
@@ -36,11 +36,11 @@ class FocusRegions(QObject):
         """Shift+F10, which not every desktop turns into what the Menu key does."""
         here = QApplication.focusWidget()
         if here is not None and QApplication.activePopupWidget() is None:
-            place = here.rect().center()
+            center = here.rect().center()
             reason = QContextMenuEvent.Reason.Keyboard
-            QApplication.sendEvent(here, QContextMenuEvent(reason, place, here.mapToGlobal(place)))
+            QApplication.sendEvent(here, QContextMenuEvent(reason, center, here.mapToGlobal(center)))
 
-    def _rooms(self) -> list[tuple[QWidget, list[QWidget]]]:
+    def _regions(self) -> list[tuple[QWidget, list[QWidget]]]:
         """Those that are open and have something to go to, with that."""
         panels, stops = self._panels, self._stops()
         rooms = (
@@ -50,22 +50,22 @@ class FocusRegions(QObject):
         return [(room, inside) for room, inside in found if inside]
 
     def _go(self, by: int) -> None:
-        rooms, here = self._rooms(), QApplication.focusWidget()
+        rooms, here = self._regions(), QApplication.focusWidget()
         if not rooms:
             return
-        places = [n for n, (_room, inside) in enumerate(rooms) if here in inside]
-        if places and here is not None:
-            self._left_at[rooms[places[0]][0]] = here
-        place = (places[0] + by if places else 0 if by > 0 else -1) % len(rooms)
-        room, inside = rooms[place]
-        last = self._left_at.get(room)
-        stop = last if last in inside else _first(room, inside, self._panels.centre)
+        indices = [n for n, (_room, inside) in enumerate(rooms) if here in inside]
+        if indices and here is not None:
+            self._last_focus[rooms[indices[0]][0]] = here
+        index = (indices[0] + by if indices else 0 if by > 0 else -1) % len(rooms)
+        room, inside = rooms[index]
+        last = self._last_focus.get(room)
+        stop = last if last in inside else _first_stop(room, inside, self._panels.centre)
         stop.setFocus(Qt.FocusReason.TabFocusReason if by > 0 else Qt.FocusReason.BacktabFocusReason)
 
 
-def _first(room: QWidget, inside: Sequence[QWidget], centre: Centre) -> QWidget:
+def _first_stop(room: QWidget, inside: Sequence[QWidget], centre: Centre) -> QWidget:
     """Of a column the view, not its tabs; else what Tab comes to first."""
     for column in centre.columns:
         if column is room:
-            return next((stop for stop in inside if column.shown.isAncestorOf(stop)), inside[0])
+            return next((stop for stop in inside if column.current_view.isAncestorOf(stop)), inside[0])
     return inside[0]

@@ -5,52 +5,52 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.session.session import Session
-from app.storage.settings import Appearance
-from app.theme.language import code_of, speak
+from app.storage.settings import AppearanceSection
+from app.theme.language import resolve_language, set_language
 from resources import language
 
-SETTLED = "idle"
+IDLE = "idle"
 
 
 class LanguageSwitch(QObject):
-    """`wanted`: everything seen is to be made anew in the language that is spoken from now on. `waits(bool)`: it is
-    put off until what is under way has ended, or that is over. `chosen` when another is chosen."""
+    """`rebuildRequested`: everything seen is to be made anew in the language that is spoken from now on. `pendingChanged(bool)`: it is
+    put off until what is under way has ended, or that is over. `languageChosen` when another is chosen."""
 
-    wanted = Signal()
-    waits = Signal(bool)
-    chosen = Signal(str)
+    rebuildRequested = Signal()
+    pendingChanged = Signal(bool)
+    languageChosen = Signal(str)
 
-    def __init__(self, kept: Appearance, session: Session, named: str = "") -> None:
+    def __init__(self, settings: AppearanceSection, session: Session, override: str = "") -> None:
         super().__init__(session)
-        self._kept, self._session, self._named = kept, session, named
+        self._settings, self._session, self._override = settings, session, override
         self._is_waiting = False
-        session.stateChanged.connect(self._look)
+        session.stateChanged.connect(self._switch_when_idle)
 
     @property
     def choice(self) -> str:
         """What is chosen: as the command line named it, this time, or as the settings have it."""
-        return self._named or self._kept.language
+        return self._override or self._settings.language
 
     @Slot(str)
     def choose(self, choice: str) -> None:
         """Speak that language (a choice of the settings) from now on, and at the next start."""
-        self._named, self._kept.language = "", choice
-        self.chosen.emit(choice)
-        self._look()
+        self._override, self._settings.language = "", choice
+        self.languageChosen.emit(choice)
+        self._switch_when_idle()
 
     @Slot()
-    def _look(self) -> None:
+    def _switch_when_idle(self) -> None:
         """Not now, but in a turn of its own: whoever asks is among what is made anew."""
-        is_due = code_of(self.choice) != language.current()
-        is_waiting = is_due and self._session.state != SETTLED
+        is_due = resolve_language(self.choice) != language.current_language()
+        is_waiting = is_due and self._session.state != IDLE
         if is_waiting != self._is_waiting:
             self._is_waiting = is_waiting
-            self.waits.emit(is_waiting)
+            self.pendingChanged.emit(is_waiting)
         if is_due and not is_waiting:
             QTimer.singleShot(0, self, self._switch)
 
     @Slot()
     def _switch(self) -> None:
-        if code_of(self.choice) != language.current() and self._session.state == SETTLED:
-            speak(self.choice)
-            self.wanted.emit()
+        if resolve_language(self.choice) != language.current_language() and self._session.state == IDLE:
+            set_language(self.choice)
+            self.rebuildRequested.emit()

@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMainWindow, QWidget
 
 from app.storage.settings_file import SettingsStore
-from app.theme.language import speak
+from app.theme.language import set_language
 from app.theme.palettes import PALETTES
 
 if TYPE_CHECKING:
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 FIRST_SIZE = (1440, 900)
-LEAST_SIZE = (900, 600)
-FRAME = QSize(16, 48)
+MIN_SIZE = (900, 600)
+FRAME_SIZE = QSize(16, 48)
 """What a title bar and borders take around the first window; how much it really is, is known only once it is shown."""
-NOTCH = 120
+WHEEL_NOTCH = 120
 """What Qt counts for a notch of the wheel."""
 Step = Callable[[], object]
-_open: set[MainWindow] = set()
+_open_windows: set[MainWindow] = set()
 """None is collected as garbage before it was closed: its worker would still be running, and Qt aborts then."""
 
 
 def first_size(screen: QSize) -> QSize:
     """How large the very first window is on a screen that has so much room, its frame included."""
-    return QSize(*FIRST_SIZE).boundedTo(screen - FRAME)
+    return QSize(*FIRST_SIZE).boundedTo(screen - FRAME_SIZE)
 
 
 class MainWindow(QMainWindow):
@@ -55,11 +55,11 @@ class MainWindow(QMainWindow):
     `app.window.assembly`; `parts` is for the command line and for tests."""
 
     closed = Signal()
-    textSizeWanted = Signal(int)
+    textSizeRequested = Signal(int)
     """1 for larger text, -1 for smaller: the wheel was turned with Ctrl."""
-    painted = Signal()
+    firstPainted = Signal()
     """Everything has been drawn once."""
-    placed = Signal()
+    geometryChanged = Signal()
     """Its place on the screen or its size has changed."""
 
     parts: WindowParts
@@ -71,17 +71,17 @@ class MainWindow(QMainWindow):
         self._assemble: Callable[[MainWindow], WindowParts] | None = assemble
         self.is_assembled = self.is_closed = False
         self._is_painted = False
-        self._turned = 0
+        self._wheel_delta = 0
         self.tab_order: TabOrder | None = None
         """The way that Tab takes, once there is anything to go to."""
-        self._renewed: Callable[[WindowParts], WindowParts] | None = None
+        self._rebuild: Callable[[WindowParts], WindowParts] | None = None
         self._before_hiding: Sequence[Step] = ()
         self._after_hiding: Sequence[Step] = ()
-        _open.add(self)
-        speak(language or store.kept_language)
+        _open_windows.add(self)
+        set_language(language or store.saved_language)
         store.load()
-        self._place()
-        self._paint_empty()
+        self._restore_geometry()
+        self._set_background()
 
     @property
     def session(self) -> Session:
@@ -108,10 +108,10 @@ class MainWindow(QMainWindow):
             self.parts = assemble(self)
 
     @Slot()
-    def renew(self) -> None:
+    def rebuild(self) -> None:
         """Make everything in the frame anew: the program speaks another language."""
-        if self._renewed is not None and not self.is_closed:
-            self.parts = self._renewed(self.parts)
+        if self._rebuild is not None and not self.is_closed:
+            self.parts = self._rebuild(self.parts)
 
     def clear(self) -> None:
         """Take everything out of the frame, and close what lies over it: none of it hears of anything any more."""
@@ -120,9 +120,9 @@ class MainWindow(QMainWindow):
             part.deleteLater()
             QCoreApplication.sendPostedEvents(part, QEvent.Type.DeferredDelete)
 
-    def at_renewal(self, renewed: Callable[[WindowParts], WindowParts]) -> None:
+    def set_rebuild(self, rebuild: Callable[[WindowParts], WindowParts]) -> None:
         """What makes of the parts others that speak another language."""
-        self._renewed = renewed
+        self._rebuild = rebuild
 
     def at_close(self, before_hiding: Sequence[Step], after_hiding: Sequence[Step]) -> None:
         """What is done at the end: what is remembered while it can still be seen, then whatever may take its time."""
@@ -131,9 +131,9 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes of everything in it."""
-        from app.theme.panel_rules import rules
+        from app.theme.panel_rules import panel_stylesheet
 
-        self.setStyleSheet(theme.stylesheet() + rules(theme))
+        self.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Change the text size by a step for each notch that is turned with Ctrl, wherever nothing zooms by itself."""
@@ -142,16 +142,16 @@ class MainWindow(QMainWindow):
         if not changes_text_size(event):
             super().wheelEvent(event)
             return
-        self._turned += event.angleDelta().y()
-        steps = int(self._turned / NOTCH)
-        self._turned -= steps * NOTCH
+        self._wheel_delta += event.angleDelta().y()
+        steps = int(self._wheel_delta / WHEEL_NOTCH)
+        self._wheel_delta -= steps * WHEEL_NOTCH
         for _ in range(abs(steps)):
-            self.textSizeWanted.emit(1 if steps > 0 else -1)
+            self.textSizeRequested.emit(1 if steps > 0 else -1)
         event.accept()
 
     def focusNextPrevChild(self, forwards: bool) -> bool:
         """Tab and Shift+Tab."""
-        if self.tab_order is not None and self.tab_order.go(forwards):
+        if self.tab_order is not None and self.tab_order.move_focus(forwards):
             return True
         return super().focusNextPrevChild(forwards)
 
@@ -159,16 +159,16 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if self.is_assembled and not self._is_painted:
             self._is_painted = True
-            QTimer.singleShot(0, self.painted.emit)
+            QTimer.singleShot(0, self.firstPainted.emit)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember everything, stop everything; whatever goes wrong with that, the window closes."""
         if not self.is_closed:
             self.is_closed = True
-            _do_all(self._before_hiding)
+            _run_steps(self._before_hiding)
             self.hide()
-            _do_all(self._after_hiding)
-            _open.discard(self)
+            _run_steps(self._after_hiding)
+            _open_windows.discard(self)
             self.closed.emit()
         event.accept()
 
@@ -176,28 +176,28 @@ class MainWindow(QMainWindow):
     def save_now(self) -> None:
         """Write what is set: the desktop's session ends, and may end the program without closing its window."""
         if self.is_assembled and not self.is_closed:
-            self.parts.keeper.keep_settings()
-            self.parts.lasting.chat_keeper.keep()
+            self.parts.settings_saver.save_settings()
+            self.parts.services.chat_saver.save()
 
     def moveEvent(self, event: QMoveEvent) -> None:
         super().moveEvent(event)
-        self.placed.emit()
+        self.geometryChanged.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.placed.emit()
+        self.geometryChanged.emit()
 
-    def keep_geometry(self) -> None:
+    def store_geometry(self) -> None:
         """Write its place into the settings."""
         self._store.settings.layout.window = bytes(self.saveGeometry().toBase64().data()).decode("ascii")
 
-    def _place(self) -> None:
-        self.setMinimumSize(*LEAST_SIZE)
+    def _restore_geometry(self) -> None:
+        self.setMinimumSize(*MIN_SIZE)
         self.resize(first_size(QGuiApplication.primaryScreen().availableSize()))
-        if place := self._store.settings.layout.window:
-            self.restoreGeometry(QByteArray.fromBase64(place.encode("ascii")))
+        if geometry := self._store.settings.layout.window:
+            self.restoreGeometry(QByteArray.fromBase64(geometry.encode("ascii")))
 
-    def _paint_empty(self) -> None:
+    def _set_background(self) -> None:
         """The ground of the theme, so that the frame does not flash in another colour."""
         name = self._store.settings.appearance.theme
         palette = self.palette()
@@ -207,7 +207,7 @@ class MainWindow(QMainWindow):
         self.setPalette(palette)
 
 
-def _do_all(steps: Sequence[Step]) -> None:
+def _run_steps(steps: Sequence[Step]) -> None:
     """One step that fails does not keep the others from being done."""
     for step in steps:
         try:

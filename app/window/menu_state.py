@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMainWindow
 
 from app.panels.choice_titles import scheme_titles
 from app.panels.menu_bar import Choice, ChoiceGroup
-from app.panels.shortcuts import MOST_VIEW_KEYS
+from app.panels.shortcuts import MAX_VIEW_KEYS
 from app.theme.language import SYSTEM
 from app.views import VIEWS
 from app.window.window_parts import WindowParts
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 class WindowMenuState:
     """Implements `app.panels.menu_bar.MenuState`; reads everything from the parts when asked."""
 
-    def __init__(self, window: QMainWindow, parts: WindowParts, reach: Callable[[], PaletteContext]) -> None:
-        self._parts, self._make_reach = parts, reach
-        self._reach: PaletteContext | None = None
-        appearance, centre, switch = parts.settings.appearance, parts.centre, parts.lasting.switch
+    def __init__(self, window: QMainWindow, parts: WindowParts, make_context: Callable[[], PaletteContext]) -> None:
+        self._parts, self._make_context = parts, make_context
+        self._context: PaletteContext | None = None
+        appearance, centre, switch = parts.settings.appearance, parts.centre, parts.services.language_switch
         self.groups: Mapping[str, ChoiceGroup] = {
             "views": ChoiceGroup(
-                [Choice(spec.name, tr(spec.title), f"Ctrl+{number + 1}" if number < MOST_VIEW_KEYS else "")
+                [Choice(spec.name, tr(spec.title), f"Ctrl+{number + 1}" if number < MAX_VIEW_KEYS else "")
                  for number, spec in enumerate(VIEWS)],
-                lambda: centre.columns[0].current,
+                lambda: centre.columns[0].current_name,
                 centre.show_view,
-                lambda name: name in centre.columns[0].offered,
+                lambda name: name in centre.columns[0].available_names,
             ),
             "theme": ChoiceGroup(
                 [Choice(name, tr(title)) for name, title in scheme_titles()],
@@ -46,10 +46,10 @@ class WindowMenuState:
             "toggle_setup": lambda: parts.layout.is_open["toggle_setup"],
             "toggle_inspector": lambda: parts.layout.is_open["toggle_inspector"],
             "toggle_timeline": lambda: parts.layout.is_open["toggle_timeline"],
-            "toggle_history": lambda: parts.history_panel.search is not None,
-            "split_views": lambda: centre.split.isChecked(),
+            "toggle_history": lambda: parts.history_panel.search_text is not None,
+            "split_views": lambda: centre.split_button.isChecked(),
             "full_screen": window.isFullScreen,
-            "present": lambda: parts.stage.is_on,
+            "present": lambda: parts.presentation.is_on,
             "lock_seed": lambda: parts.toolbar.seed.is_locked,
             "guess_first": lambda: parts.guess.is_on,
             "plain_words": lambda: appearance.depth == depth.PLAIN,
@@ -66,11 +66,11 @@ class WindowMenuState:
 
         if name in self._checked:
             return ""
-        if self._reach is None:
-            self._reach = self._make_reach()
-        return unavailable_reason(name, self._reach)
+        if self._context is None:
+            self._context = self._make_context()
+        return unavailable_reason(name, self._context)
 
-    def checked(self, name: str) -> bool | None:
+    def is_checked(self, name: str) -> bool | None:
         """Whether a command's line is ticked; None for one that has no tick."""
         check = self._checked.get(name)
         return check() if check is not None else None

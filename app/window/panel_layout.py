@@ -7,11 +7,11 @@ from typing import NamedTuple
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from app.panels.side_splitter import WANTED_WIDTHS, SideSplitter
+from app.panels.side_splitter import PREFERRED_WIDTHS, SideSplitter
 from app.storage.settings import WindowLayout
 
 
-class Panel(NamedTuple):
+class ClosablePanel(NamedTuple):
     """A panel that can be closed, and the button at the foot of the window that does it."""
 
     widget: QWidget
@@ -23,12 +23,14 @@ class PanelLayout(QObject):
 
     changed = Signal(dict)
 
-    def __init__(self, setup: Panel, timeline: Panel, inspector: Panel, splitter: SideSplitter) -> None:
+    def __init__(
+        self, setup: ClosablePanel, timeline: ClosablePanel, inspector: ClosablePanel, splitter: SideSplitter
+    ) -> None:
         super().__init__(splitter)
         self._setup, self._timeline, self._inspector = setup, timeline, inspector
         self._splitter = splitter
-        self._wanted = {panel: not panel.widget.isHidden() for panel in (setup, timeline, inspector)}
-        self._stands_back = False
+        self._is_open = {panel: not panel.widget.isHidden() for panel in (setup, timeline, inspector)}
+        self._is_hidden = False
         for panel, slot in (
             (setup, self.toggle_setup),
             (timeline, self.toggle_timeline),
@@ -40,25 +42,25 @@ class PanelLayout(QObject):
     def is_open(self) -> dict[str, bool]:
         """The panels' states, by the action that changes them."""
         return {
-            "toggle_setup": self._wanted[self._setup],
-            "toggle_timeline": self._wanted[self._timeline],
-            "toggle_inspector": self._wanted[self._inspector],
+            "toggle_setup": self._is_open[self._setup],
+            "toggle_timeline": self._is_open[self._timeline],
+            "toggle_inspector": self._is_open[self._inspector],
         }
 
     @Slot()
     def toggle_setup(self) -> None:
         """Show or hide prompt and parameters."""
-        self._set(self._setup, not self._wanted[self._setup])
+        self._set(self._setup, not self._is_open[self._setup])
 
     @Slot()
     def toggle_timeline(self) -> None:
         """Show or hide the timeline."""
-        self._set(self._timeline, not self._wanted[self._timeline])
+        self._set(self._timeline, not self._is_open[self._timeline])
 
     @Slot()
     def toggle_inspector(self) -> None:
         """Show or hide the inspector."""
-        self._set(self._inspector, not self._wanted[self._inspector])
+        self._set(self._inspector, not self._is_open[self._inspector])
 
     @Slot()
     def show_setup(self) -> None:
@@ -74,32 +76,32 @@ class PanelLayout(QObject):
     def make_room_for_inspector(self) -> None:
         """Open the inspector; where both side panels leave too little room for it, close the other one."""
         self._set(self._inspector, True)
-        self._splitter.share_out()
+        self._splitter.distribute_width()
         if not self._inspector.widget.width() or not self._splitter.sizes()[2]:
             self._set(self._setup, False)
 
-    def restore(self, kept: WindowLayout) -> None:
+    def restore(self, layout: WindowLayout) -> None:
         """Open the panels that were open, as wide as they were."""
-        self._set(self._setup, kept.setup)
-        self._set(self._timeline, kept.timeline)
-        self._set(self._inspector, kept.inspector)
-        self._splitter.set_wanted(kept.sides or WANTED_WIDTHS)
+        self._set(self._setup, layout.setup)
+        self._set(self._timeline, layout.timeline)
+        self._set(self._inspector, layout.inspector)
+        self._splitter.set_preferred_widths(layout.sides or PREFERRED_WIDTHS)
 
-    def remember(self, kept: WindowLayout) -> None:
+    def store(self, layout: WindowLayout) -> None:
         """Write what is open, and how wide, into the settings."""
-        kept.setup = self._wanted[self._setup]
-        kept.timeline = self._wanted[self._timeline]
-        kept.inspector = self._wanted[self._inspector]
-        kept.sides = list(self._splitter.wanted)
+        layout.setup = self._is_open[self._setup]
+        layout.timeline = self._is_open[self._timeline]
+        layout.inspector = self._is_open[self._inspector]
+        layout.sides = list(self._splitter.preferred_widths)
 
-    def stand_back(self, on: bool) -> None:
+    def set_hidden(self, on: bool) -> None:
         """Let no panel be seen, whatever is opened meanwhile, or let those that are open be seen again."""
-        self._stands_back = on
-        for panel, is_open in self._wanted.items():
+        self._is_hidden = on
+        for panel, is_open in self._is_open.items():
             panel.widget.setVisible(is_open and not on)
 
-    def _set(self, panel: Panel, is_open: bool) -> None:
-        self._wanted[panel] = is_open
-        panel.widget.setVisible(is_open and not self._stands_back)
+    def _set(self, panel: ClosablePanel, is_open: bool) -> None:
+        self._is_open[panel] = is_open
+        panel.widget.setVisible(is_open and not self._is_hidden)
         panel.toggle.setChecked(is_open)
         self.changed.emit(self.is_open)

@@ -9,10 +9,10 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QBoxLayout
 
-from app.control.stage.steering import Steering
+from app.control.stage.steering import StepControls
 from app.panels.centre import Centre
 from app.session.session import Session
-from app.window.appearance import Appearance
+from app.window.appearance import AppearanceController
 from app.window.view_only_mode import ViewOnlyMode
 
 if TYPE_CHECKING:
@@ -24,26 +24,28 @@ class PresentationMode(QObject):
     """F5 and Esc. What it needs is made when it is first wanted; `changed(is on)`."""
 
     changed = Signal(bool)
-    runWanted = Signal()
-    happened = Signal(str)
+    runRequested = Signal()
+    soundTriggered = Signal(str)
     """As the presenter's."""
 
-    def __init__(self, centre: Centre, session: Session, appearance: Appearance, cleared: ViewOnlyMode) -> None:
+    def __init__(
+        self, centre: Centre, session: Session, appearance: AppearanceController, view_only: ViewOnlyMode
+    ) -> None:
         super().__init__(centre)
-        self._centre, self._session, self._appearance, self._cleared = centre, session, appearance, cleared
+        self._centre, self._session, self._appearance, self._view_only = centre, session, appearance, view_only
         self._presenter: Presenter | None = None
         self._presenter_page: PresenterPageController | None = None
-        self.steering = Steering(self)
-        self._keys: list[QShortcut] = []
+        self.step_controls = StepControls(self)
+        self._shortcut_objects: list[QShortcut] = []
         self._view = ""
         self.is_on = False
-        cleared.resized.connect(self._restage)
+        view_only.resized.connect(self._update_stage_theme)
 
     @property
     def presenter(self) -> Presenter:
         """What plays; made now if nobody has wanted it yet."""
         if self._presenter is None:
-            self._presenter = self._make()
+            self._presenter = self._make_presenter()
         return self._presenter
 
     @Slot()
@@ -59,13 +61,13 @@ class PresentationMode(QObject):
         if self.is_on:
             return
         self.is_on = True
-        self._view = self._centre.columns[0].current
-        self._cleared.clear()
+        self._view = self._centre.columns[0].current_name
+        self._view_only.hide_surroundings()
         self.presenter.begin()
-        self._restage()
-        if self._cleared.fill_screen():
+        self._update_stage_theme()
+        if self._view_only.show_full_screen():
             self.open_page()
-        for key in self._keys:
+        for key in self._shortcut_objects:
             key.setEnabled(True)
         self.changed.emit(True)
 
@@ -75,16 +77,16 @@ class PresentationMode(QObject):
         if not self.is_on:
             return False
         self.is_on = False
-        for key in self._keys:
+        for key in self._shortcut_objects:
             key.setEnabled(False)
-        self._cleared.stop_telling()
-        self._appearance.stage(None)  # first: what was in sight is put back in its own measure
+        self._view_only.stop_watching()
+        self._appearance.set_stage_theme(None)  # first: what was in sight is put back in its own measure
         self.presenter.end()
         if self._presenter_page is not None:
             self._presenter_page.close()
-        self._cleared.bring_back()
+        self._view_only.show_surroundings()
         self._centre.show_view(self._view)
-        self._cleared.restore()
+        self._view_only.restore()
         self.changed.emit(False)
         return True
 
@@ -94,14 +96,14 @@ class PresentationMode(QObject):
         if self._presenter_page is None:
             from app.control.stage.presenter_page import PresenterPageController
 
-            over, theme = self._centre.window(), self._appearance.usual
-            self._presenter_page = PresenterPageController(self.presenter, self.steering, over, theme)
-            self._presenter_page.leaveWanted.connect(self.leave)
-            self._presenter_page.viewWanted.connect(self._centre.show_beside)
-            for key, slot in (self._table(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
+            over, theme = self._centre.window(), self._appearance.settings_theme
+            self._presenter_page = PresenterPageController(self.presenter, self.step_controls, over, theme)
+            self._presenter_page.leaveRequested.connect(self.leave)
+            self._presenter_page.viewRequested.connect(self._centre.show_adjacent_view)
+            for key, slot in (self._shortcuts(self.presenter) | {"Esc": self.leave, "F5": self.leave}).items():
                 if key != "Space":  # presses what has the focus there
                     QShortcut(QKeySequence(key), self._presenter_page.page).activated.connect(slot)
-            self._appearance.changed.connect(self._dress_desk)
+            self._appearance.changed.connect(self._set_page_theme)
         return self._presenter_page
 
     @Slot()
@@ -110,58 +112,58 @@ class PresentationMode(QObject):
         self.presenter_page.open()
 
     @Slot()
-    def _dress_desk(self) -> None:
-        self.presenter_page.set_theme(self._appearance.usual)
+    def _set_page_theme(self) -> None:
+        self.presenter_page.set_theme(self._appearance.settings_theme)
 
     @Slot()
-    def _restage(self) -> None:
+    def _update_stage_theme(self) -> None:
         """Type by the size of the window: larger in a larger one."""
-        from app.theme.stage import on_stage
+        from app.theme.stage import stage_theme
 
-        self._appearance.stage(lambda theme: on_stage(theme, self._centre.window().size()))
+        self._appearance.set_stage_theme(lambda theme: stage_theme(theme, self._centre.window().size()))
 
-    def _make(self) -> Presenter:
+    def _make_presenter(self) -> Presenter:
         from app.control.stage.presenter import Presenter
 
-        presenter = Presenter(self._session, self._centre, self._appearance, lambda: self.steering.is_toured)
-        self.steering.presenter = presenter
-        self.steering.told.connect(presenter.tell)
-        presenter.runWanted.connect(self.runWanted)
-        presenter.happened.connect(self.happened)
+        presenter = Presenter(self._session, self._centre, self._appearance, lambda: self.step_controls.is_tour_playing)
+        self.step_controls.presenter = presenter
+        self.step_controls.changed.connect(presenter.update_stage)
+        presenter.runRequested.connect(self.runRequested)
+        presenter.soundTriggered.connect(self.soundTriggered)
         self._appearance.changed.connect(presenter.set_theme)
-        self._appearance.wordsChanged.connect(presenter.tell)
+        self._appearance.wordsChanged.connect(presenter.update_stage)
         panels = self._centre.parentWidget()
         body = panels.parentWidget() if panels is not None else None
         column = body.layout() if body is not None else None
         assert isinstance(column, QBoxLayout)
         assert panels is not None
         column.insertWidget(column.indexOf(panels) + 1, presenter.caption)
-        self._bind(presenter)
+        self._bind_shortcuts(presenter)
         return presenter
 
-    def _bind(self, presenter: Presenter) -> None:
+    def _bind_shortcuts(self, presenter: Presenter) -> None:
         """Let the stage's own keys work; while it is left, they mean what they always do."""
-        for key, slot in self._table(presenter).items():
+        for key, slot in self._shortcuts(presenter).items():
             bound = QShortcut(QKeySequence(key), self._centre)
             bound.activated.connect(slot)
-            self._keys.append(bound)
+            self._shortcut_objects.append(bound)
 
-    def _table(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
+    def _shortcuts(self, presenter: Presenter) -> dict[str, Callable[[], object]]:
         """What each key does, a clicker's among them."""
         return {
-            "Space": self.steering.toggle,
-            "Right": lambda: self.steering.step(1),
-            "Left": lambda: self.steering.step(-1),
-            "PgDown": lambda: self.steering.step(1),
-            "PgUp": lambda: self.steering.step(-1),
+            "Space": self.step_controls.toggle,
+            "Right": lambda: self.step_controls.step(1),
+            "Left": lambda: self.step_controls.step(-1),
+            "PgDown": lambda: self.step_controls.step(1),
+            "PgUp": lambda: self.step_controls.step(-1),
             "Home": lambda: presenter.playback.go_to(0),
             "End": self._to_the_end,
             "+": lambda: presenter.change_pace(1),
             "=": lambda: presenter.change_pace(1),
             "-": lambda: presenter.change_pace(-1),
             "P": self.open_page,
-            "Ctrl+PgDown": lambda: self._centre.show_beside(1),
-            "Ctrl+PgUp": lambda: self._centre.show_beside(-1),
+            "Ctrl+PgDown": lambda: self._centre.show_adjacent_view(1),
+            "Ctrl+PgUp": lambda: self._centre.show_adjacent_view(-1),
         }
 
     def _to_the_end(self) -> None:

@@ -26,41 +26,41 @@ _STILL_STOPPING = mark("Still stopping")
 
 
 class RunFeed(QObject):
-    """Listens to the session; asks for nothing. `faceChanged(face)`: `run`, `stop`
+    """Listens to the session; asks for nothing. `buttonStateChanged(face)`: `run`, `stop`
     or `stopping`, for the one button."""
 
-    faceChanged = Signal(str)
+    buttonStateChanged = Signal(str)
 
     def __init__(self, session: Session, centre: Centre, status: StatusLine, messages: Messages) -> None:
         super().__init__(centre)
         self._session, self._centre, self._status, self._messages = session, centre, status, messages
-        self._patience = QTimer(self)
-        self._patience.setSingleShot(True)
-        self._patience.timeout.connect(self._on_long_stop)
+        self._long_stop_timer = QTimer(self)
+        self._long_stop_timer.setSingleShot(True)
+        self._long_stop_timer.timeout.connect(self._on_long_stop)
         session.runStarted.connect(self.on_started)
         session.runShown.connect(self.on_shown)
         session.eventsArrived.connect(self.on_events)
-        session.cursorMoved.connect(centre.show_texts)
+        session.cursorMoved.connect(centre.update_sequence_selector)
         session.finished.connect(self.on_finished)
         session.stateChanged.connect(self.on_state)
         session.modelLoading.connect(status.show_loading)
         session.modelReady.connect(status.show_model)
         session.failed.connect(self.on_failed)
-        messages.errorDismissed.connect(status.forget_failure)
+        messages.errorDismissed.connect(status.clear_failure)
 
     @Slot(object)
     def on_started(self, run: Run) -> None:
         """A run has begun."""
-        self._centre.show_texts(run)
+        self._centre.update_sequence_selector(run)
         self._status.show_run(run)
 
     @Slot(object)
     def on_shown(self, run: Run) -> None:
         """A run that ended earlier is shown again."""
-        self._centre.show_texts(run)
+        self._centre.update_sequence_selector(run)
         self._status.show_run(run)
         has_failed = run.outcome is not None and run.outcome.kind == "failed"
-        self._status.show_outcome(run_status.line(run), is_failure=has_failed)
+        self._status.show_outcome(run_status.outcome_line(run), is_failure=has_failed)
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
@@ -68,9 +68,9 @@ class RunFeed(QObject):
         for event in events:
             if isinstance(event, core.events.Notice) and event.kind == "memory_fallback":
                 self._messages.show_notice(event.message, tr("Memory ran out; the run goes on"))
-        if len(run.sequences) != max(1, self._centre.texts.count()):
-            self._centre.show_texts(run)
-        self._status.first_events()
+        if len(run.sequences) != max(1, self._centre.sequence_combo.count()):
+            self._centre.update_sequence_selector(run)
+        self._status.refresh_first_token()
 
     @Slot(object)
     def on_finished(self, outcome: Outcome) -> None:
@@ -84,19 +84,19 @@ class RunFeed(QObject):
     def on_state(self, state: str) -> None:
         """Run, Stop or Stopping…, and whether the thin bar runs."""
         face = "stopping" if state == "stopping" else "stop" if self._session.busy else "run"
-        self.faceChanged.emit(face)
+        self.buttonStateChanged.emit(face)
         if state == "stopping":
-            self._patience.start(LONG_STOP_MS)
+            self._long_stop_timer.start(LONG_STOP_MS)
         else:
-            self._patience.stop()
+            self._long_stop_timer.stop()
             self._messages.withdraw_notice(tr(_STILL_STOPPING))
         self._centre.set_loading(state == "loading")
 
     @Slot(bool)
-    def on_language_waits(self, waits: bool) -> None:
+    def on_language_pending(self, is_pending: bool) -> None:
         """Another language has been chosen while something goes on; or that is over."""
         title = tr("The language will change")
-        if waits:
+        if is_pending:
             self._messages.show_notice(tr("What is under way goes on to its end first."), title)
         else:
             self._messages.withdraw_notice(title)

@@ -14,7 +14,7 @@ from app.views.base import View
 if TYPE_CHECKING:
     from core.events import Event
 
-REST_MS = 60
+END_DELAY_MS = 60
 """After a run's end: what is in sight is drawn before views that nobody sees catch up."""
 
 
@@ -26,15 +26,15 @@ class ViewEventBuffer(QObject):
         super().__init__(view)
         self._view = view
         self._run: Run | None = None
-        self._kept: list[Event] = []
-        self._is_new, self._knows_end = False, True
+        self._events: list[Event] = []
+        self._is_new, self._end_delivered = False, True
         """Whether the view has still to learn that this is another run, and whether it knows how that ended."""
-        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._rest.timeout.connect(self.hand_over)
+        self._end_timer = QTimer(self, singleShot=True, interval=END_DELAY_MS)
+        self._end_timer.timeout.connect(self.deliver)
         session.runStarted.connect(self.on_started)
         session.runShown.connect(self.on_shown)
         for signal in (session.cursorMoved, session.selectionChanged):
-            signal.connect(self.hand_over)
+            signal.connect(self.deliver)
         session.eventsArrived.connect(self.on_events)
         view.installEventFilter(self)
 
@@ -42,54 +42,54 @@ class ViewEventBuffer(QObject):
     def on_started(self, run: Run) -> None:
         """A run has begun."""
         self._begin(run)
-        self._hand_over_if_seen()
+        self._deliver_if_visible()
 
     @Slot(object)
     def on_shown(self, run: Run) -> None:
         """A run that ended earlier is shown: nothing is under way that would have to wait."""
         self._begin(run)
-        self.hand_over()
+        self.deliver()
 
     @Slot(object, object)
     def on_events(self, run: Run, events: Sequence[Event]) -> None:
         """Now, or when the view is seen."""
         self._run = run
-        self._kept += events
-        self._hand_over_if_seen()
+        self._events += events
+        self._deliver_if_visible()
 
     @Slot()
-    def hand_over(self) -> None:
+    def deliver(self) -> None:
         """What came while the view was out of sight: before anything else is said of that run."""
-        self._rest.stop()
-        run, kept, is_new = self._run, self._kept, self._is_new
-        self._kept, self._is_new = [], False
+        self._end_timer.stop()
+        run, events, is_new = self._run, self._events, self._is_new
+        self._events, self._is_new = [], False
         if run is None:
             return
         if is_new:
             self._view.show_run(run)
-        if kept or (run.outcome is not None and not self._knows_end):
-            self._knows_end = run.outcome is not None
-            self._view.events_arrived(run, kept)
+        if events or (run.outcome is not None and not self._end_delivered):
+            self._end_delivered = run.outcome is not None
+            self._view.events_arrived(run, events)
 
-    def end(self, run: Run | None) -> None:
+    def finish(self, run: Run | None) -> None:
         """No more events come; a view that has learnt so with the last of them is told nothing."""
         self._run = run
-        if not self._hand_over_if_seen():
-            self._rest.start()
+        if not self._deliver_if_visible():
+            self._end_timer.start()
 
     def _begin(self, run: Run) -> None:
         """Another run is shown, from its beginning."""
-        self._rest.stop()
-        self._run, self._kept, self._is_new, self._knows_end = run, [], True, run.outcome is not None
+        self._end_timer.stop()
+        self._run, self._events, self._is_new, self._end_delivered = run, [], True, run.outcome is not None
 
-    def _hand_over_if_seen(self) -> bool:
+    def _deliver_if_visible(self) -> bool:
         is_seen = self._view.isVisibleTo(self._view.window())
         if is_seen:
-            self.hand_over()
+            self.deliver()
         return is_seen
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The view comes into sight."""
         if event.type() == QEvent.Type.Show:
-            self.hand_over()
+            self.deliver()
         return False

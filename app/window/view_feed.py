@@ -18,36 +18,36 @@ from app.window.view_event_buffer import ViewEventBuffer
 
 if TYPE_CHECKING:
     from app.session.media_cache import MediaCache
-    from app.state.layer_queries import Influence
+    from app.state.layer_queries import InfluenceMap
     from app.state.media import Medium
 
 
 class ViewFeed(QObject):
     """Feeds every view, those of a later second column too.
 
-    What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveWanted(path)`,
-    `prefixLoadWanted(path)`, `branchWanted(Instead)`, `chorusWanted(count)`,
-    `fillWanted(what)`; `failed(ErrorReport)` when a comparison found nothing.
+    What a view asks for that is not the session's to do is passed on: `inspectorRequested`, `prefixSaveRequested(path)`,
+    `prefixLoadRequested(path)`, `branchRequested(Instead)`, `samplesRequested(count)`,
+    `fillRequested(what)`; `failed(ErrorReport)` when a comparison found nothing.
     """
 
     inspectorRequested = Signal()
-    prefixSaveWanted = Signal(str)
-    prefixLoadWanted = Signal(str)
-    branchWanted = Signal(object)
-    chorusWanted = Signal(int)
-    fillWanted = Signal(str)
+    prefixSaveRequested = Signal(str)
+    prefixLoadRequested = Signal(str)
+    branchRequested = Signal(object)
+    samplesRequested = Signal(int)
+    fillRequested = Signal(str)
     failed = Signal(object)
 
     def __init__(self, session: Session, centre: Centre, inspector: Inspector, timeline: Timeline) -> None:
         super().__init__(centre)
         self._session, self._centre, self._inspector, self._timeline = session, centre, inspector, timeline
         self._models: ModelChoice | None = None
-        self._shelf: MediaCache | None = None
+        self._media: MediaCache | None = None
         self._grammar: object = None
-        self._in_sight: dict[View, ViewEventBuffer] = {}
+        self._buffers: dict[View, ViewEventBuffer] = {}
         for view in self._views():
             self.connect_view(view)
-        centre.viewAdded.connect(self.connect_view)
+        centre.viewCreated.connect(self.connect_view)
         centre.viewShown.connect(self.on_view_shown)
         session.finished.connect(self.on_finished)
         session.runShown.connect(self.on_shown)
@@ -57,53 +57,53 @@ class ViewFeed(QObject):
     def connect_view(self, view: View) -> None:
         """Feed a view from the session, and obey what the reader does in it."""
         session = self._session
-        self._in_sight[view] = ViewEventBuffer(view, session)
+        self._buffers[view] = ViewEventBuffer(view, session)
         session.cursorMoved.connect(view.cursor_moved)
         session.selectionChanged.connect(view.selection_changed)
-        self._obey(view)
-        self._tell(view)
+        self._connect_requests(view)
+        self._connect_updates(view)
         view.show_run(session.run)
 
-    def follow_models(self, models: ModelChoice) -> None:
+    def connect_models(self, models: ModelChoice) -> None:
         """Let the views know which models can be chosen, now and when there are more."""
         self._models = models
         models.listed.connect(self.on_listed)
         self.on_listed()
 
-    def follow_media(self, shelf: MediaCache) -> None:
+    def connect_media(self, media: MediaCache) -> None:
         """Let the views see the sounds and pictures that they ask for."""
-        self._shelf = shelf
-        shelf.known.connect(self.on_medium)
+        self._media = media
+        media.mediumRead.connect(self.on_medium)
 
     @Slot(str)
     def on_medium_wanted(self, path: str) -> None:
         """Tell of it now where it is known, else once it has been read."""
-        medium = self._shelf.of(path) if self._shelf is not None else None
-        if medium is not None and medium.is_known:
+        medium = self._media.get(path) if self._media is not None else None
+        if medium is not None and medium.is_read:
             self.on_medium(medium)
 
     @Slot(object)
     def on_medium(self, medium: Medium) -> None:
         """A file has been read."""
         for view in self._views():
-            view.medium_known(medium)
+            view.medium_loaded(medium)
 
     @Slot()
     def on_listed(self) -> None:
         """There are other models to choose from."""
         for view in self._views():
             if self._models is not None:
-                view.models_listed(self._models.entries)
+                view.models_changed(self._models.entries)
 
     @Slot()
     def on_words_changed(self) -> None:
         """Every view says again what it shows."""
         for view in self._views():
-            view.words_changed()
-        self._inspector.show_report(self._centre.columns[0].shown.report)
+            view.wording_changed()
+        self._inspector.show_report(self._centre.columns[0].current_view.report)
 
     @Slot(object)
-    def on_influence(self, influence: Influence | None) -> None:
+    def on_influence(self, influence: InfluenceMap | None) -> None:
         """Every view draws what a step hangs on, where it draws the text."""
         for view in self._views():
             view.influence_changed(influence)
@@ -113,56 +113,56 @@ class ViewFeed(QObject):
         """Every view offers what a run that is held to it can begin with."""
         self._grammar = grammar
         for view in self._views():
-            view.grammar_set(grammar)
+            view.grammar_changed(grammar)
 
     def _views(self) -> Iterator[View]:
-        yield from self._centre.made
+        yield from self._centre.created_views
         yield self._inspector
         yield self._timeline
 
-    def _obey(self, view: View) -> None:
+    def _connect_requests(self, view: View) -> None:
         """Do what the reader asks for in a view."""
         session, signals = self._session, view.signals
         signals.tokenActivated.connect(session.select_token)
         signals.cursorRequested.connect(session.move_cursor)
         signals.sequenceActivated.connect(session.show_sequence)
-        signals.measureWanted.connect(session.measure)
-        signals.stopWanted.connect(session.stop)
-        signals.chorusWanted.connect(self.on_chorus)
-        signals.runWanted.connect(session.show)
+        signals.sideRunsRequested.connect(session.measure)
+        signals.stopRequested.connect(session.stop)
+        signals.samplesRequested.connect(self.on_samples)
+        signals.runActivated.connect(session.show)
         signals.reportSelected.connect(self._inspector.show_report)
         signals.inspectorRequested.connect(self.inspectorRequested)
-        signals.prefixSaveWanted.connect(self.prefixSaveWanted)
-        signals.prefixLoadWanted.connect(self.prefixLoadWanted)
-        signals.branchWanted.connect(self.branchWanted)
-        signals.fillWanted.connect(self.fillWanted)
-        signals.mediumWanted.connect(self.on_medium_wanted)
-        signals.wordsWanted.connect(self._inspector.type_words)
+        signals.prefixSaveRequested.connect(self.prefixSaveRequested)
+        signals.prefixLoadRequested.connect(self.prefixLoadRequested)
+        signals.branchRequested.connect(self.branchRequested)
+        signals.fillRequested.connect(self.fillRequested)
+        signals.mediumRequested.connect(self.on_medium_wanted)
+        signals.wordInputRequested.connect(self._inspector.focus_branch_field)
 
-    def _tell(self, view: View) -> None:
+    def _connect_updates(self, view: View) -> None:
         """Let a view know of models and measurements."""
         session = self._session
-        session.measured.connect(view.measured)
-        session.measuringChanged.connect(view.measuring_changed)
-        session.measuringProgressed.connect(view.measuring_progressed)
+        session.measured.connect(view.side_run_finished)
+        session.measuringChanged.connect(view.side_runs_changed)
+        session.measuringProgressed.connect(view.side_runs_progressed)
         session.modelReady.connect(view.model_ready)
-        view.grammar_set(self._grammar)
+        view.grammar_changed(self._grammar)
         if session.model is not None:
             view.model_ready(session.model)
         if self._models is not None:
-            view.models_listed(self._models.entries)
+            view.models_changed(self._models.entries)
 
     @Slot(int)
-    def on_chorus(self, count: int) -> None:
+    def on_samples(self, count: int) -> None:
         """Its tree is to be seen while it grows."""
         self._centre.show_view("tree")
-        self.chorusWanted.emit(count)
+        self.samplesRequested.emit(count)
 
     @Slot(object)
     def compare_with(self, run: Run) -> None:
         """Hold a kept run beside the shown one, in the view for that."""
         self._centre.show_view("compare")
-        for view in self._centre.made:
+        for view in self._centre.created_views:
             view.compare_with(run)
 
     @Slot(object)
@@ -174,16 +174,16 @@ class ViewFeed(QObject):
     def on_finished(self, _outcome: object) -> None:
         """Views learn that no more events come, however the run ended."""
         for view in self._views():
-            self._in_sight[view].end(self._session.run)
+            self._buffers[view].finish(self._session.run)
 
     @Slot(object)
     def on_shown(self, _run: Run) -> None:
         """What the inspector said belonged to another run."""
-        self._inspector.show_report(self._centre.columns[0].shown.report)
+        self._inspector.show_report(self._centre.columns[0].current_view.report)
 
     @Slot(object)
     def on_measured(self, run: Run) -> None:
         """Show what a comparison found, or why it found nothing."""
-        compared = any(view.is_comparing for view in self._centre.made)
+        compared = any(view.shows_side_runs for view in self._centre.created_views)
         if run.outcome is not None and run.outcome.error is not None and not compared:
             self.failed.emit(run.outcome.error)

@@ -26,17 +26,17 @@ class ViewOnlyMode(QObject):
         self._size = QSize()
         self._focus: QWidget | None = None
 
-    def clear(self) -> None:
+    def hide_surroundings(self) -> None:
         """Hide what is around."""
         self._geometry, self._focus = self._window.saveGeometry(), self._window.focusWidget()
-        self._layout.stand_back(True)
+        self._layout.set_hidden(True)
         for part in self._around:
             part.hide()
 
-    def fill_screen(self) -> bool:
+    def show_full_screen(self) -> bool:
         """Full screen, on the hall's where there is one: True then. A window that is larger than its screen stays as it
         is: a picture is taken of it."""
-        window, hall = self._window, hall_of(QGuiApplication.screens(), QGuiApplication.primaryScreen())
+        window, hall = self._window, audience_screen(QGuiApplication.screens(), QGuiApplication.primaryScreen())
         self._size = window.size()
         window.installEventFilter(self)
         room = screen_of(window).size()
@@ -47,15 +47,15 @@ class ViewOnlyMode(QObject):
         window.showFullScreen()
         return hall is not None
 
-    def stop_telling(self) -> None:
+    def stop_watching(self) -> None:
         """What becomes of its size is no longer told."""
         self._window.removeEventFilter(self)
 
-    def bring_back(self) -> None:
+    def show_surroundings(self) -> None:
         """Show again what was hidden."""
         for part in self._around:
             part.show()
-        self._layout.stand_back(False)
+        self._layout.set_hidden(False)
 
     def restore(self) -> None:
         """Where it was, with the focus where that was."""
@@ -76,6 +76,6 @@ class ViewOnlyMode(QObject):
 S = TypeVar("S")
 
 
-def hall_of(screens: Sequence[S], own: S) -> S | None:
+def audience_screen(screens: Sequence[S], own: S) -> S | None:
     """The screen that the audience sees: the first that is not the presenter's own; None where there is one alone."""
     return next((screen for screen in screens if screen != own), None)

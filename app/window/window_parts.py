@@ -12,21 +12,21 @@ from app.control.dialogs import Dialogs
 from app.control.dropping import DropController
 from app.control.empty_view_action import EmptyViewAction
 from app.control.export import ExportController
-from app.control.glossary_terms import Terms
+from app.control.glossary_terms import GlossaryController
 from app.control.guess import GuessController
 from app.control.history import History
-from app.control.history_edits import KeptChanges
+from app.control.history_edits import HistoryEdits
 from app.control.history_panel import HistoryPanel
-from app.control.labs.lab_windows import Labs
-from app.control.live_text import LiveText
+from app.control.labs.lab_windows import LabWindows
+from app.control.live_text import ScreenReaderText
 from app.control.media import MediaController
 from app.control.media_bar import MediaBarController
-from app.control.memory_fit import FitController
+from app.control.memory_fit import MemoryFitController
 from app.control.messages import Messages
 from app.control.model_download import ModelDownload
 from app.control.model_folders import ModelFolders
-from app.control.model_loading import LoadController
-from app.control.palette.controller import Palette
+from app.control.model_loading import ModelLoadController
+from app.control.palette.controller import PaletteController
 from app.control.persistence import SettingsSaver
 from app.control.prefix_marks import ReuseMarks
 from app.control.prefixes import PrefixController
@@ -36,16 +36,16 @@ from app.control.recovery import Recovery
 from app.control.requests import ChosenSettings, RequestBuilder
 from app.control.run_control import RunController
 from app.control.run_navigation import RunNavigation
-from app.control.run_tree import FamilyController
+from app.control.run_tree import RunTreeController
 from app.control.scoring import ScoreController
 from app.control.script_window import CodeController
-from app.control.setting_changes import ChangeWatch
-from app.control.settings_setup import SetupController
-from app.control.sound_effects import CueController
-from app.control.stage.demos import Demos
+from app.control.setting_changes import SettingsChangeWatcher
+from app.control.settings_setup import SettingsController
+from app.control.sound_effects import SoundEffectController
+from app.control.stage.demos import LazyDemoRecorder
 from app.control.tours.tours import Tours
 from app.control.weights import WeightsController
-from app.control.welcome import Welcome
+from app.control.welcome import WelcomeController
 from app.panels.centre import Centre
 from app.panels.menu_bar import MenuBar
 from app.panels.setup import SetupPanel
@@ -58,7 +58,7 @@ from app.storage.settings_file import SettingsStore
 from app.views.inspector.panel import Inspector
 from app.views.timeline import Timeline
 from app.window.actions import Actions
-from app.window.appearance import Appearance
+from app.window.appearance import AppearanceController
 from app.window.panel_layout import PanelLayout
 from app.window.presentation_mode import PresentationMode
 from app.window.run_feed import RunFeed
@@ -67,14 +67,14 @@ from app.window.view_feed import ViewFeed
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
-class _Group:
+class _PartGroup:
     """Parts by name. A dataclass to who checks types; the methods of real ones take a while to make at each start."""
 
     def __init__(self, **parts: object) -> None:
         vars(self).update(parts)
 
 
-class Panels(_Group):
+class Panels(_PartGroup):
     """What is to be seen."""
 
     toolbar: Toolbar
@@ -86,80 +86,80 @@ class Panels(_Group):
     splitter: SideSplitter
 
 
-class Keeping(_Group):
+class HistoryParts(_PartGroup):
     """What keeps runs and settings, and brings them back."""
 
-    keeper: SettingsSaver
+    settings_saver: SettingsSaver
     history: History
-    kept_changes: KeptChanges
+    history_edits: HistoryEdits
     history_panel: HistoryPanel
     recovery: Recovery
-    steps: RunNavigation
+    run_navigation: RunNavigation
 
 
-class Taking(_Group):
+class ExportParts(_PartGroup):
     """What takes along what is seen, as files or by the clipboard."""
 
-    recorded: RecordedRuns
+    recorded_runs: RecordedRuns
     export: ExportController
-    copying: CopyController
+    clipboard: CopyController
     code: CodeController
-    demos: Demos
+    demos: LazyDemoRecorder
 
 
-class Fetching(_Group):
+class ImportParts(_PartGroup):
     """What brings in presets and models."""
 
-    library: PresetLibrary
+    presets: PresetLibrary
     folders: ModelFolders
-    getting: ModelDownload
+    model_download: ModelDownload
 
 
-class Controllers(Keeping, Taking, Fetching):
+class Controllers(HistoryParts, ExportParts, ImportParts):
     """What acts on it."""
 
     chosen: ChosenSettings
     borrowed: BorrowedSettings
-    loading: LoadController
+    loading: ModelLoadController
     requests: RequestBuilder
     runs: RunController
     scoring: ScoreController
     weights: WeightsController
-    family: FamilyController
-    reuse: ReuseMarks
-    controller: SetupController
+    run_tree: RunTreeController
+    reuse_marks: ReuseMarks
+    settings_controller: SettingsController
     media: MediaController
     media_bar: MediaBarController
     chat: ChatController
-    fit: FitController
+    memory_fit: MemoryFitController
     prefixes: PrefixController
-    labs: Labs
+    labs: LabWindows
     messages: Messages
     dialogs: Dialogs
     dropping: DropController
     diagnostics: Diagnostics
-    terms: Terms
-    changes: ChangeWatch
-    cues: CueController
+    glossary: GlossaryController
+    changes: SettingsChangeWatcher
+    sounds: SoundEffectController
     tours: Tours
     guess: GuessController
-    live_text: LiveText
-    palette: Palette
-    welcome: Welcome
-    filling: EmptyViewAction
+    screen_reader_text: ScreenReaderText
+    palette: PaletteController
+    welcome: WelcomeController
+    empty_view_action: EmptyViewAction
 
 
 class WindowParts(Panels, Controllers):
     """Everything, by one name each. No part is handed this: each gets the few that it works on."""
 
-    lasting: AppServices
+    services: AppServices
     session: Session
     settings: Settings
     store: SettingsStore
     menu_bar: MenuBar
-    appearance: Appearance
+    appearance: AppearanceController
     layout: PanelLayout
     run_feed: RunFeed
     view_feed: ViewFeed
-    stage: PresentationMode
+    presentation: PresentationMode
     actions: Actions

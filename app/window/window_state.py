@@ -12,7 +12,7 @@ from app.control.guess import GuessState
 from app.state.worker_messages import ErrorReport
 from app.views.base import View
 from app.window.window_parts import WindowParts
-from resources.retranslation import translate_again
+from resources.retranslation import retranslate
 
 if TYPE_CHECKING:
     from app.control.tours.tour_player import TourState
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 class WindowState(NamedTuple):
     """Plain values: of the parts that they are taken from, none is there any more when they are given back."""
 
-    beside: str
+    second_view: str
     """The view of the second column; empty where there is none."""
     columns: list[int]
     views: dict[str, Any]
     """What each view carries over, by its object's name."""
-    search: str | None
+    history_search: str | None
     """What is looked for in the history; None where that is closed."""
     cursor: int
     focus: str
     error: ErrorReport | None
-    loads_ahead: bool
+    is_preloading: bool
     tour: TourState | None
     guess: GuessState | None
     borrowed: BorrowedState
@@ -39,87 +39,87 @@ class WindowState(NamedTuple):
     """The title of the example that is set, in English; empty for none."""
     notice: tuple[str, str, list[tuple[str, str]]] | None
     """Title, text and buttons of the notice that is open; None while none is."""
-    presents: bool
-    welcomes: bool
+    is_presenting: bool
+    shows_welcome: bool
     """The first page lies over it."""
-    getting: str | None
+    hub_model: str | None
     """The model that is picked in the dialog of the hub's models; None where that is not open."""
     labs: tuple[str, ...]
     """The labs' rooms that are open."""
-    settings: int | None
+    settings_scroll: int | None
     """How far the settings window is scrolled; None where it is not open."""
 
 
-def standing_of(window: QWidget, parts: WindowParts) -> WindowState:
+def save_state(window: QWidget, parts: WindowParts) -> WindowState:
     """How it stands now."""
     centre = parts.centre
     return WindowState(
-        beside=centre.columns[1].current if len(centre.columns) > 1 else "",
+        second_view=centre.columns[1].current_name if len(centre.columns) > 1 else "",
         columns=centre.splitter.sizes(),
-        views={view.objectName(): view.carried() for view in _views(parts)},
-        search=parts.history_panel.search,
+        views={view.objectName(): view.saved_view_state() for view in _views(parts)},
+        history_search=parts.history_panel.search_text,
         cursor=parts.setup.prompt.editor.textCursor().position(),
-        focus=_focus(window),
+        focus=_focused_name(window),
         error=parts.messages.error,
-        loads_ahead=parts.loading.loads_ahead,
+        is_preloading=parts.loading.is_preloading,
         tour=parts.tours.state,
         guess=parts.guess.state(),
         borrowed=parts.borrowed.state(),
-        example=parts.controller.example,
+        example=parts.settings_controller.example,
         notice=parts.messages.notice,
-        presents=parts.stage.is_on,
-        welcomes=parts.welcome.is_open,
-        getting=parts.getting.picked,
-        labs=parts.labs.open,
-        settings=parts.dialogs.scrolled,
+        is_presenting=parts.presentation.is_on,
+        shows_welcome=parts.welcome.is_open,
+        hub_model=parts.model_download.selected_name,
+        labs=parts.labs.open_names,
+        settings_scroll=parts.dialogs.scroll_position,
     )
 
 
-def give_back(standing: WindowState, window: QWidget, parts: WindowParts) -> None:
+def restore_state(state: WindowState, window: QWidget, parts: WindowParts) -> None:
     """Let parts that are new stand as the old ones did; those are gone."""
     centre, prompt = parts.centre, parts.setup.prompt
-    parts.borrowed.resume(standing.borrowed)
-    parts.controller.show_example_title(standing.example)
-    if standing.beside:
-        centre.split.setChecked(True)
-        centre.columns[1].show_view(standing.beside)
-        centre.splitter.setSizes(standing.columns)
-    if standing.search is not None:
+    parts.borrowed.resume(state.borrowed)
+    parts.settings_controller.show_example_title(state.example)
+    if state.second_view:
+        centre.split_button.setChecked(True)
+        centre.columns[1].show_view(state.second_view)
+        centre.splitter.setSizes(state.columns)
+    if state.history_search is not None:
         parts.history_panel.show()
-        parts.history_panel.make().search.setText(standing.search)
+        parts.history_panel.ensure_view().search.setText(state.history_search)
     cursor = prompt.editor.textCursor()
-    cursor.setPosition(min(standing.cursor, len(prompt.editor.toPlainText().encode("utf-16-le")) // 2))
+    cursor.setPosition(min(state.cursor, len(prompt.editor.toPlainText().encode("utf-16-le")) // 2))
     prompt.editor.setTextCursor(cursor)
-    if not standing.loads_ahead:
-        parts.loading.rest()
-        parts.fit.rest()
+    if not state.is_preloading:
+        parts.loading.pause()
+        parts.memory_fit.pause()
     for view in _views(parts):
-        view.carry_on(standing.views.get(view.objectName()))
-    if standing.error is not None:
-        parts.messages.show_error(standing.error.translated())
-    if standing.notice is not None:
-        title, text, actions = standing.notice
-        again = [(name, translate_again(label)) for name, label in actions]
-        parts.messages.show_notice(translate_again(text), translate_again(title), again)
-    focused = window.findChild(QWidget, standing.focus) if standing.focus else None
+        view.restore_view_state(state.views.get(view.objectName()))
+    if state.error is not None:
+        parts.messages.show_error(state.error.translated())
+    if state.notice is not None:
+        title, text, actions = state.notice
+        again = [(name, retranslate(label)) for name, label in actions]
+        parts.messages.show_notice(retranslate(text), retranslate(title), again)
+    focused = window.findChild(QWidget, state.focus) if state.focus else None
     if focused is not None:
         focused.setFocus()
-    if standing.welcomes:
+    if state.shows_welcome:
         parts.welcome.show()
-    if standing.guess is not None:
-        parts.guess.resume(standing.guess)
-    if standing.tour is not None:
-        parts.tours.player.resume(standing.tour)
-    if standing.presents:
-        parts.stage.enter()
-    if standing.getting is not None:
-        parts.getting.open().dialog.list.pick(standing.getting)
-    parts.labs.open_again(standing.labs)
-    if standing.settings is not None:
-        parts.dialogs.open_settings().scroll_to(standing.settings)
+    if state.guess is not None:
+        parts.guess.resume(state.guess)
+    if state.tour is not None:
+        parts.tours.player.resume(state.tour)
+    if state.is_presenting:
+        parts.presentation.enter()
+    if state.hub_model is not None:
+        parts.model_download.open().dialog.list.pick(state.hub_model)
+    parts.labs.reopen(state.labs)
+    if state.settings_scroll is not None:
+        parts.dialogs.open_settings().scroll_to(state.settings_scroll)
 
 
-def _focus(window: QWidget) -> str:
+def _focused_name(window: QWidget) -> str:
     """The name of what has the focus; empty where nothing has it."""
     name, focused = "", window.focusWidget()
     if focused is not None:
@@ -128,6 +128,6 @@ def _focus(window: QWidget) -> str:
 
 
 def _views(parts: WindowParts) -> Iterator[View]:
-    yield from parts.centre.made
+    yield from parts.centre.created_views
     yield parts.inspector
     yield parts.timeline

@@ -3,9 +3,9 @@
 from core.caches.base import CacheBackend, Variant
 from core.caches.measurement import Measurement
 from core.errors import CacheError
-from core.parameter import quoted
+from core.parameter import quote_text
 from core.registry import Registry
-from core.suggestions import near
+from core.suggestions import did_you_mean
 from resources.language import tr
 
 registry: Registry[CacheBackend] = Registry(__name__, "BACKEND")
@@ -17,7 +17,7 @@ def named(name: str) -> CacheBackend:
         return registry[name]
     except KeyError:
         raise CacheError(
-            tr("There is no cache {name}.").format(name=quoted(name)) + near(name, registry),
+            tr("There is no cache {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
             tr("Choose one of: {names}.").format(names=", ".join(registry)),
         ) from None
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.caches.cache_estimate import CacheEstimate, RunShape
 from core.caches.measurement import Measurement
-from core.caches.requirements import Need, explain
-from core.caches.unsupported_reasons import cannot_follow
-from core.hf_generate import SAME, Counterpart
+from core.caches.requirements import CacheOperation, missing_operation_sentence
+from core.caches.unsupported_reasons import unsupported_operation_reason
+from core.hf_generate import SAME_SETTINGS, GenerateEquivalent
 from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 
-EDITS: frozenset[Need] = frozenset({"reorder", "truncate", "select", "copy"})
+EDITS: frozenset[CacheOperation] = frozenset({"reorder", "truncate", "select", "copy"})
 """What can be done to most caches after they were filled."""
 
 
-def by_itself(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def default_counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """transformers' `generate` keeps it so, or so that the text is the same, when nothing is said."""
-    return SAME
+    return SAME_SETTINGS
 
 
 class Variant(NamedTuple):
@@ -59,11 +59,11 @@ class CacheBackend:
     paper: str = ""
     aliases: tuple[str, ...] = ()
     order: int = 100
-    refuse: Callable[[LoadedModel, frozenset[Need], Settings], str | None] | None = None
+    refuse: Callable[[LoadedModel, frozenset[CacheOperation], Settings], str | None] | None = None
     """(model, what is needed of it, options) → why it cannot serve."""
-    offers: frozenset[Need] = EDITS
+    offers: frozenset[CacheOperation] = EDITS
     """What can be done to it after it was filled, and with it."""
-    counterpart: Callable[[Settings, frozenset[Need], str], Counterpart] = by_itself
+    counterpart: Callable[[Settings, frozenset[CacheOperation], str], GenerateEquivalent] = default_counterpart
     """(options, what is needed of it, name of the device or “auto”) → how transformers' `generate` is asked for it, or
     why that cannot be."""
     rescue: int | None = None
@@ -71,18 +71,18 @@ class CacheBackend:
     unbounded: bool = False
     """It forgets, and counts positions inside itself: the text may outgrow the model's context."""
 
-    def why_not(
-        self, model: LoadedModel, needs: frozenset[Need] = frozenset(), options: Settings | None = None
+    def unsupported_reason(
+        self, model: LoadedModel, needs: frozenset[CacheOperation] = frozenset(), options: Settings | None = None
     ) -> str | None:
         """Sentence on why it cannot serve `model` and do what a strategy `needs`; None when it can. Cheap; raises
         nothing."""
         if self.refuse and (reason := self.refuse(model, needs, options or {})):
             return reason
-        return cannot_follow(model, needs) or self.lacks(needs)
+        return unsupported_operation_reason(model, needs) or self.missing_operation_reason(needs)
 
-    def lacks(self, needs: frozenset[Need]) -> str | None:
+    def missing_operation_reason(self, needs: frozenset[CacheOperation]) -> str | None:
         """Sentence on what it cannot do of what a strategy `needs`, with whatever model; None when it can."""
-        return explain(self.title, needs - self.offers)
+        return missing_operation_sentence(self.title, needs - self.offers)
 
     def measure(self, cache: Cache | None) -> Measurement:
         """Bytes of the storages held, to the byte."""
@@ -96,11 +96,11 @@ class CacheBackend:
         Encoder–decoders read the length of their source from `options["source_length"]` (as long as the text itself
         where it is missing). Raises UnpredictableError.
         """
-        from core.size_terms import worked_out  # its classes take a while to make: not before somebody asks
+        from core.size_terms import evaluate  # its classes take a while to make: not before somebody asks
 
         source = int(options.get("source_length") or length) if model.is_encoder_decoder else None
         size = self.describe(model, RunShape(rows, length, source, options)).size
-        return worked_out(size, int(options.get("tokens") or length))
+        return evaluate(size, int(options.get("tokens") or length))
 
     def truncate(self, cache: Cache, length: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that is impossible."""

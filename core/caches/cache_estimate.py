@@ -16,9 +16,9 @@ class RunShape(NamedTuple):
 
     rows: int
     """Texts, beams or candidates side by side."""
-    room: int
+    capacity: int
     """Tokens that a cache of fixed size is made for."""
-    source: int | None = None
+    source_length: int | None = None
     """Tokens an encoder reads; None for a decoder."""
     options: Settings = MappingProxyType({})
 

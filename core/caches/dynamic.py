@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import own_memory
+from core.caches.unsupported_reasons import own_cache_reason
 from core.parameter import Settings
 from resources.language import mark
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 def build(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     """A DynamicCache in which every attention layer keeps all tokens, windowed ones too; a recurrent model's states
     are part of it. None for models that make a memory of their own kind."""
-    from core.caches.tensors.layouts import full_width  # torch is loaded only when something runs
-    from core.caches.tensors.windowed import with_cross
+    from core.caches.tensors.layouts import full_cache  # torch is loaded only when something runs
+    from core.caches.tensors.windowed import with_cross_attention
 
-    if own_memory(model):
+    if own_cache_reason(model):
         return None
-    return with_cross(model, full_width(model))
+    return with_cross_attention(model, full_cache(model))
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """2 · batch · kv_heads · length · head_dim · bytes(dtype), over the layers; cross-attention and states beside."""
-    from core.caches.tensors.layer_shapes import shapes_of
+    from core.caches.tensors.layer_shapes import model_layer_shapes
     from core.caches.tensors.layouts import keeps_windows  # needs torch
-    from core.caches.tensors.size_formulas import everything, kept, within_windows
+    from core.caches.tensors.size_formulas import all_tokens, cache_size, within_windows
 
-    span = within_windows if keeps_windows(model) else everything
-    return CacheEstimate(kept(shapes_of(model), situation, span))
+    span = within_windows if keeps_windows(model) else all_tokens
+    return CacheEstimate(cache_size(model_layer_shapes(model), run, span))
 
 
 BACKEND = CacheBackend(

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import own_memory
-from core.hf_generate import SAME, Counterpart
+from core.caches.unsupported_reasons import own_cache_reason
+from core.hf_generate import SAME_SETTINGS, GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 SELF = Parameter(
@@ -31,34 +31,37 @@ CROSS = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An EncoderDecoderCache of the two halves. Raises CacheError when a half cannot be built here."""
-    from core.caches.tensors.windowed import paired  # torch is loaded only when something runs
+    from core.caches.tensors.windowed import pair_halves  # torch is loaded only when something runs
 
-    return paired(_half(options, "self").build(model, length, {}), _half(options, "cross").build(model, length, {}))
+    return pair_halves(
+        _half_backend(options, "self").build(model, length, {}),
+        _half_backend(options, "cross").build(model, length, {}),
+    )
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """The written half as its back end says; cross-attention takes the same bytes in every place."""
-    return _half(situation.options, "self").describe(model, situation._replace(options={}))
+    return _half_backend(run.options, "self").describe(model, run._replace(options={}))
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """There must be two halves, and the one that is written must do what is needed."""
     if not model.is_encoder_decoder:
         return tr("{model} has no encoder, so there is no second half to keep.").format(model=model.name)
-    return own_memory(model) or _half(options, "self").why_not(model, needs)
+    return own_cache_reason(model) or _half_backend(options, "self").unsupported_reason(model, needs)
 
 
-def _half(options: Settings, which: str) -> CacheBackend:
+def _half_backend(options: Settings, which: str) -> CacheBackend:
     from core import caches  # the registry lists this file, so it cannot be imported above
 
     return caches.registry[str(options.get(which) or "dynamic")]
 
 
-def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """`generate` keeps both halves in one way; by itself dynamically."""
     if all((options.get(half.name) or "dynamic") == "dynamic" for half in (SELF, CROSS)):
-        return SAME
-    return Counterpart(missing=tr("transformers offers no choice of its own for each half of the cache."))
+        return SAME_SETTINGS
+    return GenerateEquivalent(missing=tr("transformers offers no choice of its own for each half of the cache."))
 
 
 BACKEND = CacheBackend(

@@ -6,38 +6,38 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.sliding_window import build, describe
-from core.caches.unsupported_reasons import keeps_refused_drafts, layer_kinds, own_memory
+from core.caches.unsupported_reasons import layer_types, own_cache_reason, rejected_drafts_reason
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 
-def make(model: LoadedModel, length: int, options: Settings) -> Cache | None:
+def build_own(model: LoadedModel, length: int, options: Settings) -> Cache | None:
     """Every layer gets the memory it was designed with; None where only the model knows how."""
-    return None if own_memory(model) else build(model, length, options)
+    return None if own_cache_reason(model) else build(model, length, options)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """For plain attention it would be the dynamic cache under another name."""
-    if own_memory(model):
+    if own_cache_reason(model):
         return None
-    if layer_kinds(model) == {"full_attention"}:
+    if layer_types(model) == {"full_attention"}:
         return tr("every layer of {model} has plain full attention: its own cache is “Dynamic”.").format(
             model=model.name
         )
-    return keeps_refused_drafts(model, needs, tr("Model's own"))
+    return rejected_drafts_reason(model, needs, tr("Model's own"))
 
 
 BACKEND = CacheBackend(
     name="model_specific",
     title=mark("Model's own"),
     summary=mark("windows and states as the model was designed"),
-    build=make,
+    build=build_own,
     describe=describe,
     aliases=("hybrid", "mamba", "recurrent"),
     paper="Gu & Dao 2023, Mamba; Gemma Team 2024, Gemma 2",

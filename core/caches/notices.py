@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from core.caches import CacheBackend, registry
-from core.caches.unsupported_reasons import keeps_nothing
+from core.caches.unsupported_reasons import has_no_cache
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
 
-def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool) -> Iterator[Notice]:
+def cache_notices(
+    model: LoadedModel, backend: CacheBackend, config: GenerationConfig, speculates: bool
+) -> Iterator[Notice]:
     """For a run of `config`, every default filled in, on the cache `backend`; `speculates`: drafts are checked."""
     from core.events import Notice  # the events' classes take a while to make: only once something runs
 
-    if speculates and not model.counts_finely:
+    if speculates and not model.has_exact_dtype:
         yield Notice(
             "half_precision",
             tr(
@@ -29,7 +31,7 @@ def notices(model: LoadedModel, backend: CacheBackend, config: GenerationConfig,
                 "without drafts. In float32 it does not."
             ),
         )
-    if keeps_nothing(model):
+    if has_no_cache(model):
         yield Notice(
             "read_anew",
             tr(

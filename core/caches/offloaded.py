@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import keys_and_values_only, relies_on_windows
-from core.hf_generate import Counterpart
+from core.caches.unsupported_reasons import extra_tensors_reason, windows_required_reason
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 PLACE = Parameter(
@@ -32,39 +32,39 @@ FOLDER = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache whose layers wait in host memory or on disk. Raises CacheError when there is no such place."""
-    from core.caches.tensors.offload_devices import offloaded  # torch is loaded only when something runs
+    from core.caches.tensors.offload_devices import build_offloaded  # torch is loaded only when something runs
 
-    return offloaded(model, options.get("place") or "auto", options.get("folder") or "")
+    return build_offloaded(model, options.get("place") or "auto", options.get("folder") or "")
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """As dynamic; with layers on disk the first of them waits in memory besides, ready for one more token."""
-    from core.caches.tensors.layer_shapes import shapes_of
+    from core.caches.tensors.layer_shapes import model_layer_shapes
     from core.caches.tensors.offload_devices import is_on_disk  # needs torch
-    from core.caches.tensors.size_formulas import at_hand, everything, kept, ready
+    from core.caches.tensors.size_formulas import all_tokens, cache_size, prepared_tokens, resident_size
 
-    shapes = shapes_of(model)
-    extra = ready() if is_on_disk(model, situation.options.get("place")) else ()
-    return CacheEstimate(kept(shapes, situation, everything, extra), resident=at_hand(shapes, situation))
+    shapes = model_layer_shapes(model)
+    extra = prepared_tokens() if is_on_disk(model, run.options.get("place")) else ()
+    return CacheEstimate(cache_size(shapes, run, all_tokens, extra), resident=resident_size(shapes, run))
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """A state of constant size is needed whole at every step."""
-    return keys_and_values_only(model) or relies_on_windows(model)
+    return extra_tensors_reason(model) or windows_required_reason(model)
 
 
-def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """`generate` has it for graphics cards."""
-    return offloaded_by("offloaded", options, device)
+    return offloading_counterpart("offloaded", options, device)
 
 
-def offloaded_by(name: str, options: Settings, device: str) -> Counterpart:
+def offloading_counterpart(name: str, options: Settings, device: str) -> GenerateEquivalent:
     """The `cache_implementation` of that name, where a graphics card's layers wait in main memory."""
     if not device.startswith("cuda") or options.get("place") == "disk":
-        return Counterpart(
+        return GenerateEquivalent(
             missing=tr("transformers offloads from a graphics card to main memory only, never to a disk.")
         )
-    return Counterpart({"cache_implementation": name})
+    return GenerateEquivalent({"cache_implementation": name})
 
 
 BACKEND = CacheBackend(

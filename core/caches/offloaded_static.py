@@ -6,58 +6,66 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.offloaded import FOLDER, PLACE, offloaded_by
-from core.caches.unsupported_reasons import keeps_refused_drafts, keys_and_values_only, relies_on_windows
-from core.hf_generate import Counterpart
+from core.caches.offloaded import FOLDER, PLACE, offloading_counterpart
+from core.caches.unsupported_reasons import extra_tensors_reason, rejected_drafts_reason, windows_required_reason
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache with room for `length` tokens in host memory or on disk. Raises CacheError without room there."""
-    from core.caches.tensors.offload_devices import offloaded_fixed  # torch is loaded only when something runs
+    from core.caches.tensors.offload_devices import build_offloaded_static  # torch is loaded only when something runs
 
-    return offloaded_fixed(model, length, options.get("place") or "auto", options.get("folder") or "")
+    return build_offloaded_static(model, length, options.get("place") or "auto", options.get("folder") or "")
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """All of it at once. On disk every layer has full room, and the first waits in memory besides: the tokens read so
     far, and one more."""
-    from core.caches.tensors.layer_shapes import shapes_of
+    from core.caches.tensors.layer_shapes import model_layer_shapes
     from core.caches.tensors.offload_devices import is_on_disk  # needs torch
-    from core.caches.tensors.size_formulas import allocated, at_hand, counters, kept, ready, total, whatever_the_window
+    from core.caches.tensors.size_formulas import (
+        allocated_span,
+        cache_size,
+        counters_size,
+        full_span,
+        prepared_tokens,
+        resident_size,
+        sum_terms,
+    )
 
-    shapes, room = shapes_of(model), situation.room
-    resident = at_hand(shapes, situation)
-    if is_on_disk(model, situation.options.get("place")):
-        size = kept(shapes, situation, whatever_the_window(room), ready())
+    shapes, room = model_layer_shapes(model), run.capacity
+    resident = resident_size(shapes, run)
+    if is_on_disk(model, run.options.get("place")):
+        size = cache_size(shapes, run, full_span(room), prepared_tokens())
         return CacheEstimate(size, capacity=room, resident=resident)
-    size = total(kept(shapes, situation, allocated(room)), counters(shapes))
+    size = sum_terms(cache_size(shapes, run, allocated_span(room)), counters_size(shapes))
     return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room, resident=resident)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """As static, which it is in another place."""
-    if reason := keys_and_values_only(model):
+    if reason := extra_tensors_reason(model):
         return reason
     if model.device.type != "cuda":  # on disk every layer keeps everything
-        return relies_on_windows(model)
+        return windows_required_reason(model)
     if not model.model._can_compile_fullgraph:
         return tr("{model} cannot read a cache with empty places at its end.").format(model=model.name)
-    return keeps_refused_drafts(model, needs, tr("Offloaded, static"))
+    return rejected_drafts_reason(model, needs, tr("Offloaded, static"))
 
 
-def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """`generate` has it for graphics cards, except for drafts."""
     if "drafts" in needs:
-        return Counterpart(missing=tr("transformers checks drafts with a dynamic cache only."))
-    return offloaded_by("offloaded_static", options, device)
+        return GenerateEquivalent(missing=tr("transformers checks drafts with a dynamic cache only."))
+    return offloading_counterpart("offloaded_static", options, device)
 
 
 BACKEND = CacheBackend(

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend, Variant
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import plain_attention_only
-from core.hf_generate import Counterpart
+from core.caches.unsupported_reasons import plain_attention_reason
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.caches.tensors.quantized import QuantizationSettings
     from core.models.loaded_model import LoadedModel
 
@@ -53,7 +53,7 @@ RESIDUAL = Parameter(
 )  # fmt: skip
 
 
-def recipe(options: Settings) -> QuantizationSettings:
+def quantization_settings(options: Settings) -> QuantizationSettings:
     """The settings, defaults filled in."""
     from core.caches.tensors.quantized import QuantizationSettings  # needs torch
 
@@ -69,28 +69,30 @@ def recipe(options: Settings) -> QuantizationSettings:
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty quantized cache. Raises CacheError when the quantizer is not installed or knows no such width."""
     from core.caches.tensors.quantized import build_quantized  # torch is loaded only when something runs
-    from core.caches.tensors.windowed import with_cross
+    from core.caches.tensors.windowed import with_cross_attention
 
-    return with_cross(model, build_quantized(model, recipe(options)))
+    return with_cross_attention(model, build_quantized(model, quantization_settings(options)))
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """Whole blocks in few bits with two 16-bit numbers a group, the latest tokens as they are."""
-    from core.caches.tensors.layer_shapes import shapes_of
-    from core.caches.tensors.quantized import size_of  # needs torch
+    from core.caches.tensors.layer_shapes import model_layer_shapes
+    from core.caches.tensors.quantized import quantized_size  # needs torch
 
-    chosen = recipe(situation.options)
-    return CacheEstimate(size_of(shapes_of(model), situation, chosen), block=chosen.residual, bits=chosen.width)
+    chosen = quantization_settings(run.options)
+    return CacheEstimate(
+        quantized_size(model_layer_shapes(model), run, chosen), block=chosen.residual, bits=chosen.bit_width
+    )
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Decoders with full attention in every layer."""
-    return plain_attention_only(model, tr("Quantized"))
+    return plain_attention_reason(model, tr("Quantized"))
 
 
-def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """`generate` has a cache of that name which keeps other numbers."""
-    return Counterpart(
+    return GenerateEquivalent(
         missing=tr(
             "transformers' quantized cache writes the prompt in few bits at once and groups its numbers otherwise, "
             "so its text would be another."

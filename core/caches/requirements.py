@@ -6,12 +6,12 @@ from typing import Literal
 
 from resources.language import mark, tr
 
-Need = Literal["reorder", "truncate", "select", "copy", "drafts"]
+CacheOperation = Literal["reorder", "truncate", "select", "copy", "drafts"]
 """reorder: rows change places and repeat (beams, candidates); truncate: the last tokens are taken back (drafts);
 select: only some positions stay (token trees); copy: a second, independent cache (branches, prefixes);
 drafts: tokens behind the text are read through a mask of the text's own length."""
 
-_SENTENCES: dict[Need, str] = {
+_SENTENCES: dict[CacheOperation, str] = {
     "reorder": mark(
         "this strategy follows several candidates at once, and {title} cannot change the places of its rows."
     ),
@@ -27,7 +27,7 @@ _SENTENCES: dict[Need, str] = {
 }
 
 
-def explain(title: str, missing: frozenset[Need]) -> str | None:
+def missing_operation_sentence(title: str, missing: frozenset[CacheOperation]) -> str | None:
     """Why a back end that does not offer what is `missing` cannot serve; None when nothing is."""
     first = next((sentence for need, sentence in _SENTENCES.items() if need in missing), None)
     return tr(first).format(title=tr("the cache “{title}”").format(title=tr(title))) if first else None

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import plain_attention_only
-from core.hf_generate import Counterpart, gone
+from core.caches.unsupported_reasons import plain_attention_reason
+from core.hf_generate import GenerateEquivalent, removed_from_transformers
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 WINDOW = Parameter(
@@ -37,23 +37,23 @@ def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     return build_sink(model, *_sizes(options))
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """As dynamic, for min(length, window − 1) tokens: the next token fills the window."""
-    from core.caches.tensors.layer_shapes import shapes_of  # needs torch
-    from core.caches.tensors.size_formulas import kept, within_windows
+    from core.caches.tensors.layer_shapes import model_layer_shapes  # needs torch
+    from core.caches.tensors.size_formulas import cache_size, within_windows
 
-    window, sinks = _sizes(situation.options)
-    size = kept(shapes_of(model), situation, lambda _: within_windows(window))
+    window, sinks = _sizes(run.options)
+    size = cache_size(model_layer_shapes(model), run, lambda _: within_windows(window))
     return CacheEstimate(size, window=window, sinks=sinks)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Keys must be turnable to another place."""
     if model.is_encoder_decoder:
         return tr("{model} is an encoder–decoder; a sink cache moves rotary positions, and it has none.").format(
             model=model.name
         )
-    if reason := plain_attention_only(model, tr("Sink")):
+    if reason := plain_attention_reason(model, tr("Sink")):
         return reason
     from core.caches.tensors.rotary import rotary_functions  # a model is there, so torch is loaded
 
@@ -71,9 +71,9 @@ def _sizes(options: Settings) -> tuple[int, int]:
     return int(WINDOW.default if window is None else window), int(SINKS.default if sinks is None else sinks)
 
 
-def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """`generate` had it once."""
-    return gone(tr("the sink cache"))
+    return removed_from_transformers(tr("the sink cache"))
 
 
 BACKEND = CacheBackend(

@@ -6,45 +6,48 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import has_windows, keeps_refused_drafts, no_states, windows_of_its_own
+from core.caches.unsupported_reasons import has_windows, own_windows_reason, rejected_drafts_reason, states_reason
 from core.parameter import Settings
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """Windowed layers keep the last `sliding_window` − 1 tokens (the next one fills the window), others everything."""
-    from core.caches.tensors.windowed import by_config, with_cross  # torch is loaded only when something runs
+    from core.caches.tensors.windowed import (  # torch is loaded only when something runs
+        config_cache,
+        with_cross_attention,
+    )
 
-    return with_cross(model, by_config(model))
+    return with_cross_attention(model, config_cache(model))
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """As dynamic, with min(length, window − 1) tokens in windowed layers."""
-    from core.caches.tensors.layer_shapes import shapes_of  # needs torch
-    from core.caches.tensors.size_formulas import kept, within_windows
+    from core.caches.tensors.layer_shapes import model_layer_shapes  # needs torch
+    from core.caches.tensors.size_formulas import cache_size, within_windows
 
-    shapes = shapes_of(model)
-    return CacheEstimate(kept(shapes, situation, within_windows), window=min(shapes.windows, default=None))
+    shapes = model_layer_shapes(model)
+    return CacheEstimate(cache_size(shapes, run, within_windows), window=min(shapes.windows, default=None))
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Only layers trained with a window give the same text without the rest."""
-    if reason := no_states(model):
+    if reason := states_reason(model):
         return reason
-    if not has_windows(model) and (reason := windows_of_its_own(model)):
+    if not has_windows(model) and (reason := own_windows_reason(model)):
         return reason
     if not has_windows(model):
         return tr(
             "{model} was trained without a window: leaving out old tokens would change its text. "
             "“Sink” does that knowingly."
         ).format(model=model.name)
-    return keeps_refused_drafts(model, needs, tr("Sliding window"))
+    return rejected_drafts_reason(model, needs, tr("Sliding window"))
 
 
 BACKEND = CacheBackend(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from core.caches.base import EDITS, CacheBackend
 from core.caches.cache_estimate import CacheEstimate, RunShape
-from core.caches.unsupported_reasons import drafts_need_plain_layers, keeps_refused_drafts, no_states
-from core.hf_generate import Counterpart
+from core.caches.unsupported_reasons import draft_layers_reason, rejected_drafts_reason, states_reason
+from core.hf_generate import GenerateEquivalent
 from core.models.quantized.weight_formats import PACKED
 from core.parameter import Parameter, Settings
 from resources.language import mark, tr
@@ -15,7 +15,7 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from transformers.cache_utils import Cache
 
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 COMPILE = Parameter(
@@ -33,26 +33,26 @@ ROOM = Parameter(
 
 def build(model: LoadedModel, length: int, options: Settings) -> Cache:
     """An empty cache of fixed size. Raises CacheError when compiling is asked for and impossible here."""
-    from core.caches.tensors.static_layers import build_fixed  # torch is loaded only when something runs
+    from core.caches.tensors.static_layers import build_static  # torch is loaded only when something runs
 
-    return build_fixed(model, max(length, options.get("max_cache_len") or 0), bool(options.get("compile")))
+    return build_static(model, max(length, options.get("max_cache_len") or 0), bool(options.get("compile")))
 
 
-def describe(model: LoadedModel, situation: RunShape) -> CacheEstimate:
+def describe(model: LoadedModel, run: RunShape) -> CacheEstimate:
     """All of it at once; it never grows."""
-    from core.caches.tensors.layer_shapes import shapes_of
-    from core.caches.tensors.size_formulas import allocated, counters, kept, total
-    from core.caches.tensors.static_layers import rounded  # needs torch
+    from core.caches.tensors.layer_shapes import model_layer_shapes
+    from core.caches.tensors.size_formulas import allocated_span, cache_size, counters_size, sum_terms
+    from core.caches.tensors.static_layers import allocated_length  # needs torch
 
-    options, shapes = situation.options, shapes_of(model)
-    room = rounded(max(situation.room, options.get("max_cache_len") or 0), bool(options.get("compile")))
-    size = total(kept(shapes, situation, allocated(room)), counters(shapes))
+    options, shapes = run.options, model_layer_shapes(model)
+    room = allocated_length(max(run.capacity, options.get("max_cache_len") or 0), bool(options.get("compile")))
+    size = sum_terms(cache_size(shapes, run, allocated_span(room)), counters_size(shapes))
     return CacheEstimate(size, window=min(shapes.windows, default=None), capacity=room)
 
 
-def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str | None:
+def refuse(model: LoadedModel, needs: frozenset[CacheOperation], options: Settings) -> str | None:
     """Needs attention layers, and a model that takes a cache longer than its text."""
-    if reason := no_states(model):
+    if reason := states_reason(model):
         return reason
     if not model.model._can_compile_fullgraph:
         return tr("{model} cannot read a cache with empty places at its end.").format(model=model.name)
@@ -62,17 +62,17 @@ def refuse(model: LoadedModel, needs: frozenset[Need], options: Settings) -> str
         ).format(kind=model.weights)
     if "drafts" in needs and options.get("compile"):
         return tr("a compiled step reads one token at a time, and drafts are read several at once; switch Compile off.")
-    return keeps_refused_drafts(model, needs, tr("Static")) or drafts_need_plain_layers(model, needs, tr("Static"))
+    return rejected_drafts_reason(model, needs, tr("Static")) or draft_layers_reason(model, needs, tr("Static"))
 
 
-def counterpart(options: Settings, needs: frozenset[Need], device: str) -> Counterpart:
+def counterpart(options: Settings, needs: frozenset[CacheOperation], device: str) -> GenerateEquivalent:
     """`generate` has it, except for drafts."""
     if "drafts" in needs:
-        return Counterpart(missing=tr("transformers checks drafts with a dynamic cache only."))
+        return GenerateEquivalent(missing=tr("transformers checks drafts with a dynamic cache only."))
     room, compiles = options.get("max_cache_len") or 0, bool(options.get("compile"))
     more = ({"max_cache_len": room} if room else {}) | ({} if compiles else {"disable_compile": True})
     note = tr("Whether the step is compiled, transformers decides by the device.") if compiles else ""
-    return Counterpart({"cache_implementation": "static", **more}, note=note)
+    return GenerateEquivalent({"cache_implementation": "static", **more}, note=note)
 
 
 BACKEND = CacheBackend(

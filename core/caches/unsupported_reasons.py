@@ -8,39 +8,39 @@ from typing import TYPE_CHECKING
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.caches.requirements import Need
+    from core.caches.requirements import CacheOperation
     from core.models.loaded_model import LoadedModel
 
 _STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding"}
 _WINDOWS = {"sliding_attention", "chunked_attention"}
 
 
-def layer_kinds(model: LoadedModel) -> frozenset[str]:
+def layer_types(model: LoadedModel) -> frozenset[str]:
     """Kinds of the decoder's layers in transformers' words: full_attention, sliding_attention, linear_attention …"""
     from transformers.cache_utils import get_layer_types_and_kwargs  # heavy, and loaded with any model anyway
 
     return frozenset(get_layer_types_and_kwargs(model.config)[0]) - {"dummy"}
 
 
-def own_memory(model: LoadedModel) -> str | None:
+def own_cache_reason(model: LoadedModel) -> str | None:
     """Models whose memory transformers does not manage, or that have none."""
     if not model.model._supports_default_dynamic_cache():
         return tr("{model} makes a memory of its own kind, which only the model itself can lay out.").format(
             model=model.name
         )
-    if keeps_nothing(model):
+    if has_no_cache(model):
         return tr("{model} keeps nothing between tokens: it reads the whole text anew for each of them.").format(
             model=model.name
         )
     return None
 
 
-def keeps_nothing(model: LoadedModel) -> bool:
+def has_no_cache(model: LoadedModel) -> bool:
     """Every token needs the whole text."""
     return _memory(model) == "none"
 
 
-def cannot_follow(model: LoadedModel, needs: frozenset[Need]) -> str | None:
+def unsupported_operation_reason(model: LoadedModel, needs: frozenset[CacheOperation]) -> str | None:
     """What no back end can do for this model."""
     if not needs:
         return None
@@ -65,18 +65,18 @@ def cannot_follow(model: LoadedModel, needs: frozenset[Need]) -> str | None:
     return None
 
 
-def windows_of_its_own(model: LoadedModel) -> str | None:
+def own_windows_reason(model: LoadedModel) -> str | None:
     """Refuses to drop what a model hides by itself (GPT-Neo): it counts on places in a cache that keeps everything."""
-    from core.caches.tensors.continuation_probe import windows_of  # a model is there, so torch is loaded
+    from core.caches.tensors.continuation_probe import window_widths  # a model is there, so torch is loaded
 
-    if any(windows_of(model)):
+    if any(window_widths(model)):
         return tr(
             "{model} lays its windows over a cache that keeps everything; a shorter one would shift them."
         ).format(model=model.name)
     return None
 
 
-def relies_on_windows(model: LoadedModel) -> str | None:
+def windows_required_reason(model: LoadedModel) -> str | None:
     """Refuses models whose text would change if their windowed layers kept everything."""
     if _memory(model) == "windows":
         return tr("{model} relies on windows that forget, and this cache keeps everything.").format(model=model.name)
@@ -84,24 +84,24 @@ def relies_on_windows(model: LoadedModel) -> str | None:
 
 
 def _memory(model: LoadedModel) -> str:
-    from core.caches.tensors.continuation_probe import memory_of  # a model is there, so torch is loaded
+    from core.caches.tensors.continuation_probe import memory_kind  # a model is there, so torch is loaded
 
-    return memory_of(model)
+    return memory_kind(model)
 
 
 def has_states(model: LoadedModel) -> bool:
     """(Part of) its memory is a recurrent state."""
-    return bool(layer_kinds(model) & _STATES)
+    return bool(layer_types(model) & _STATES)
 
 
 def has_windows(model: LoadedModel) -> bool:
     """Some layers were trained with a window."""
-    return bool(layer_kinds(model) & _WINDOWS)
+    return bool(layer_types(model) & _WINDOWS)
 
 
-def no_states(model: LoadedModel) -> str | None:
+def states_reason(model: LoadedModel) -> str | None:
     """Refuses models with recurrent states."""
-    if reason := own_memory(model):
+    if reason := own_cache_reason(model):
         return reason
     if has_states(model):
         return tr(
@@ -110,18 +110,18 @@ def no_states(model: LoadedModel) -> str | None:
     return None
 
 
-def plain_attention_only(model: LoadedModel, title: str) -> str | None:
+def plain_attention_reason(model: LoadedModel, title: str) -> str | None:
     """Refuses models with states or windowed layers."""
-    if reason := no_states(model):
+    if reason := states_reason(model):
         return reason
-    if odd := layer_kinds(model) - {"full_attention"}:
+    if odd := layer_types(model) - {"full_attention"}:
         return tr("“{title}” needs full attention in every layer, and {model} has others too ({odd}).").format(
-            title=title, model=model.name, odd=_listed(odd)
+            title=title, model=model.name, odd=_join_types(odd)
         )
     return None
 
 
-def keeps_refused_drafts(model: LoadedModel, needs: frozenset[Need], title: str) -> str | None:
+def rejected_drafts_reason(model: LoadedModel, needs: frozenset[CacheOperation], title: str) -> str | None:
     """Refuses drafts where layers keep their window only: a refused draft has pushed out what is needed again."""
     if "drafts" in needs and has_windows(model):
         return tr(
@@ -131,26 +131,26 @@ def keeps_refused_drafts(model: LoadedModel, needs: frozenset[Need], title: str)
     return None
 
 
-def drafts_need_plain_layers(model: LoadedModel, needs: frozenset[Need], title: str) -> str | None:
+def draft_layers_reason(model: LoadedModel, needs: frozenset[CacheOperation], title: str) -> str | None:
     """Refuses drafts in a fixed cache whose layers keep more than keys and values."""
-    if "drafts" in needs and (odd := layer_kinds(model) - {"full_attention"} - _WINDOWS):
+    if "drafts" in needs and (odd := layer_types(model) - {"full_attention"} - _WINDOWS):
         return tr(
             "this strategy takes refused drafts back, and {model} has layers ({odd}) from which the "
             "cache “{title}” cannot; “Dynamic” can."
-        ).format(model=model.name, odd=_listed(odd), title=title)
+        ).format(model=model.name, odd=_join_types(odd), title=title)
     return None
 
 
-def keys_and_values_only(model: LoadedModel) -> str | None:
+def extra_tensors_reason(model: LoadedModel) -> str | None:
     """Refuses models with recurrent states or with layers that keep more than keys and values."""
-    if reason := no_states(model):
+    if reason := states_reason(model):
         return reason
-    if odd := layer_kinds(model) - _WINDOWS - {"full_attention"}:
+    if odd := layer_types(model) - _WINDOWS - {"full_attention"}:
         return tr("{model} has layers ({odd}) that keep more than keys and values.").format(
-            model=model.name, odd=_listed(odd)
+            model=model.name, odd=_join_types(odd)
         )
     return None
 
 
-def _listed(kinds: Iterable[str]) -> str:
+def _join_types(kinds: Iterable[str]) -> str:
     return ", ".join(sorted(kinds)).replace("_", " ")

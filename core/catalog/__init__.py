@@ -73,7 +73,7 @@ __all__ = [
     "weight_bytes",
 ]
 
-_OF_THE_HUB = {
+_HUB_MODULES = {
     "HubFile": "core.catalog.hub_model",
     "HubModel": "core.catalog.hub_model",
     "Progress": "core.catalog.download_progress",
@@ -94,7 +94,7 @@ _OF_THE_HUB = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'core.catalog' has no attribute {name!r}")
-    return getattr(importlib.import_module(_OF_THE_HUB.get(name, "core.models.catalog")), name)
+    return getattr(importlib.import_module(_HUB_MODULES.get(name, "core.models.catalog")), name)
 
 
 def __dir__() -> list[str]:

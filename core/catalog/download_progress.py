@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 WINDOW_SECONDS = 5.0
 """Speed is that of the last so many seconds."""
-_TELL_SECONDS = 0.1
+_REPORT_INTERVAL = 0.1
 
 DOWNLOADING, VERIFYING, WAITING, FINISHED = "downloading", "verifying", "waiting", "finished"
 
@@ -47,13 +47,13 @@ class DownloadMeter:
         self._file = ""
         self._done = 0
         self._recent: deque[tuple[float, int]] = deque()
-        self._told = float("-inf")
+        self._last_report = float("-inf")
 
-    def begin(self, file: str, already: int) -> None:
+    def begin_file(self, file: str, existing_bytes: int) -> None:
         """From now on it is this file; so many of its bytes are there already."""
         self._file = file
-        self._done += already
-        self.tell(DOWNLOADING)
+        self._done += existing_bytes
+        self.report(DOWNLOADING)
 
     def add(self, count: int) -> None:
         """So many bytes more; fewer, where a file begins anew."""
@@ -62,21 +62,21 @@ class DownloadMeter:
         self._recent.append((now, count))
         while self._recent and self._recent[0][0] < now - WINDOW_SECONDS:
             self._recent.popleft()
-        if now - self._told >= _TELL_SECONDS:
-            self.tell(DOWNLOADING)
+        if now - self._last_report >= _REPORT_INTERVAL:
+            self.report(DOWNLOADING)
 
-    def tell(self, state: str, left: float | None = None) -> None:
+    def report(self, state: str, seconds_left: float | None = None) -> None:
         """Say how it stands, whenever it was said last."""
-        self._told = self._clock()
+        self._last_report = self._clock()
         if self._listener is None:
             return
         speed = self._speed() if state == DOWNLOADING else 0.0
         if speed:
-            left = (self._total - self._done) / speed
+            seconds_left = (self._total - self._done) / speed
         file = "" if state == FINISHED else self._file
-        self._listener(Progress(self._name, file, self._done, self._total, speed, left, state))
+        self._listener(Progress(self._name, file, self._done, self._total, speed, seconds_left, state))
 
     def _speed(self) -> float:
         """Bytes a second; 0 until there is something to measure by."""
-        took = self._told - self._recent[0][0] if self._recent else 0.0
-        return max(0.0, sum(count for _, count in self._recent) / took) if took > _TELL_SECONDS else 0.0
+        took = self._last_report - self._recent[0][0] if self._recent else 0.0
+        return max(0.0, sum(count for _, count in self._recent) / took) if took > _REPORT_INTERVAL else 0.0

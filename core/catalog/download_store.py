@@ -26,10 +26,10 @@ from core.models.json_types import Json
 from core.models.model_files import read_json, size_of
 from resources.language import tr
 
-NOTE = f"{NAME}.json"
-_NOTES = (NOTE, f"{FORMER_NAME}.json")
+MANIFEST = f"{NAME}.json"
+_MANIFESTS = (MANIFEST, f"{FORMER_NAME}.json")
 """Where the note of a download is read: under the current and the former name."""
-SPARE_BYTES = 64 * 2**20
+RESERVED_BYTES = 64 * 2**20
 """That a download leaves free on the disk."""
 
 
@@ -53,26 +53,28 @@ class DownloadStore:
         """Its bytes while they are coming."""
         return self._blobs / f"{file.digest}.incomplete"
 
-    def has(self, file: HubFile) -> bool:
+    def has_file(self, file: HubFile) -> bool:
         """Whether it is there, as long as it should be."""
         return size_of(self.blob(file)) == file.size and self.blob(file).is_file()
 
-    def held(self, file: HubFile) -> int:
+    def bytes_present(self, file: HubFile) -> int:
         """Bytes of it that are there."""
-        return file.size if self.has(file) else min(size_of(self.part(file)), file.size)
+        return file.size if self.has_file(file) else min(size_of(self.part(file)), file.size)
 
-    def is_whole(self, model: HubModel) -> bool:
+    def is_complete(self, model: HubModel) -> bool:
         """Whether everything a download would take lies in the snapshot."""
-        place = self.snapshot(model.commit)
-        return all(size_of(place / file.path) == file.size and (place / file.path).is_file() for file in model.files)
+        snapshot = self.snapshot(model.commit)
+        return all(
+            size_of(snapshot / file.path) == file.size and (snapshot / file.path).is_file() for file in model.files
+        )
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Nobody else downloads this model meanwhile. Raises HubError, FileNotWrittenError."""
         from huggingface_hub.utils import WeakFileLock
 
         lock = hub_cache() / ".locks" / self.folder.name / "decodescope.lock"
-        with self._written():
+        with self._translate_disk_errors():
             lock.parent.mkdir(parents=True, exist_ok=True)
         try:
             waiting = WeakFileLock(lock, timeout=0.1)
@@ -89,60 +91,60 @@ class DownloadStore:
 
     def begin(self, model: HubModel) -> None:
         """Note what is to come, so that it can be gone on with. Raises FileNotWrittenError, DiskFullError."""
-        self.check_room(model)
-        with self._written():
+        self.check_free_space(model)
+        with self._translate_disk_errors():
             self._blobs.mkdir(parents=True, exist_ok=True)
             (self.folder / "snapshots").mkdir(exist_ok=True)
             kept = {"name": model.name, "commit": model.commit, "files": [asdict(file) for file in model.files]}
-            (self.folder / NOTE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+            (self.folder / MANIFEST).write_text(json.dumps(kept, indent=1), encoding="utf-8")
 
-    def check_room(self, model: HubModel) -> None:
+    def check_free_space(self, model: HubModel) -> None:
         """That the disk has room for what is still to come. Raises DiskFullError."""
-        wanted = sum(file.size - self.held(file) for file in model.files)
+        wanted = sum(file.size - self.bytes_present(file) for file in model.files)
         free = free_bytes(self.folder)
-        if wanted and wanted + SPARE_BYTES > free:
+        if wanted and wanted + RESERVED_BYTES > free:
             raise hub_errors.disk_full(hub_cache(), wanted, free)
 
     def finish(self, model: HubModel) -> Path:
         """Lay the snapshot out of whole files, and forget what else was begun. Raises FileNotWrittenError."""
-        place = self.snapshot(model.commit)
-        with self._written():
+        snapshot = self.snapshot(model.commit)
+        with self._translate_disk_errors():
             for file in model.files:
-                _link(self.blob(file), place / file.path)
+                _link_blob(self.blob(file), snapshot / file.path)
             main = self.folder / "refs" / "main"
             main.parent.mkdir(exist_ok=True)
             main.write_text(model.commit, encoding="ascii")
             self.clear()
-        return place
+        return snapshot
 
     def clear(self) -> None:
         """Forget the download: what is not whole goes, and the note of it. Raises OSError."""
         for part in self._blobs.glob("*.incomplete"):
             part.unlink(missing_ok=True)
-        for name in _NOTES:
+        for name in _MANIFESTS:
             (self.folder / name).unlink(missing_ok=True)
 
-    def noted(self) -> tuple[HubFile, ...] | None:
+    def files_in_manifest(self) -> tuple[HubFile, ...] | None:
         """The files of the download under way; None when there is none, or its note cannot be read."""
         try:
-            name = next((name for name in _NOTES if (self.folder / name).exists()), NOTE)
+            name = next((name for name in _MANIFESTS if (self.folder / name).exists()), MANIFEST)
             listed = read_json(self.folder / name).get("files")
         except (FileNotFoundError, ModelFileError):
             return None
-        files = [_noted(file) for file in listed] if isinstance(listed, list) else [None]
+        files = [_parse_manifest_entry(file) for file in listed] if isinstance(listed, list) else [None]
         return None if None in files else tuple(file for file in files if file is not None)
 
     @contextmanager
-    def _written(self) -> Iterator[None]:
+    def _translate_disk_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise hub_errors.from_disk(error, hub_cache()) from error
 
 
-def _noted(kept: Json) -> HubFile | None:
+def _parse_manifest_entry(entry: Json) -> HubFile | None:
     """A file as it was noted; None for anything else."""
-    match kept:
+    match entry:
         case {"path": str(path), "size": int(size), "digest": str(digest)} if is_digest(digest):
             return HubFile(path, size, digest)
     return None
@@ -158,7 +160,7 @@ def free_bytes(folder: Path) -> int:
         return 2**63
 
 
-def _link(blob: Path, pointer: Path) -> None:
+def _link_blob(blob: Path, pointer: Path) -> None:
     """As the hub's library does: a link that holds wherever the cache is moved, or the file itself where links may
     not be made."""
     pointer.parent.mkdir(parents=True, exist_ok=True)

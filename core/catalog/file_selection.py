@@ -23,7 +23,7 @@ _WEIGHTS = tuple(
 )
 _CODE = re.compile(r"[\w.-]+\.py")
 _PART = re.compile(r"[\w][\w.+ -]*", re.ASCII)
-_LARGEST_TEXT = 2**30
+_MAX_TEXT_BYTES = 2**30
 
 
 class FileSelection(NamedTuple):
@@ -40,12 +40,12 @@ class FileSelection(NamedTuple):
         return any(is_weights(file.path) for file in self.taken)
 
 
-def select(files: Iterable[HubFile], allow_pickle: bool = False, allow_code: bool = False) -> FileSelection:
+def select_files(files: Iterable[HubFile], allow_pickle: bool = False, allow_code: bool = False) -> FileSelection:
     """Whole weights in one file are preferred to shards of the same, safetensors to pickles."""
     known = [file for file in files if is_safe(file.path)]
     safe, pickles = (_weights(known, pattern) for pattern in _WEIGHTS)
     weights = safe or (pickles if allow_pickle else [])
-    texts = [file for file in known if _TEXT.fullmatch(file.path) and file.size <= _LARGEST_TEXT]
+    texts = [file for file in known if _TEXT.fullmatch(file.path) and file.size <= _MAX_TEXT_BYTES]
     code = [file for file in known if allow_code and _CODE.fullmatch(file.path)]
     taken = tuple(sorted({*weights, *texts, *code}, key=lambda file: (is_weights(file.path), file.size)))
     names = {file.path for file in taken}

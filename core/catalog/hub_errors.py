@@ -18,14 +18,14 @@ from core.errors import (
     TooManyRequestsError,
 )
 from core.explain.words import size
-from core.file_writing import FULL
+from core.file_writing import DISK_FULL_ERRORS
 from resources.language import tr
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 
-_LONGEST_WAIT = 86_400
+_MAX_WAIT_SECONDS = 86_400
 """Seconds that the hub is believed to mean."""
 
 
@@ -102,32 +102,32 @@ def waiting_time(error: HfHubHTTPError) -> float | None:
     headers = error.response.headers
     try:
         if (limit := parse_ratelimit_headers(headers)) is not None and limit.remaining == 0:
-            return _sane(limit.reset_in_seconds)
+            return _clamp_wait(limit.reset_in_seconds)
     except ValueError:  # a number of thousands of digits
         pass
-    return _sane(_retry_after(str(headers.get("Retry-After", ""))))
+    return _clamp_wait(_parse_retry_after(str(headers.get("Retry-After", ""))))
 
 
-def _retry_after(told: str) -> float | None:
+def _parse_retry_after(header: str) -> float | None:
     """Seconds, by a number of them or by a date."""
     try:
-        return float(told)
+        return float(header)
     except ValueError:
         pass
     try:
-        return parsedate_to_datetime(told).timestamp() - time.time()
+        return parsedate_to_datetime(header).timestamp() - time.time()
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
-def _sane(seconds: float | None) -> float | None:
+def _clamp_wait(seconds: float | None) -> float | None:
     """A time that can be waited for, a day at most; None for what is no number."""
     if seconds is None or seconds != seconds:
         return None
-    return float(min(max(seconds, 0), _LONGEST_WAIT))
+    return float(min(max(seconds, 0), _MAX_WAIT_SECONDS))
 
 
-def no_hub(endpoint: str, error: Exception) -> HubError:
+def not_a_hub(endpoint: str, error: Exception) -> HubError:
     """The answer is not what a hub says: a proxy's page, another server."""
     return HubError(
         tr("{endpoint} does not answer as a hub does.").format(endpoint=endpoint),
@@ -153,10 +153,10 @@ def offline(endpoint: str) -> NoNetworkError:
     )
 
 
-def from_disk(error: OSError, folder: Path, wanted: int = 0) -> DecodescopeError:
+def from_disk(error: OSError, folder: Path, needed: int = 0) -> DecodescopeError:
     """What a failed write to the cache means."""
-    if error.errno in FULL:
-        return disk_full(folder, wanted, free=0)
+    if error.errno in DISK_FULL_ERRORS:
+        return disk_full(folder, needed, free=0)
     return FileNotWrittenError(
         tr("Nothing can be written to the hub's cache, {folder}: {reason}.").format(
             folder=folder, reason=error.strerror or error
@@ -165,11 +165,11 @@ def from_disk(error: OSError, folder: Path, wanted: int = 0) -> DecodescopeError
     )
 
 
-def disk_full(folder: Path, wanted: int, free: int) -> DiskFullError:
-    """`wanted` bytes are still to come, and `free` are left."""
+def disk_full(folder: Path, needed: int, free: int) -> DiskFullError:
+    """`needed` bytes are still to come, and `free` are left."""
     return DiskFullError(
         tr("The disk of {folder} has no room: {wanted} are still to be written, {free} are free.").format(
-            folder=folder, wanted=size(wanted), free=size(free)
+            folder=folder, wanted=size(needed), free=size(free)
         ),
         tr("Make room and go on: what is downloaded already is kept. HF_HUB_CACHE chooses another disk."),
     )

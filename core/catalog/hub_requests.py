@@ -16,16 +16,16 @@ from resources.language import tr
 if TYPE_CHECKING:
     from httpx2 import Response
 
-    from core.catalog.answers import ModelAnswer
+    from core.catalog.answers import ModelInfo
 
-SECONDS = 15.0
+TIMEOUT_SECONDS = 15.0
 """Without a byte, after which a connection counts as cut."""
-LONGEST_WAIT = 600.0
+MAX_WAIT_SECONDS = 600.0
 """Seconds that the hub may make a download wait before that is told as a fault."""
-USUAL_WAIT = 20.0
+DEFAULT_WAIT_SECONDS = 20.0
 """Where it does not say how long."""
-_MOST_WAITS = 5
-_QUOTED = 96
+_MAX_RETRIES = 5
+_MAX_QUOTED_CHARACTERS = 96
 """Characters of a name that an error quotes."""
 _Answer = TypeVar("_Answer")
 
@@ -39,35 +39,38 @@ def endpoint() -> str:
 
 def check_name(name: str) -> None:
     """That a model can be called so. Raises NotOnHubError."""
-    if not answers.is_name(name):
+    if not answers.is_valid_model_name(name):
         raise NotOnHubError(
-            tr("“{name}” cannot be the name of a model on the hub.").format(name=name[:_QUOTED]),
+            tr("“{name}” cannot be the name of a model on the hub.").format(name=name[:_MAX_QUOTED_CHARACTERS]),
             tr("A name is owner/name, of letters, digits, “-”, “_” and “.”."),
         )
 
 
-def models(text: str, limit: int) -> list[ModelAnswer]:
+def search_models(text: str, limit: int) -> list[ModelInfo]:
     """Those that the search finds, the most downloaded first."""
-    asked = {"search": text, "sort": "downloads", "limit": str(limit), "config": "true"}
+    query = {"search": text, "sort": "downloads", "limit": str(limit), "config": "true"}
     if not text:
-        asked = {**asked, "search": "", "pipeline_tag": "text-generation"}
-    with _asking() as where, _response(f"{where}/api/models", asked) as answer:
-        return answers.read_models(answers.collect(answer.iter_bytes(), answers.SEARCH_BYTES))
+        query = {**query, "search": "", "pipeline_tag": "text-generation"}
+    with _translate_hub_errors() as where, _stream_response(f"{where}/api/models", query) as answer:
+        return answers.read_models(answers.read_limited(answer.iter_bytes(), answers.SEARCH_BYTES))
 
 
-def model(name: str) -> ModelAnswer:
+def get_model(name: str) -> ModelInfo:
     """What the hub tells of one, with the sizes and digests of its files."""
     check_name(name)
-    with _asking(name) as where, _response(f"{where}/api/models/{name}", {"blobs": "true"}) as answer:
-        return answers.read_model(answers.collect(answer.iter_bytes(), answers.MODEL_BYTES))
+    with (
+        _translate_hub_errors(name) as where,
+        _stream_response(f"{where}/api/models/{name}", {"blobs": "true"}) as answer,
+    ):
+        return answers.read_model(answers.read_limited(answer.iter_bytes(), answers.MODEL_BYTES))
 
 
-def text_file(name: str, commit: str, path: str) -> bytes:
+def get_text_file(name: str, commit: str, path: str) -> bytes:
     """A small file, whole."""
-    with file(name, commit, path) as answer:
+    with stream_file(name, commit, path) as answer:
         try:
-            return answers.collect(answer.iter_bytes(), CONFIG_BYTES)
-        except answers.WrongAnswerError:
+            return answers.read_limited(answer.iter_bytes(), CONFIG_BYTES)
+        except answers.InvalidResponseError:
             raise HubError(
                 tr("{path} of “{name}” has more than {most:,} bytes.").format(path=path, name=name, most=CONFIG_BYTES),
                 tr("Choose another model."),
@@ -75,24 +78,24 @@ def text_file(name: str, commit: str, path: str) -> bytes:
 
 
 @contextmanager
-def file(name: str, commit: str, path: str, start: int = 0) -> Iterator[Response]:
+def stream_file(name: str, commit: str, path: str, start: int = 0) -> Iterator[Response]:
     """A file's bytes from `start` on, as they come; the answer may have more to say of where they begin."""
     from huggingface_hub import hf_hub_url
 
-    with _asking(name) as where:
+    with _translate_hub_errors(name) as where:
         url = hf_hub_url(name, path, revision=commit, endpoint=where)
-        with _response(url, {}, {"Range": f"bytes={start}-"} if start else {}) as answer:
+        with _stream_response(url, {}, {"Range": f"bytes={start}-"} if start else {}) as answer:
             yield answer
 
 
 @contextmanager
-def _response(url: str, asked: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[Response]:
+def _stream_response(url: str, query: dict[str, str], headers: dict[str, str] | None = None) -> Iterator[Response]:
     """By the library's own session; its token goes to the hub, and not on to where the hub redirects."""
     from huggingface_hub import get_session
     from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
-    said = {**build_hf_headers(library_name="decodescope"), "Accept-Encoding": "identity", **(headers or {})}
-    with get_session().stream("GET", url, params=asked or None, headers=said, timeout=SECONDS) as answer:
+    all_headers = {**build_hf_headers(library_name="decodescope"), "Accept-Encoding": "identity", **(headers or {})}
+    with get_session().stream("GET", url, params=query or None, headers=all_headers, timeout=TIMEOUT_SECONDS) as answer:
         if answer.status_code >= 400:
             _read_error(answer)
         hf_raise_for_status(answer)
@@ -102,14 +105,14 @@ def _response(url: str, asked: dict[str, str], headers: dict[str, str] | None = 
 def _read_error(answer: Response) -> None:
     """Read what an error says, up to a limit: the library would read a body without end to its end."""
     try:
-        body = answers.collect(answer.iter_bytes(), answers.ERROR_BYTES)
-    except answers.WrongAnswerError:
+        body = answers.read_limited(answer.iter_bytes(), answers.ERROR_BYTES)
+    except answers.InvalidResponseError:
         body = b""
     answer._content = body  # where the client keeps what `read` has read
 
 
 @contextmanager
-def _asking(name: str = "") -> Iterator[str]:
+def _translate_hub_errors(name: str = "") -> Iterator[str]:
     """Gives the endpoint; whatever the library raises meanwhile comes out as an error of `core.errors`."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
@@ -123,7 +126,7 @@ def _asking(name: str = "") -> Iterator[str]:
     except HFValidationError:
         check_name("")
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:  # not what a hub says
-        raise hub_errors.no_hub(where, error) from error
+        raise hub_errors.not_a_hub(where, error) from error
     except transport_error() as error:
         raise hub_errors.unreachable(where, error) from error
 
@@ -136,24 +139,24 @@ def transport_error() -> type[Exception]:
     return root
 
 
-def patiently(
-    ask: Callable[[], _Answer], stop: threading.Event, waits: Callable[[float], object] = lambda _seconds: None
+def retry_when_rate_limited(
+    request: Callable[[], _Answer], stop: threading.Event, on_wait: Callable[[float], object] = lambda _seconds: None
 ) -> _Answer:
-    """What `ask` gives; where the hub wants to be asked later it is, unless that is too late or `stop` is set."""
-    for _ in range(_MOST_WAITS):
+    """What `request` gives; where the hub wants to be asked later it is, unless that is too late or `stop` is set."""
+    for _ in range(_MAX_RETRIES):
         try:
-            return ask()
+            return request()
         except TooManyRequestsError as error:
-            seconds = error.seconds or USUAL_WAIT
-            if seconds > LONGEST_WAIT:
+            seconds = error.seconds or DEFAULT_WAIT_SECONDS
+            if seconds > MAX_WAIT_SECONDS:
                 raise
-            waits(seconds)
+            on_wait(seconds)
             if stop.wait(seconds):
-                raise stopped() from error
-    return ask()
+                raise download_stopped_error() from error
+    return request()
 
 
-def stopped() -> DownloadStoppedError:
+def download_stopped_error() -> DownloadStoppedError:
     """What a download that was asked to stop ends with."""
     return DownloadStoppedError(
         tr("The download was stopped; what is there is kept."), tr("Start it again, and it goes on from there.")

@@ -9,11 +9,11 @@ from pathlib import Path
 from core.catalog.download_progress import FINISHED, DownloadMeter, Progress
 from core.catalog.download_store import DownloadStore
 from core.catalog.file_download import DownloadContext, fetch
-from core.catalog.file_selection import is_index, is_safe, select
+from core.catalog.file_selection import is_index, is_safe, select_files
 from core.catalog.hub_model import HubFile, HubModel
 from core.catalog.model_search import look
 from core.errors import CorruptWeightsError, PickledWeightsError, TransferError
-from core.models.weights import shards
+from core.models.weights import shard_names
 from resources.language import tr
 
 
@@ -35,31 +35,31 @@ def download(
     """
     model = look(name, allow_pickle, allow_code)
     _check_weights(model)
-    shelf = DownloadStore(model.name)
+    store = DownloadStore(model.name)
     for path in anew:
-        _forget(shelf, model, path)
+        _delete_file(store, model, path)
     meter = DownloadMeter(model.name, model.size, progress)
-    if not shelf.is_whole(model):
-        with shelf.taken():
-            shelf.begin(model)
-            _fetch_all(model, DownloadContext(model.name, model.commit, shelf, meter, stop or threading.Event()))
-            shelf.finish(model)
+    if not store.is_complete(model):
+        with store.locked():
+            store.begin(model)
+            _fetch_all(model, DownloadContext(model.name, model.commit, store, meter, stop or threading.Event()))
+            store.finish(model)
     else:
-        meter.begin("", model.size)
-    meter.tell(FINISHED)
-    return shelf.snapshot(model.commit)
+        meter.begin_file("", model.size)
+    meter.report(FINISHED)
+    return store.snapshot(model.commit)
 
 
-def _fetch_all(model: HubModel, way: DownloadContext) -> None:
+def _fetch_all(model: HubModel, context: DownloadContext) -> None:
     """Small files first: what they say of the others is checked before those are asked for."""
     for file in model.files:
-        fetch(file, way)
+        fetch(file, context)
         if is_index(file.path):
-            _check_shards(model, way.shelf.blob(file))
+            _check_shards(model, context.store.blob(file))
 
 
 def _check_weights(model: HubModel) -> None:
-    chosen = select(model.files, allow_pickle=True)
+    chosen = select_files(model.files, allow_pickle=True)
     if chosen.has_weights:
         return
     if model.pickled:
@@ -75,7 +75,7 @@ def _check_weights(model: HubModel) -> None:
 def _check_shards(model: HubModel, index: Path) -> None:
     """That every file the index names is one of those that are taken."""
     try:
-        named = shards(index)
+        named = shard_names(index)
     except CorruptWeightsError as error:
         raise TransferError(
             tr("The weights of “{name}” are not whole on the hub: {reason}").format(
@@ -93,12 +93,12 @@ def _check_shards(model: HubModel, index: Path) -> None:
         )
 
 
-def _forget(shelf: DownloadStore, model: HubModel, path: str) -> None:
+def _delete_file(store: DownloadStore, model: HubModel, path: str) -> None:
     """Have this one fetched again."""
-    for file in _called(model.files, path):
-        (shelf.snapshot(model.commit) / file.path).unlink(missing_ok=True)
-        shelf.blob(file).unlink(missing_ok=True)
+    for file in _files_at(model.files, path):
+        (store.snapshot(model.commit) / file.path).unlink(missing_ok=True)
+        store.blob(file).unlink(missing_ok=True)
 
 
-def _called(files: Sequence[HubFile], path: str) -> list[HubFile]:
+def _files_at(files: Sequence[HubFile], path: str) -> list[HubFile]:
     return [file for file in files if file.path == path]

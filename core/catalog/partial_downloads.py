@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.catalog import hub_errors
-from core.catalog.download_store import NOTE, DownloadStore
+from core.catalog.download_store import MANIFEST, DownloadStore
 from core.catalog.hub_requests import check_name
 from core.models.hub import hub_cache
 from core.models.model_files import size_of
@@ -26,19 +26,19 @@ class Unfinished:
 
 def unfinished() -> tuple[Unfinished, ...]:
     """Every download that can be gone on with, by name; asks nothing of the hub. Never raises."""
-    return tuple(sorted(_unfinished(), key=lambda one: one.name))
+    return tuple(sorted(_iter_unfinished(), key=lambda one: one.name))
 
 
-def _unfinished() -> Iterator[Unfinished]:
+def _iter_unfinished() -> Iterator[Unfinished]:
     try:
-        notes = list(hub_cache().glob(f"models--*/{NOTE}"))
+        notes = list(hub_cache().glob(f"models--*/{MANIFEST}"))
     except OSError:
         return
     for note in notes:
         name = note.parent.name.removeprefix("models--").replace("--", "/")
-        shelf = DownloadStore(name)
-        if (files := shelf.noted()) is not None:
-            yield Unfinished(name, sum(map(shelf.held, files)), sum(file.size for file in files))
+        store = DownloadStore(name)
+        if (files := store.files_in_manifest()) is not None:
+            yield Unfinished(name, sum(map(store.bytes_present, files)), sum(file.size for file in files))
 
 
 def discard(name: str) -> int:
@@ -47,16 +47,16 @@ def discard(name: str) -> int:
     Raises FileNotWrittenError.
     """
     check_name(name)
-    shelf = DownloadStore(name)
-    if not any((shelf.folder / "snapshots").glob("*/*")):
+    store = DownloadStore(name)
+    if not any((store.folder / "snapshots").glob("*/*")):
         return delete(name)
-    wanted = _used(shelf.folder)
-    lost = [file for file in (shelf.folder / "blobs").glob("*") if file.resolve() not in wanted]
+    wanted = _linked_blobs(store.folder)
+    lost = [file for file in (store.folder / "blobs").glob("*") if file.resolve() not in wanted]
     freed = sum(map(size_of, lost))
     try:
         for file in lost:
             file.unlink()
-        shelf.clear()
+        store.clear()
     except OSError as error:
         raise hub_errors.from_disk(error, hub_cache()) from error
     return freed
@@ -75,6 +75,6 @@ def delete(name: str) -> int:
     return freed
 
 
-def _used(folder: Path) -> set[Path]:
+def _linked_blobs(folder: Path) -> set[Path]:
     """What snapshots show."""
     return {pointer.resolve() for pointer in (folder / "snapshots").rglob("*") if not pointer.is_dir()}

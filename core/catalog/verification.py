@@ -23,19 +23,19 @@ def verify(
     files have lost that name, and are passed over. Raises ModelNotFoundError, NotOnHubError, DownloadStoppedError.
     """
     check_name(name)
-    files = list(_files(locate(name)))
+    files = list(_snapshot_files(locate(name)))
     meter = DownloadMeter(name, sum(size_of(blob) for _, blob in files), progress)
     damaged = []
     for path, blob in files:
-        meter.tell(VERIFYING)
-        if not _is_right(blob, stop or threading.Event()):
+        meter.report(VERIFYING)
+        if not _is_intact(blob, stop or threading.Event()):
             damaged.append(path)
-        meter.begin(path, size_of(blob))
-    meter.tell(FINISHED)
+        meter.begin_file(path, size_of(blob))
+    meter.report(FINISHED)
     return tuple(damaged)
 
 
-def _files(snapshot: Path) -> Iterator[tuple[str, Path]]:
+def _snapshot_files(snapshot: Path) -> Iterator[tuple[str, Path]]:
     """Path in the repository, and where its bytes are; a link to nowhere too."""
     for pointer in sorted(snapshot.rglob("*")):
         blob = pointer.resolve()
@@ -43,7 +43,7 @@ def _files(snapshot: Path) -> Iterator[tuple[str, Path]]:
             yield pointer.relative_to(snapshot).as_posix(), blob
 
 
-def _is_right(blob: Path, stop: threading.Event) -> bool:
+def _is_intact(blob: Path, stop: threading.Event) -> bool:
     try:
         return digest_of(blob, blob.name, stop) == blob.name
     except OSError:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from core import strategies
 from core.code.script_model import ScriptModel
 from core.defaults import DEFAULTS
-from core.generation_fields import METADATA, WITHOUT_EFFECT
+from core.generation_fields import METADATA_FIELDS, WITHOUT_EFFECT
 from core.parameter import Parameter, Settings
 from core.request import Request
 from core.strategies.base import Strategy
@@ -23,26 +23,26 @@ class EffectiveSettings:
     samples: bool
 
 
-def plain_of(request: Request, source: ScriptModel, drafts: bool) -> EffectiveSettings:
+def effective_settings(request: Request, source: ScriptModel, drafts: bool) -> EffectiveSettings:
     """Reads a request as `core.run` does. Raises StrategyError, ParameterError for what no run could have."""
     given = {
         name: value
         for name, value in request.given.items()
-        if value is not None and name not in METADATA | WITHOUT_EFFECT.keys()
+        if value is not None and name not in METADATA_FIELDS | WITHOUT_EFFECT.keys()
     }
     if request.strategy is None:
-        filled = {**DEFAULTS, **source.own, **given}
+        filled = {**DEFAULTS, **source.generation_config, **given}
         strategy = strategies.selected_by(strategies.flags_of(filled, drafts))
         settings = given
     else:
         strategy = strategies.named(request.strategy)
         settings = {**strategy.defaults, **given, **strategy.flags}
-    samples = bool(settings.get("do_sample", source.own.get("do_sample", False)))
-    idle = without_effect(strategy, samples, settings)
+    samples = bool(settings.get("do_sample", source.generation_config.get("do_sample", False)))
+    idle = settings_without_effect(strategy, samples, settings)
     return EffectiveSettings(strategy, {name: value for name, value in settings.items() if name not in idle}, samples)
 
 
-def differing(settings: Settings, *defaults: Settings) -> dict[str, object]:
+def differing_settings(settings: Settings, *defaults: Settings) -> dict[str, object]:
     """What of `settings` is another value than the first of `defaults` that knows its name has."""
     missing = object()
     return {
@@ -59,7 +59,7 @@ def changed_options(parameters: tuple[Parameter, ...], options: Settings) -> dic
     return {name: value for name, value in options.items() if value is not None and value != defaults.get(name)}
 
 
-def without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
+def settings_without_effect(strategy: Strategy, samples: bool, settings: Settings) -> set[str]:
     """Return the settings of sampling where nothing is sampled, and num_return_sequences for greedy decoding."""
     if samples:
         return set()

@@ -9,16 +9,16 @@ from numbers import Integral, Real
 from typing import Protocol, runtime_checkable
 
 from core.errors import ParameterError
-from core.parameter import shortened
+from core.parameter import short_repr
 from resources.language import tr
 
-WIDTH = 100
+LINE_WIDTH = 100
 """Characters of a line, where words allow it."""
 _INDENT = "    "
 
 
 @runtime_checkable
-class Constructed(Protocol):
+class ConfigObject(Protocol):
     """A small configuration class of transformers (a watermark's): its fields are its arguments."""
 
     def to_dict(self) -> dict[str, object]:
@@ -34,16 +34,16 @@ def literal(value: object) -> str:
         case str():
             return quoted(value)
         case Integral():
-            return _whole(int(value))
+            return _integer_literal(int(value))
         case Real():
-            return _number(float(value))
+            return _float_literal(float(value))
         case Mapping():
             return f"{{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
         case tuple():
             return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
         case Sequence() | set() | frozenset():
             return f"[{', '.join(map(literal, value))}]"
-        case Constructed():
+        case ConfigObject():
             fields = ", ".join(f"{name}={literal(item)}" for name, item in value.to_dict().items())
             return f"{type(value).__name__}({fields})"
     raise _unwritable(value)
@@ -51,7 +51,7 @@ def literal(value: object) -> str:
 
 def _unwritable(value: object) -> ParameterError:
     return ParameterError(
-        tr("{value} cannot be written as code.").format(value=shortened(value)), tr("Give plain values.")
+        tr("{value} cannot be written as code.").format(value=short_repr(value)), tr("Give plain values.")
     )
 
 
@@ -61,27 +61,27 @@ def quoted(text: str) -> str:
     return f'"{shown[1:-1]}"' if shown[0] == "'" and '"' not in shown else shown
 
 
-def paragraph(text: str) -> str:
+def multiline_literal(text: str) -> str:
     """A string literal: of one line when it is short, else one literal a line, in brackets."""
-    if len(text) <= WIDTH - 20 and "\n" not in text.rstrip("\n"):
+    if len(text) <= LINE_WIDTH - 20 and "\n" not in text.rstrip("\n"):
         return quoted(text)
     lines = (part for line in text.splitlines(keepends=True) for part in _wrapped(line))
     return _bracketed("(", (quoted(line) for line in lines), ")", comma="")
 
 
-def call(function: str, *arguments: str, **named: str) -> str:
+def call_source(function: str, *arguments: str, **named: str) -> str:
     """A call of source texts; over several lines when one is too long."""
     parts = [*arguments, *(f"{name}={value}" for name, value in named.items())]
     line = f"{function}({', '.join(parts)})"
-    if len(line) <= WIDTH - 15 and "\n" not in line:
+    if len(line) <= LINE_WIDTH - 15 and "\n" not in line:
         return line
     return _bracketed(f"{function}(", parts, ")")
 
 
-def mapping(items: Mapping[str, object]) -> str:
+def dict_literal(items: Mapping[str, object]) -> str:
     """A dictionary, over several lines when one is too long."""
     line = literal(items)
-    if len(line) <= WIDTH - 20:
+    if len(line) <= LINE_WIDTH - 20:
         return line
     return _bracketed("{", (f"{quoted(key)}: {literal(item)}" for key, item in items.items()), "}")
 
@@ -97,15 +97,15 @@ def indented(source: str) -> str:
 
 def _wrapped(line: str) -> list[str]:
     """A line in pieces that end behind a space, where it has one."""
-    return re.findall(rf".{{1,{WIDTH - 24}}}(?:\s|$)|\S+\s?|\s+", line, re.DOTALL) or [line]
+    return re.findall(rf".{{1,{LINE_WIDTH - 24}}}(?:\s|$)|\S+\s?|\s+", line, re.DOTALL) or [line]
 
 
-def _whole(value: int) -> str:
+def _integer_literal(value: int) -> str:
     try:
         return repr(value)
     except ValueError as error:  # of more digits than Python writes
         raise _unwritable(value) from error
 
 
-def _number(value: float) -> str:
+def _float_literal(value: float) -> str:
     return repr(value) if math.isfinite(value) else f'float("{value}")'

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Literal
 from core import caches, processors
 from core.arguments import check_drafters, check_kind
 from core.code import decodescope_script, transformers_script
-from core.code.effective_settings import EffectiveSettings, plain_of
-from core.code.script_model import ScriptModel, source_of, writes_otherwise
+from core.code.effective_settings import EffectiveSettings, effective_settings
+from core.code.script_model import ScriptModel, has_different_tokenizer, script_model
 from core.defaults import DEFAULTS
 from core.errors import ParameterError
-from core.hf_generate import Counterpart
+from core.hf_generate import GenerateEquivalent
 from core.models import catalog
 from core.models.quantized.weight_formats import PACKED
-from core.parameter import named
-from core.processors.order import OPTION, is_usual
+from core.parameter import display_name
+from core.processors.order import OPTION, is_default_order
 from core.request import Request, check_request
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
@@ -51,23 +51,26 @@ def as_code(
     """
     if flavour not in ("transformers", "core"):
         raise ParameterError(
-            tr("There is no code of the kind “{flavour}”.").format(flavour=named(flavour)),
+            tr("There is no code of the kind “{flavour}”.").format(flavour=display_name(flavour)),
             tr("Use transformers or core."),
             "flavour",
         )
     source, drafts = _sources(request, model, drafters, device, dtype)
     source = replace(source, memory_limit=memory_limit)
-    plain = plain_of(request, source, bool(drafts))
+    plain = effective_settings(request, source, bool(drafts))
     head = [] if model else [tr("The request names no model: put yours here.")]
-    told = _counterpart(request, plain, source, drafts)
-    if flavour == "transformers" and not told.missing:
-        return _script([*head, told.note], transformers_script.lines(request, plain, source, drafts, told.settings))
+    counterpart = _counterpart(request, plain, source, drafts)
+    if flavour == "transformers" and not counterpart.missing:
+        return _join_script(
+            [*head, counterpart.note],
+            transformers_script.script_lines(request, plain, source, drafts, counterpart.settings),
+        )
     reason = (
-        [tr("transformers' generate cannot do this: {reason}").format(reason=told.missing)]
+        [tr("transformers' generate cannot do this: {reason}").format(reason=counterpart.missing)]
         if flavour == "transformers"
         else []
     )
-    return _script([*reason, *head], decodescope_script.lines(request, plain, source, drafts))
+    return _join_script([*reason, *head], decodescope_script.script_lines(request, plain, source, drafts))
 
 
 def why_not_generate(
@@ -77,7 +80,7 @@ def why_not_generate(
     """Why transformers' `generate` cannot do this run, as a sentence; empty where it can. Raises as `as_code` does."""
     source, drafts = _sources(request, model, drafters, device, dtype)
     source = replace(source, memory_limit=memory_limit)
-    return _counterpart(request, plain_of(request, source, bool(drafts)), source, drafts).missing
+    return _counterpart(request, effective_settings(request, source, bool(drafts)), source, drafts).missing
 
 
 def _sources(
@@ -94,8 +97,8 @@ def _sources(
         _check_source(place)
     first = next((entry.name for entry in catalog.bundled()), "model")
     floats = "auto" if dtype in PACKED else dtype
-    drafts = [source_of(draft, device, floats) for draft in drafters or request.drafters]
-    return source_of(model or first, device, dtype), drafts
+    drafts = [script_model(draft, device, floats) for draft in drafters or request.drafters]
+    return script_model(model or first, device, dtype), drafts
 
 
 def _check_source(model: object) -> None:
@@ -107,23 +110,25 @@ def _check_source(model: object) -> None:
 
 
 def _counterpart(
-    request: Request, plain: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
-) -> Counterpart:
+    request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: list[ScriptModel]
+) -> GenerateEquivalent:
     """What the strategy and the cache say, as one."""
     if source.weights:
-        return Counterpart(missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights))
+        return GenerateEquivalent(
+            missing=tr("its {kind} weights are packed by this program.").format(kind=source.weights)
+        )
     if source.memory_limit is not None:
-        return Counterpart(missing=tr("layers that stay on the disk are read by this program."))
+        return GenerateEquivalent(missing=tr("layers that stay on the disk are read by this program."))
     backend = caches.named(request.cache)
-    told = (
-        plain.strategy.counterpart(request),
-        backend.counterpart(request.cache_options, plain.strategy.needs, source.device),
+    counterparts = (
+        effective.strategy.counterpart(request),
+        backend.counterpart(request.cache_options, effective.strategy.needs, source.device),
     )
-    missing = next((each.missing for each in told if each.missing), "")
+    missing = next((each.missing for each in counterparts if each.missing), "")
     if not missing and len(drafts) > 1:
         missing = tr("it takes one draft model, and here are several.")
     if not missing and any(
-        writes_otherwise(source, draft) and source.vocabulary == draft.vocabulary for draft in drafts
+        has_different_tokenizer(source, draft) and source.vocab_size == draft.vocab_size for draft in drafts
     ):
         missing = tr("it takes two vocabularies of one size for the same, and these are not.")
     if not missing and request.beginning:
@@ -132,41 +137,41 @@ def _counterpart(
         )
     if not missing and request.media:
         missing = tr("sounds and pictures are read from their files by this program.")
-    if not missing and (own := _own_stages(request, plain)):
+    if not missing and (own := _unsupported_stages(request, effective)):
         missing = tr("it has no {stages}.").format(stages=", ".join(own))
-    if not missing and not is_usual(request.options.get(OPTION), _active(request, plain, source)):
+    if not missing and not is_default_order(request.options.get(OPTION), _active_stages(request, effective, source)):
         missing = tr("no setting of it changes the order in which its stages act.")
-    notes = sentences(*(each.note for each in told))
-    return Counterpart({**told[0].settings, **told[1].settings}, missing, notes)
+    notes = join_sentences(*(each.note for each in counterparts))
+    return GenerateEquivalent({**counterparts[0].settings, **counterparts[1].settings}, missing, notes)
 
 
-def _own_stages(request: Request, plain: EffectiveSettings) -> list[str]:
+def _unsupported_stages(request: Request, effective: EffectiveSettings) -> list[str]:
     """Titles of the stages that take part and that GenerationConfig has no field for."""
     return [
         tr(stage.parameter.title)
         for stage in processors.registry.values()
-        if stage.parameter is not None and stage.parameter.option and (plain.samples or not stage.samples)
+        if stage.parameter is not None and stage.parameter.option and (effective.samples or not stage.samples)
         if (value := request.options.get(stage.name)) is not None and stage.is_on(value)
     ]
 
 
-def _active(request: Request, plain: EffectiveSettings, source: ScriptModel) -> list[str]:
+def _active_stages(request: Request, effective: EffectiveSettings, source: ScriptModel) -> list[str]:
     """Names of the stages that take part."""
-    settings = {**DEFAULTS, **source.own, **plain.settings, **request.options}
+    settings = {**DEFAULTS, **source.generation_config, **effective.settings, **request.options}
     return [
         stage.name
         for stage in processors.registry.values()
-        if plain.samples or not stage.samples
+        if effective.samples or not stage.samples
         if (value := settings.get(stage.name)) is not None and stage.is_on(value)
     ]
 
 
-def _script(comments: Sequence[str], lines: Sequence[str]) -> str:
-    told = (line for comment in comments for line in textwrap.wrap(comment, _width(comment)))
+def _join_script(comments: Sequence[str], lines: Sequence[str]) -> str:
+    told = (line for comment in comments for line in textwrap.wrap(comment, _wrap_width(comment)))
     return "\n".join((*(f"# {line}" for line in told), *lines, ""))
 
 
-def _width(comment: str) -> int:
+def _wrap_width(comment: str) -> int:
     """Characters that fill a line of 96 columns: most of Chinese take two."""
     columns = sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in comment)
     return max(1, 96 * len(comment) // max(1, columns))

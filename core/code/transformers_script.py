@@ -4,52 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.code.decodescope_script import is_constructed, prompt_of
-from core.code.effective_settings import EffectiveSettings, differing
-from core.code.python_literals import call, literal, quoted
-from core.code.script_model import ScriptModel, writes_otherwise
+from core.code.decodescope_script import is_config_object, prompt_source
+from core.code.effective_settings import EffectiveSettings, differing_settings
+from core.code.python_literals import call_source, literal, quoted
+from core.code.script_model import ScriptModel, has_different_tokenizer
 from core.defaults import DEFAULTS
 from core.parameter import Settings
 from core.request import Request
 from resources.language import mark, tr
 
-_OF_DRAFTER = ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
+_DRAFTER_SETTINGS = ("num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold")
 """What `generate` reads from the draft model's own configuration, whatever it is told."""
 _PT = '"pt"'
-_DRAWN = mark("With its seed, generate draws as the run did: the same tokens from the same versions and device.")
+_SEED_COMMENT = mark("With its seed, generate draws as the run did: the same tokens from the same versions and device.")
 
 
-def lines(
-    request: Request, plain: EffectiveSettings, source: ScriptModel, drafts: Sequence[ScriptModel], told: Settings
+def script_lines(
+    request: Request, effective: EffectiveSettings, source: ScriptModel, drafts: Sequence[ScriptModel], extra_settings: Settings
 ) -> list[str]:  # fmt: skip
-    """The script, line by line. `told` is what `generate` is told of strategy and cache besides."""
-    settings = differing({**_read(plain, source), **told}, source.own, DEFAULTS)
-    drafting = {name: settings.pop(name) for name in _OF_DRAFTER if name in settings}
-    prompt = _Prompt(request, plain, source)
-    foreign = [draft for draft in drafts if writes_otherwise(source, draft)]
-    prompt.tokenizer |= bool(foreign)
+    """The script, line by line. `extra_settings` is what `generate` is told of strategy and cache besides."""
+    settings = differing_settings(
+        {**_generate_settings(effective, source), **extra_settings}, source.generation_config, DEFAULTS
+    )
+    drafting = {name: settings.pop(name) for name in _DRAFTER_SETTINGS if name in settings}
+    prompt = _PromptSource(request, effective, source)
+    foreign = [draft for draft in drafts if has_different_tokenizer(source, draft)]
+    prompt.needs_tokenizer |= bool(foreign)
     return [
-        *_imports(source, settings, prompt),
+        *_import_lines(source, settings, prompt),
         "",
-        *([f"tokenizer = {call('AutoTokenizer.from_pretrained', quoted(source.place))}"] if prompt.tokenizer else []),
+        *(
+            [f"tokenizer = {call_source('AutoTokenizer.from_pretrained', quoted(source.hub_id_or_folder))}"]
+            if prompt.needs_tokenizer
+            else []
+        ),
         f"model = {_load(source)}",
         *(f"draft = {_load(draft)}" for draft in drafts),
-        *(f"draft_tokenizer = {call('AutoTokenizer.from_pretrained', quoted(draft.place))}" for draft in foreign),
-        *_drafting("draft" if drafts else "model", drafting),
+        *(
+            f"draft_tokenizer = {call_source('AutoTokenizer.from_pretrained', quoted(draft.hub_id_or_folder))}"
+            for draft in foreign
+        ),
+        *_drafter_setting_lines("draft" if drafts else "model", drafting),
         "",
         *prompt.lines,
-        *_generation(request, plain, settings, prompt, bool(drafts), bool(foreign)),
-        *prompt.printing,
+        *_generate_lines(request, effective, settings, prompt, bool(drafts), bool(foreign)),
+        *prompt.print_lines,
     ]
 
 
-def _read(plain: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
+def _generate_settings(effective: EffectiveSettings, source: ScriptModel) -> dict[str, object]:
     """The settings that `generate` is to read; healing the prompt is a step of its own in the script."""
     left_out = {"token_healing", "cache_implementation", "prefill_chunk_size"}
-    return {name: value for name, value in plain.settings.items() if name not in left_out}
+    return {name: value for name, value in effective.settings.items() if name not in left_out}
 
 
-class _Prompt:
+class _PromptSource:
     """What the script reads, and how it shows what comes of it."""
 
     def __init__(self, request: Request, plain: EffectiveSettings, source: ScriptModel) -> None:
@@ -59,7 +68,7 @@ class _Prompt:
         is_text = isinstance(request.prompt, str)
         self.is_empty = len(request.prompt) == 0
         self.is_ids = not is_text and not self.is_empty and not isinstance(request.prompt[0], Mapping)
-        self.tokenizer = (
+        self.needs_tokenizer = (
             self._heals
             or not self.is_ids
             or "stop_strings" in plain.settings
@@ -85,20 +94,20 @@ class _Prompt:
         if self.is_empty:  # generate begins with the model's own first token
             return ["inputs = {}"]
         if self.is_ids:
-            ids = f"torch.tensor([{prompt_of(self._request)}]){place}"
+            ids = f"torch.tensor([{prompt_source(self._request)}]){place}"
             return [f"ids = {ids}", 'inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}']
         if isinstance(self._request.prompt, str):
-            prompt = prompt_of(self._request)
+            prompt = prompt_source(self._request)
             before, prompt = ([], prompt) if "\n" not in prompt else ([f"prompt = {prompt}"], "prompt")
-            return [*before, f"inputs = {call('tokenizer', prompt, return_tensors=_PT)}{place}"]
-        made = call(
+            return [*before, f"inputs = {call_source('tokenizer', prompt, return_tensors=_PT)}{place}"]
+        made = call_source(
             "tokenizer.apply_chat_template", "messages", add_generation_prompt="True", return_dict="True",
             return_tensors=_PT,
         )  # fmt: skip
-        return [f"messages = {prompt_of(self._request)}", f"inputs = {made}{place}"]
+        return [f"messages = {prompt_source(self._request)}", f"inputs = {made}{place}"]
 
     @property
-    def printing(self) -> list[str]:
+    def print_lines(self) -> list[str]:
         """The new text, or the new tokens where ids went in."""
         start = "" if self._source.is_encoder_decoder or self.is_empty else 'inputs["input_ids"].shape[1] :'
         if self._several:
@@ -109,10 +118,10 @@ class _Prompt:
         return ["for row in outputs:", f"    print({shown})"] if self._several else [f"print({shown})"]
 
 
-def _imports(source: ScriptModel, settings: dict[str, object], prompt: _Prompt) -> list[str]:
+def _import_lines(source: ScriptModel, settings: dict[str, object], prompt: _PromptSource) -> list[str]:
     head = "AutoModelForSeq2SeqLM" if source.is_encoder_decoder else "AutoModelForCausalLM"
-    classes = {type(value).__name__ for value in settings.values() if is_constructed(value)}
-    names = sorted({head, *classes, *(["AutoTokenizer"] if prompt.tokenizer else [])})
+    classes = {type(value).__name__ for value in settings.values() if is_config_object(value)}
+    names = sorted({head, *classes, *(["AutoTokenizer"] if prompt.needs_tokenizer else [])})
     return ["import torch", f"from transformers import {', '.join(names)}"]
 
 
@@ -120,19 +129,19 @@ def _load(source: ScriptModel) -> str:
     """As the run's: on a CPU in float32 unless it was told otherwise."""
     head = "AutoModelForSeq2SeqLM" if source.is_encoder_decoder else "AutoModelForCausalLM"
     dtype = "torch.float32" if source.dtype == "auto" else f"torch.{source.dtype}"
-    made = call(f"{head}.from_pretrained", quoted(source.place), dtype=dtype)
+    made = call_source(f"{head}.from_pretrained", quoted(source.hub_id_or_folder), dtype=dtype)
     return made if source.device in ("auto", "cpu") else f"{made}.to({quoted(source.device)})"
 
 
-def _drafting(name: str, settings: dict[str, object]) -> list[str]:
+def _drafter_setting_lines(name: str, settings: dict[str, object]) -> list[str]:
     return [f"{name}.generation_config.{setting} = {literal(value)}" for setting, value in settings.items()]
 
 
-def _generation(
+def _generate_lines(
     request: Request,
-    plain: EffectiveSettings,
+    effective: EffectiveSettings,
     settings: dict[str, object],
-    prompt: _Prompt,
+    prompt: _PromptSource,
     drafts: bool,
     foreign: bool,
 ) -> list[str]:
@@ -145,13 +154,16 @@ def _generation(
         named["assistant_tokenizer"] = "draft_tokenizer"
     before = []
     if request.negative_prompt is not None:
-        before, named["negative_prompt_ids"] = [_negative(request.negative_prompt)], "negative"
-    if plain.samples:
-        before += [*([] if plain.strategy.speculates else [f"# {tr(_DRAWN)}"]), f"torch.manual_seed({request.seed})"]
-    return [*before, f"outputs = {call('model.generate', '**inputs', **named)}"]
+        before, named["negative_prompt_ids"] = [_negative_prompt_line(request.negative_prompt)], "negative"
+    if effective.samples:
+        before += [
+            *([] if effective.strategy.speculates else [f"# {tr(_SEED_COMMENT)}"]),
+            f"torch.manual_seed({request.seed})",
+        ]
+    return [*before, f"outputs = {call_source('model.generate', '**inputs', **named)}"]
 
 
-def _negative(prompt: str | Sequence[int]) -> str:
+def _negative_prompt_line(prompt: str | Sequence[int]) -> str:
     if isinstance(prompt, str):
         return f'negative = tokenizer({quoted(prompt)}, return_tensors="pt").input_ids.to(model.device)'
     return f"negative = torch.tensor([{literal(list(prompt))}]).to(model.device)"

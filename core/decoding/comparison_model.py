@@ -8,9 +8,9 @@ import torch
 
 from core.decoding.full_text_scores import FullTextScores
 from core.decoding.given_text import GivenText
-from core.decoding.run_preparation import check_scores, start_of
-from core.decoding.speculation.drafters.compatibility import same_tokens
-from core.decoding.step_stats import StepStats, read_step
+from core.decoding.run_preparation import check_scores, decoder_start_ids
+from core.decoding.speculation.drafters.compatibility import has_same_tokens
+from core.decoding.step_stats import StepStats, compute_step_stats
 from core.errors import ComparisonError, TextTooLongError
 from core.events import TokenCompared
 from core.models.loaded_model import LoadedModel
@@ -20,25 +20,25 @@ from resources.language import tr
 class ComparisonModel:
     """Reads along. Raises ComparisonError where the two mean something else by a token, TextTooLongError."""
 
-    def __init__(self, model: LoadedModel, first: LoadedModel, given: GivenText, top_n: int) -> None:
-        if reason := why_not_compared(first, model):
+    def __init__(self, model: LoadedModel, reference: LoadedModel, given: GivenText, top_n: int) -> None:
+        if reason := comparison_unsupported_reason(reference, model):
             raise ComparisonError(reason, tr("Choose a second model of the same family."))
         self._model, self._top_n = model, top_n
-        given = _as_read_by(model, given)
-        self.text = FullTextScores(model, given)
+        given = _given_text_for(model, given)
+        self.scores = FullTextScores(model, given)
 
     def compare(
-        self, step: int, first: torch.Tensor, second: torch.Tensor, chosen: torch.Tensor
+        self, step: int, reference_logits: torch.Tensor, logits: torch.Tensor, chosen: torch.Tensor
     ) -> tuple[TokenCompared, ...]:
         """Events of the tokens `chosen` [n] from `step` on; logits of both [n, V]."""
-        check_scores(self._model, second, second, step)
-        readings = read_step([second], chosen.to(second.device), self._top_n, (), self._model.pieces)
-        apart = divergence(first, second).tolist()
-        pairs = enumerate(zip(readings, apart, strict=True), step)
-        return tuple(_compared(place, reading, bits) for place, (reading, bits) in pairs)
+        check_scores(self._model, logits, logits, step)
+        readings = compute_step_stats([logits], chosen.to(logits.device), self._top_n, (), self._model.pieces)
+        divergences = divergence(reference_logits, logits).tolist()
+        pairs = enumerate(zip(readings, divergences, strict=True), step)
+        return tuple(_token_compared(place, reading, bits) for place, (reading, bits) in pairs)
 
 
-def why_not_compared(first: LoadedModel, second: LoadedModel) -> str | None:
+def comparison_unsupported_reason(first: LoadedModel, second: LoadedModel) -> str | None:
     """Why two models cannot be held against each other token by token; None when they can."""
     if first.is_encoder_decoder != second.is_encoder_decoder:
         kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
@@ -48,7 +48,7 @@ def why_not_compared(first: LoadedModel, second: LoadedModel) -> str | None:
             second=second.name,
             other_kind=kinds[second.is_encoder_decoder],
         )
-    if not same_tokens(first, second):
+    if not has_same_tokens(first, second):
         return tr("{second} has another tokenizer than {first}: their tokens are not the same pieces of text.").format(
             second=second.name, first=first.name
         )
@@ -64,17 +64,17 @@ def divergence(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     return parts.masked_fill(torch.isneginf(p), 0.0).sum(-1).clamp(min=0.0) / math.log(2)
 
 
-def _as_read_by(model: LoadedModel, given: GivenText) -> GivenText:
+def _given_text_for(model: LoadedModel, given: GivenText) -> GivenText:
     """The same text behind its own decoder's first token."""
-    start = start_of(model, model.generation_config, given.prompt) if model.is_encoder_decoder else given.start
+    start = decoder_start_ids(model, model.generation_config, given.prompt) if model.is_encoder_decoder else given.start
     found = GivenText(given.prompt, start, given.tokens)
-    if model.context is not None and len(found.read) > model.context:
+    if model.context is not None and len(found.decoder_ids) > model.context:
         raise TextTooLongError(len(start) + len(given.tokens), model.context + 1)
     return found
 
 
-def _compared(step: int, reading: StepStats, bits: float) -> TokenCompared:
+def _token_compared(step: int, reading: StepStats, bits: float) -> TokenCompared:
     return TokenCompared(
         step, reading.token, math.exp(reading.raw_log_probability), reading.raw_log_probability, reading.rank,
-        reading.entropy, bits, reading.look.alternatives(),
+        reading.entropy, bits, reading.details.alternatives(),
     )  # fmt: skip

@@ -8,38 +8,38 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from core.decoding.growable_tensor import GrowableTensor, growing_ids
+from core.decoding.growable_tensor import GrowableTensor, growable_ids
 from core.decoding.rng_replay import StepRng
 from core.decoding.run import DecodingRun
-from core.decoding.score_cache import StepLogits, alone
-from core.decoding.stage_observers import with_details
-from core.decoding.step_details import StepDetails, alternative
+from core.decoding.score_cache import StepLogits, detach_storage
+from core.decoding.stage_observers import add_stage_details
+from core.decoding.step_details import StepDetails, build_alternative
 from core.decoding.step_replayer import StepReplayer
-from core.decoding.step_stats import StepStats, read_step
+from core.decoding.step_stats import StepStats, compute_step_stats
 from core.events import Alternative, Event, Method
-from core.models.text import Pieces
+from core.models.text import TokenSpellings
 
 
 class HiddenStateHistory:
     """Directions (unit vectors) of all hidden states so far, [T, D]."""
 
     def __init__(self, states: torch.Tensor) -> None:
-        self._directions = GrowableTensor(_unit(states)[None])
+        self._directions = GrowableTensor(_to_unit_vectors(states)[None])
 
-    def resemblance(self, candidates: torch.Tensor) -> torch.Tensor:
+    def max_similarity(self, candidates: torch.Tensor) -> torch.Tensor:
         """Largest cosine of each candidate [k, D] with any earlier state: the degeneration penalty, [k]."""
-        return (_unit(candidates) @ self._directions.tensor[0].T).amax(-1)
+        return (_to_unit_vectors(candidates) @ self._directions.tensor[0].T).amax(-1)
 
     def append(self, state: torch.Tensor) -> None:
         """Add one state [D]."""
-        self._directions.append(_unit(state)[None, None])
+        self._directions.append(_to_unit_vectors(state)[None, None])
 
 
-def _unit(states: torch.Tensor) -> torch.Tensor:
+def _to_unit_vectors(states: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.normalize(states.float(), dim=-1)
 
 
-def balance(confidence: torch.Tensor, penalty: torch.Tensor, alpha: float) -> torch.Tensor:
+def contrastive_scores(confidence: torch.Tensor, penalty: torch.Tensor, alpha: float) -> torch.Tensor:
     """(1 − α) · confidence − α · penalty, [k]; a banned candidate (confidence 0) never wins."""
     score = (1 - alpha) * confidence - alpha * penalty
     return score.masked_fill(confidence == 0, -math.inf)
@@ -58,12 +58,12 @@ class CandidateScores:
     logits: torch.Tensor
 
     @property
-    def best(self) -> torch.Tensor:
+    def best_index(self) -> torch.Tensor:
         """Place of the winner."""
         return self.score.argmax()
 
 
-def try_candidates(
+def score_candidates(
     run: DecodingRun, scores: torch.Tensor, history: HiddenStateHistory, k: int, alpha: float
 ) -> CandidateScores:
     """Feed the k likeliest tokens of `scores` [V] as one batch."""
@@ -71,65 +71,69 @@ def try_candidates(
     output = run.forward(candidates[:, None], hidden=True)
     assert output.hidden is not None
     states = output.hidden[-1][:, -1]
-    penalty = history.resemblance(states)
-    return CandidateScores(candidates, confidence, penalty, balance(confidence, penalty, alpha), states, output.last)
+    penalty = history.max_similarity(states)
+    return CandidateScores(
+        candidates, confidence, penalty, contrastive_scores(confidence, penalty, alpha), states, output.last
+    )
 
 
 def decode_contrastive(run: DecodingRun) -> Iterator[Event]:
     """Try the k likeliest tokens in one batched pass and keep the best balanced one."""
-    k, alpha = _settings(run)
-    track, ids, step = run.scribe.track(0), growing_ids(run.start_ids, 1, run.device), 0
+    k, alpha = _contrastive_settings(run)
+    track, ids, step = run.writer.new_sequence(0), growable_ids(run.start_ids, 1, run.device), 0
     output, prefilled = run.prefill(hidden=True, whole=True)
     yield prefilled
     assert output.hidden is not None
-    history, raw = HiddenStateHistory(output.hidden[-1][0]), run.repair(output.last)
+    history, raw = HiddenStateHistory(output.hidden[-1][0]), run.replace_invalid(output.last)
     run.forward.expand(k)
     while True:
-        scores = run.funnel.trace(ids.tensor, raw)
+        scores = run.pipeline.trace(ids.tensor, raw)
         run.check_scores(scores[-1], raw, step, scores)
-        trial = try_candidates(run, scores[-1][0], history, k, alpha)
-        chosen = trial.candidates[trial.best][None]
-        if run.kept is not None:
-            penalties = dict(zip(trial.candidates.tolist(), trial.penalty.tolist(), strict=True))
-            run.kept.add(step, StepLogits(alone(raw), penalties=penalties), chosen.tolist())
-        yield from run.scribe.write(track, _read(run, scores, trial, chosen), "contrastive")
-        yield from run.step_done(step)
+        evaluated = score_candidates(run, scores[-1][0], history, k, alpha)
+        chosen = evaluated.candidates[evaluated.best_index][None]
+        if run.score_cache is not None:
+            penalties = dict(zip(evaluated.candidates.tolist(), evaluated.penalty.tolist(), strict=True))
+            run.score_cache.add(step, StepLogits(detach_storage(raw), penalties=penalties), chosen.tolist())
+        yield from run.writer.append_and_emit(track, _step_stats(run, scores, evaluated, chosen), "contrastive")
+        yield from run.finish_step(step)
         step += 1
         if track.stop or run.is_cancelled():
             break
         # All k rows go on from the winner, so the next candidates need no copying of their own.
-        run.forward.reorder(trial.best.repeat(k))
-        history.append(trial.states[trial.best])
+        run.forward.reorder(evaluated.best_index.repeat(k))
+        history.append(evaluated.states[evaluated.best_index])
         ids.append(chosen[None])
-        raw = run.repair(trial.logits[trial.best][None])
-    yield from run.end([track])
+        raw = run.replace_invalid(evaluated.logits[evaluated.best_index][None])
+    yield from run.finish([track])
 
 
-def _settings(run: DecodingRun) -> tuple[int, float]:
+def _contrastive_settings(run: DecodingRun) -> tuple[int, float]:
     """How many candidates are tried, and α."""
     return min(int(run.config.top_k), run.model.vocabulary), float(run.config.penalty_alpha or 0.0)
 
 
-def _read(run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor) -> StepStats:
+def _step_stats(
+    run: DecodingRun, scores: list[torch.Tensor], trial: CandidateScores, chosen: torch.Tensor
+) -> StepStats:
     """The step's figures, with every candidate among the alternatives unless tracing is off."""
-    names = [stage.heading for stage in run.funnel.stages]
-    reading = read_step(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
-    reading = with_details(reading, scores, 0, run.funnel.witnesses())
-    return with_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
+    names = [stage.heading for stage in run.pipeline.stages]
+    reading = compute_step_stats(scores, chosen, run.request.top_n, names, run.model.pieces)[0]
+    reading = add_stage_details(reading, scores, 0, run.pipeline.observers())
+    return add_candidates(reading, trial, scores[0][0], run.model.pieces) if run.request.top_n else reading
 
 
-def with_candidates(reading: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: Pieces) -> StepStats:
+def add_candidates(reading: StepStats, trial: CandidateScores, raw: torch.Tensor, pieces: TokenSpellings) -> StepStats:
     """The reading with penalty and score on every candidate; the ones outside the top n are added."""
     log_raw = torch.log_softmax(raw, -1)
     mine = log_raw[trial.candidates]
     ranks = (log_raw[None] > mine[:, None]).sum(1) + 1
     columns = (trial.candidates, trial.penalty, trial.score, mine, trial.confidence.log(), ranks)
-    known: dict[int, Alternative] = {item.id: item for item in reading.look.alternatives()}
+    known: dict[int, Alternative] = {item.id: item for item in reading.details.alternatives()}
     for token, similarity, value, log_p, log_c, rank in zip(*(column.tolist() for column in columns), strict=True):
-        item = known.get(token) or alternative(token, log_p, log_c, rank, pieces)
+        item = known.get(token) or build_alternative(token, log_p, log_c, rank, pieces)
         known[token] = replace(item, degeneration_penalty=similarity, score=value)
     ordered = sorted(known.values(), key=lambda item: item.rank)
-    return reading._replace(look=StepDetails(tuple(ordered), reading.look.funnel()))
+    return reading._replace(details=StepDetails(tuple(ordered), reading.details.funnel()))
 
 
 class ContrastiveReplay(StepReplayer):
@@ -140,19 +144,19 @@ class ContrastiveReplay(StepReplayer):
         """How tokens are picked."""
         return "contrastive"
 
-    def pick(self, scores: torch.Tensor, entering: StepLogits, die: StepRng | None) -> int | None:
+    def pick(self, scores: torch.Tensor, entering: StepLogits, rng: StepRng | None) -> int | None:
         """The best balanced candidate; None where one of them was never tried."""
-        trial = self._trial(scores, entering)
-        return int(trial.candidates[trial.best]) if trial is not None else None
+        trial = self._replay_candidates(scores, entering)
+        return int(trial.candidates[trial.best_index]) if trial is not None else None
 
-    def told(self, reading: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
+    def add_strategy_stats(self, stats: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
         """With penalty and score on every candidate."""
-        trial = self._trial(scores[-1], entering)
-        return with_candidates(reading, trial, scores[0][0], self.run.model.pieces) if trial is not None else reading
+        trial = self._replay_candidates(scores[-1], entering)
+        return add_candidates(stats, trial, scores[0][0], self.run.model.pieces) if trial is not None else stats
 
-    def _trial(self, scores: torch.Tensor, entering: StepLogits) -> CandidateScores | None:
+    def _replay_candidates(self, scores: torch.Tensor, entering: StepLogits) -> CandidateScores | None:
         """The candidates of scores [1, V], without what they led to; None where one was never tried."""
-        k, alpha = _settings(self.run)
+        k, alpha = _contrastive_settings(self.run)
         confidence, candidates = torch.softmax(scores[0], -1).topk(k)
         found = [entering.penalties.get(token) for token in candidates.tolist()]
         known = [penalty for penalty in found if penalty is not None]
@@ -160,4 +164,6 @@ class ContrastiveReplay(StepReplayer):
             return None
         penalty = torch.tensor(known, device=scores.device)
         nothing = torch.empty(0)
-        return CandidateScores(candidates, confidence, penalty, balance(confidence, penalty, alpha), nothing, nothing)
+        return CandidateScores(
+            candidates, confidence, penalty, contrastive_scores(confidence, penalty, alpha), nothing, nothing
+        )

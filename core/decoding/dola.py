@@ -12,7 +12,7 @@ from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from core.decoding.run import DecodingRun
 from core.decoding.score_cache import StepLogits
 from core.decoding.step_replayer import StepReplayer
-from core.decoding.token_loop import Greedy, Multinomial, decode_single
+from core.decoding.token_loop import GreedyPicker, MultinomialPicker, decode_single
 from core.errors import ParameterError, StrategyError
 from core.events import Event, LayerChoice, Method
 from core.models.loaded_model import LoadedModel
@@ -21,9 +21,9 @@ from resources.language import tr
 
 Layers = str | int | Sequence[int]
 """low, high, a layer or several."""
-RELATIVE_TOP = 0.1
+MIN_RELATIVE_PROBABILITY = 0.1
 """Tokens below this share of the likeliest one's probability are out (the paper's adaptive plausibility)."""
-_FILLED = -1e-3
+_IMPLAUSIBLE_LOG_PROBABILITY = -1e-3
 """Premature log-probability written where the final layer finds a token implausible; the token is out anyway."""
 
 
@@ -50,24 +50,24 @@ class LayerContrast:
         divergences = jensen_shannon(logits, premature).mean(-1)
         best = int(divergences.argmax())
         choice = LayerChoice(self.layers[best], tuple(zip(self.layers, divergences.tolist(), strict=True)))
-        return contrast(allowed, premature[best]), choice
+        return contrast_layers(allowed, premature[best]), choice
 
 
-def candidate_layers(setting: Layers, layers: int, tied: bool) -> list[int]:
+def candidate_layers(setting: Layers, layers: int, is_tied_model: bool) -> list[int]:
     """Indices of hidden states to contrast with, by transformers' rule for `low`, `high` or a list.
 
     0 is the embedding's output; with tied embeddings it would only repeat its input, so counting begins at 2.
     Raises ParameterError.
     """
-    first = 0 if not tied else 2 if layers > 2 else layers - 1
+    first = 0 if not is_tied_model else 2 if layers > 2 else layers - 1
     half, reach = layers // 2, 20
     if setting == "low":
         chosen = list(range(first, half if layers <= 40 else reach, 2)) or [first]
     elif setting == "high":
         chosen = list(range(half if layers <= 40 else layers - reach, layers, 2))
     else:
-        named = [setting] if isinstance(setting, int) else setting
-        chosen = [int(layer) for layer in named if 0 <= int(layer) < layers]
+        requested = [setting] if isinstance(setting, int) else setting
+        chosen = [int(layer) for layer in requested if 0 <= int(layer) < layers]
     if not chosen:
         raise ParameterError(
             tr("dola_layers {setting!r} names no layer below {layers}.").format(setting=setting, layers=layers),
@@ -89,25 +89,25 @@ def _kl(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     return (p.exp() * (p - q)).sum(-1)
 
 
-def contrast(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
+def contrast_layers(final: torch.Tensor, premature: torch.Tensor) -> torch.Tensor:
     """log p_final − log p_premature [B, V]; −inf where the final layer finds a token implausible."""
     p, q = torch.log_softmax(final, -1), torch.log_softmax(premature, -1)
-    implausible = p < p.amax(-1, keepdim=True) + math.log(RELATIVE_TOP)
-    return (p - q.masked_fill(implausible, _FILLED)).masked_fill(implausible, -math.inf)
+    implausible = p < p.amax(-1, keepdim=True) + math.log(MIN_RELATIVE_PROBABILITY)
+    return (p - q.masked_fill(implausible, _IMPLAUSIBLE_LOG_PROBABILITY)).masked_fill(implausible, -math.inf)
 
 
 def decode_dola(run: DecodingRun) -> Iterator[Event]:
     """The loop of greedy decoding or sampling over contrasted scores."""
-    picker = Multinomial() if run.config.do_sample else Greedy()
-    picker.method = _method(run)
-    yield from decode_single(run, picker, _contrast(run))
+    picker = MultinomialPicker() if run.config.do_sample else GreedyPicker()
+    picker.method = _decoding_method(run)
+    yield from decode_single(run, picker, _build_contrast(run))
 
 
-def _method(run: DecodingRun) -> Method:
+def _decoding_method(run: DecodingRun) -> Method:
     return "dola_sampled" if run.config.do_sample else "dola"
 
 
-def _contrast(run: DecodingRun) -> LayerContrast:
+def _build_contrast(run: DecodingRun) -> LayerContrast:
     layers: Layers = run.config.dola_layers
     return LayerContrast(run.model, layers)
 
@@ -115,20 +115,20 @@ def _contrast(run: DecodingRun) -> LayerContrast:
 class DolaReplay(StepReplayer):
     """A step of it, judged again."""
 
-    reads_layers = True
+    needs_hidden_states = True
 
     def __init__(self, run: DecodingRun) -> None:
         super().__init__(run)
-        self._contrast = _contrast(run)
+        self._contrast = _build_contrast(run)
 
     @property
     def method(self) -> Method:
         """How tokens are picked."""
-        return _method(self.run)
+        return _decoding_method(self.run)
 
     def check(self) -> None:
         """Raises StrategyError where something acts before the contrast."""
-        if any(stage.processor.before_contrast for stage in self.run.funnel.stages):
+        if any(stage.processor.before_contrast for stage in self.run.pipeline.stages):
             raise StrategyError(
                 tr("A grammar acts before {strategy}'s contrast, whose layers are not kept.").format(
                     strategy=self._contrast.heading.label
@@ -136,16 +136,16 @@ class DolaReplay(StepReplayer):
                 tr("Run it so."),
             )
 
-    def enters_like(self, other: StepReplayer) -> bool:
+    def has_same_input(self, other: StepReplayer) -> bool:
         """Where it is contrasted with the same layers."""
         return isinstance(other, DolaReplay) and other._contrast.layers == self._contrast.layers
 
-    def entering(self, output: ForwardOutput) -> StepLogits:
+    def pipeline_input(self, output: ForwardOutput) -> StepLogits:
         """The contrasted scores, from the states of all layers."""
         assert output.hidden is not None, "asked for by `reads_layers`"
-        raw = self.run.repair(output.last)
+        raw = self.run.replace_invalid(output.last)
         return StepLogits(raw, *self._contrast.apply(raw, output.hidden, raw))
 
-    def headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
+    def stage_headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
         """The contrast comes first."""
-        return [self._contrast.heading, *super().headings(funnel)]
+        return [self._contrast.heading, *super().stage_headings(funnel)]

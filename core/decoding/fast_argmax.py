@@ -8,14 +8,14 @@ import torch
 
 def argmax(scores: torch.Tensor) -> torch.Tensor:
     """The place of the greatest of each row, the first among equals: int64 [B] of scores [B, V]."""
-    return torch.from_numpy(scores.numpy().argmax(-1)) if _is_plain(scores) else scores.argmax(-1)
+    return torch.from_numpy(scores.numpy().argmax(-1)) if _is_cpu_float32(scores) else scores.argmax(-1)
 
 
-def greatest(scores: torch.Tensor) -> list[float]:
+def row_max(scores: torch.Tensor) -> list[float]:
     """The greatest of each row of scores [B, V]; NaN where one is no number."""
-    found: list[float] = (scores.numpy().max(-1) if _is_plain(scores) else scores.amax(-1)).tolist()
+    found: list[float] = (scores.numpy().max(-1) if _is_cpu_float32(scores) else scores.amax(-1)).tolist()
     return found
 
 
-def _is_plain(scores: torch.Tensor) -> bool:
+def _is_cpu_float32(scores: torch.Tensor) -> bool:
     return scores.is_cpu and scores.dtype is torch.float32 and not scores.requires_grad

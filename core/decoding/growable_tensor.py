@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-_ROOM = 256
+_INITIAL_CAPACITY = 256
 """Columns allocated beyond the first ones; room doubles when it is used up."""
 
 
@@ -14,7 +14,7 @@ class GrowableTensor:
     def __init__(self, start: torch.Tensor) -> None:
         """`start` [R, T, …]: what it begins with; T may be 0."""
         self._length = start.shape[1]
-        self._buffer = torch.cat([start, start.new_zeros((start.shape[0], _ROOM, *start.shape[2:]))], dim=1)
+        self._buffer = torch.cat([start, start.new_zeros((start.shape[0], _INITIAL_CAPACITY, *start.shape[2:]))], dim=1)
 
     def __len__(self) -> int:
         return self._length
@@ -37,6 +37,6 @@ class GrowableTensor:
         self._buffer[:, begin : self._length] = columns
 
 
-def growing_ids(start: list[int], rows: int, device: torch.device) -> GrowableTensor:
+def growable_ids(start: list[int], rows: int, device: torch.device) -> GrowableTensor:
     """`rows` texts that begin with the same ids."""
     return GrowableTensor(torch.tensor([start], dtype=torch.long, device=device).expand(rows, -1))

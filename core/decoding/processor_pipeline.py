@@ -18,11 +18,11 @@ from core.errors import ParameterError
 from core.events import StageKind
 from core.parameter import check, check_vocabulary
 from core.processors.base import Context, Processor
-from core.processors.order import OPTION, ordered
+from core.processors.order import OPTION, ordered_processors
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from core.processors.base import Transform, Witness
+    from core.processors.base import StageObserver, Transform
 
 
 class StageHeading(NamedTuple):
@@ -35,7 +35,7 @@ class StageHeading(NamedTuple):
     phrase: str = ""
 
 
-OPENING = StageHeading("raw", "raw", None, "model", "the model")
+RAW_HEADING = StageHeading("raw", "raw", None, "model", "the model")
 """Of the model's own distribution, which comes before all stages."""
 
 
@@ -52,9 +52,9 @@ class ActiveStage:
         """The setting's name."""
         return self.heading.name
 
-    def witness(self) -> Witness | None:
+    def observer(self) -> StageObserver | None:
         """Who tells of what it did last; None where its survivors say it all."""
-        return self.processor.witness(self.process) if self.processor.witness else None
+        return self.processor.observe(self.process) if self.processor.observe else None
 
 
 @dataclass(slots=True)
@@ -79,30 +79,32 @@ class ProcessorPipeline:
             scores.append(stage.process(ids, scores[-1]))
         return scores
 
-    def witnesses(self) -> list[Witness | None]:
+    def observers(self) -> list[StageObserver | None]:
         """Of the last `trace`, one a stage."""
-        return [stage.witness() for stage in self.stages]
+        return [stage.observer() for stage in self.stages]
 
 
-def build_funnel(context: Context) -> ProcessorPipeline:
+def build_pipeline(context: Context) -> ProcessorPipeline:
     """The stages a run's settings switch on, in the order it gives them (`core.processors.order`). Raises
     ParameterError when a setting cannot be built, or the order cannot be."""
-    found = ((processor, value_of(processor, context)) for processor in ordered(context.options.get(OPTION)))
+    found = (
+        (processor, setting_of(processor, context)) for processor in ordered_processors(context.options.get(OPTION))
+    )
     return ProcessorPipeline([
-        ActiveStage(processor, _heading(processor, value), _make(processor, value, context))
+        ActiveStage(processor, _heading(processor, value), _build_transform(processor, value, context))
         for processor, value in found
-        if _takes_part(processor, value, context)
+        if _is_active(processor, value, context)
     ])  # fmt: skip
 
 
-def value_of(processor: Processor, context: Context) -> object:
+def setting_of(processor: Processor, context: Context) -> object:
     """What its setting says in this run; None when nothing."""
     if processor.parameter is not None and processor.parameter.option:
         return context.options.get(processor.name)
     return getattr(context.config, processor.name, None)
 
 
-def _takes_part(processor: Processor, value: object, context: Context) -> bool:
+def _is_active(processor: Processor, value: object, context: Context) -> bool:
     if value is None or (processor.samples and not context.config.do_sample):
         return False
     if processor.parameter is not None:
@@ -114,17 +116,17 @@ def _takes_part(processor: Processor, value: object, context: Context) -> bool:
 
 def _heading(processor: Processor, value: object) -> StageHeading:
     words = processor.label, processor.phrase or processor.label
-    label, phrase = (text.format(v=_short(value)) for text in words)
-    return StageHeading(processor.name, label, _number(value), processor.kind, phrase)
+    label, phrase = (text.format(v=_format_value(value)) for text in words)
+    return StageHeading(processor.name, label, _label_number(value), processor.kind, phrase)
 
 
-def _make(processor: Processor, value: object, context: Context) -> Transform:
-    with refusing(processor.name):
+def _build_transform(processor: Processor, value: object, context: Context) -> Transform:
+    with errors_of_setting(processor.name):
         return processor.make(value, context)
 
 
 @contextmanager
-def refusing(setting: str) -> Iterator[None]:
+def errors_of_setting(setting: str) -> Iterator[None]:
     """What fails meanwhile, told as a fault of that setting. Raises ParameterError."""
     try:
         yield
@@ -138,13 +140,13 @@ def refusing(setting: str) -> Iterator[None]:
         ) from error
 
 
-def _short(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:g}"
     return str(value) if isinstance(value, (int, str)) else f"{len(value)}" if isinstance(value, Sequence) else ""
 
 
-def _number(value: object) -> float | None:
+def _label_number(value: object) -> float | None:
     """What stands in the label, where it is a number: the value, or how many a list holds."""
     if isinstance(value, (list, tuple)):
         return len(value)

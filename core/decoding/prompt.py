@@ -7,17 +7,17 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from core.decoding.chat_prompt import filled
+from core.decoding.chat_prompt import fill_chat_template
 from core.errors import EmptyPromptError, ParameterError, PromptError, PromptTooLongError, TokenizerMissingError
 from core.events import PromptToken
-from core.models.library_errors import reason, whole
+from core.models.library_errors import full_message, readable_reason
 from core.models.loaded_model import LoadedModel, check_model
 from core.models.templates.chat_rendering import render_chat
-from core.models.text import Pieces
-from core.models.text_decoder import sense_of
-from core.models.tokenizers import is_foreign_failure
-from core.parameter import shortened
-from core.plain_values import plain_value
+from core.models.text import TokenSpellings
+from core.models.text_decoder import media_input_of
+from core.models.tokenizers import is_library_failure
+from core.parameter import short_repr
+from core.plain_values import to_plain_value
 from resources.language import mark, tr
 
 
@@ -28,14 +28,14 @@ def encode(model: LoadedModel, prompt: object, unbounded: bool = False, bos: obj
     Raises TokenizerMissingError, EmptyPromptError, PromptTooLongError, PromptError, ParameterError.
     """
     check_model(model)
-    ids = _ids(model, prompt) or _begin(model, bos)
+    ids = _to_ids(model, prompt) or _start_tokens(model, bos)
     if not unbounded and model.context is not None and len(ids) > model.context:
         raise PromptTooLongError(len(ids), model.context)
-    check_known(model, ids)
+    check_vocabulary_ids(model, ids)
     return ids
 
 
-def check_known(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -> None:
+def check_vocabulary_ids(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -> None:
     """Raises ParameterError, naming the request's field, for ids beyond the model's vocabulary."""
     if outside := [i for i in ids if not 0 <= i < model.vocabulary]:
         raise ParameterError(
@@ -47,7 +47,7 @@ def check_known(model: LoadedModel, ids: Sequence[int], field: str = "prompt") -
         )
 
 
-def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]:
+def to_prompt_tokens(ids: Sequence[int], pieces: TokenSpellings) -> tuple[PromptToken, ...]:
     """The prompt as events tell it."""
     named = ((token, text, pieces[token]) for token, text in zip(ids, pieces.texts(ids), strict=True))
     return tuple(
@@ -56,30 +56,30 @@ def prompt_tokens(ids: Sequence[int], pieces: Pieces) -> tuple[PromptToken, ...]
     )
 
 
-def _ids(model: LoadedModel, prompt: object) -> list[int]:
+def _to_ids(model: LoadedModel, prompt: object) -> list[int]:
     if isinstance(prompt, str):
         return _encode_text(model, prompt)
-    items = _items(prompt)
+    items = _prompt_items(prompt)
     if items and all(isinstance(item, Mapping) for item in items):
         return _encode_chat(model, items)
     if wrong := [item for item in items if not _is_id(item)]:
         raise PromptError(
             tr("The prompt holds {value}, which is neither a token id nor a message of a chat.").format(
-                value=_short(wrong[0])
+                value=_describe_value(wrong[0])
             ),
-            tr(_REMEDY),
+            tr(_PROMPT_REMEDY),
         )
     return [int(token) for token in items]
 
 
-_REMEDY = mark("Give a text, the messages of one chat, or the token ids of one text.")
+_PROMPT_REMEDY = mark("Give a text, the messages of one chat, or the token ids of one text.")
 
 
-def _items(prompt: object) -> list[Any]:
+def _prompt_items(prompt: object) -> list[Any]:
     """A sequence's parts; of a tensor or an array, which must have one row, its numbers."""
-    prompt = plain_value(prompt)
+    prompt = to_plain_value(prompt)
     if not isinstance(prompt, Sequence) or isinstance(prompt, (bytes, bytearray)):
-        raise PromptError(tr("The prompt is {value}.").format(value=_short(prompt)), tr(_REMEDY))
+        raise PromptError(tr("The prompt is {value}.").format(value=_describe_value(prompt)), tr(_PROMPT_REMEDY))
     return list(prompt)
 
 
@@ -87,9 +87,9 @@ def _is_id(item: object) -> bool:
     return isinstance(item, int) and not isinstance(item, bool)
 
 
-def _short(value: object) -> str:
+def _describe_value(value: object) -> str:
     words = "null" if value is None else tr("a {kind}").format(kind=type(value).__name__)
-    return f"{words} ({shortened(value):.40})" if isinstance(value, (str, int, float)) else words
+    return f"{words} ({short_repr(value):.40})" if isinstance(value, (str, int, float)) else words
 
 
 def _encode_text(model: LoadedModel, text: str) -> list[int]:
@@ -97,9 +97,9 @@ def _encode_text(model: LoadedModel, text: str) -> list[int]:
         return []
     check_tokenizer(model)
     if (
-        sense_of(model.model, model.takes) == "before"
+        media_input_of(model.model, model.takes) == "before"
     ):  # the end mark that its tokenizer adds would be the end of the caption
-        return [*_begin(model), *tokenize(model, text, add_special_tokens=False)]
+        return [*_start_tokens(model), *tokenize(model, text, add_special_tokens=False)]
     return tokenize(model, text)
 
 
@@ -124,14 +124,14 @@ def tokenize(model: LoadedModel, text: str, **more: bool) -> list[int]:
             tr("Remove it, or type it again."),
         ) from None
     except BaseException as error:
-        if not is_foreign_failure(error):
+        if not is_library_failure(error):
             raise
         raise PromptError(
             tr("The tokenizer of {model} cannot turn this text into tokens: {error}").format(
-                model=model.name, error=reason(error)
+                model=model.name, error=readable_reason(error)
             ),
             tr("It may have no token for characters it does not know: leave them out, or give token ids."),
-            whole(error),
+            full_message(error),
         ) from error
     return ids
 
@@ -142,7 +142,7 @@ def _encode_chat(model: LoadedModel, messages: Sequence[Mapping[str, str]]) -> l
             tr("{model} has no chat template, so a chat cannot be turned into tokens.").format(model=model.name),
             tr("Write the prompt as plain text, or choose a model trained for chat."),
         )
-    text = filled(model.name, lambda: _fill_template(model.tokenizer, messages))
+    text = fill_chat_template(model.name, lambda: _fill_template(model.tokenizer, messages))
     return tokenize(model, text, add_special_tokens=False)
 
 
@@ -155,7 +155,7 @@ def _fill_template(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mappin
     )
 
 
-def _begin(model: LoadedModel, bos: object = None) -> list[int]:
+def _start_tokens(model: LoadedModel, bos: object = None) -> list[int]:
     """What an empty prompt begins with."""
     bos = model.generation_config.bos_token_id if bos is None else bos
     first = bos[0] if isinstance(bos, list) and bos else bos

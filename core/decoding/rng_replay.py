@@ -15,37 +15,37 @@ class RngReplay:
         self._rows, self._row, self._device = rows, row, run.device
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._state = self._generator.get_state()
-        self._even = torch.full((rows, run.model.vocabulary), 1 / run.model.vocabulary, device=self._device)
-        self._stages = sum(stage.processor.throws for stage in run.funnel.stages)
+        self._uniform = torch.full((rows, run.model.vocabulary), 1 / run.model.vocabulary, device=self._device)
+        self._random_stages = sum(stage.processor.uses_rng for stage in run.pipeline.stages)
 
-    def step(self) -> StepRng:
+    def next_step(self) -> StepRng:
         """The dice of the step that has come; the next call is for the next one."""
         self._state = self._generator.get_state()
-        for _ in range(self._stages):
+        for _ in range(self._random_stages):
             torch.rand(self._rows, generator=self._generator, device=self._device)
-        torch.multinomial(self._even, 1, generator=self._generator)
-        return self.again()
+        torch.multinomial(self._uniform, 1, generator=self._generator)
+        return self.same_step()
 
-    def again(self) -> StepRng:
+    def same_step(self) -> StepRng:
         """The dice of the last step once more."""
         generator = torch.Generator(self._device)
         generator.set_state(self._state)
-        return StepRng(generator, self._even, self._row)
+        return StepRng(generator, self._uniform, self._row)
 
 
 class StepRng:
     """The random numbers of one step, for one of the rows that they were thrown for."""
 
-    def __init__(self, generator: torch.Generator, even: torch.Tensor, row: int) -> None:
-        self._generator, self._even, self._row = generator, even, row
+    def __init__(self, generator: torch.Generator, uniform_rows: torch.Tensor, row: int) -> None:
+        self._generator, self._uniform, self._row = generator, uniform_rows, row
 
-    def throw(self, rows: int) -> torch.Tensor:
+    def uniform(self, rows: int) -> torch.Tensor:
         """A number of [0, 1) for the one row, [1]."""
-        thrown = torch.rand(len(self._even), generator=self._generator, device=self._even.device)
+        thrown = torch.rand(len(self._uniform), generator=self._generator, device=self._uniform.device)
         return thrown[self._row : self._row + 1]
 
-    def draw(self, scores: torch.Tensor) -> int:
+    def sample(self, scores: torch.Tensor) -> int:
         """A token of softmax(scores [1, V])."""
-        shares = self._even.clone()
+        shares = self._uniform.clone()
         shares[self._row] = torch.softmax(scores, -1)[0]
         return int(torch.multinomial(shares, 1, generator=self._generator)[self._row])

@@ -12,13 +12,13 @@ from core.decoding.forward.forward_pass import Forward
 from core.device_memory import PeakMemory
 from core.events import CacheMeasured, Metrics
 
-_EVERY = 16
+_MEASURE_INTERVAL = 16
 """Steps from one measurement of the cache to the next."""
 
 
-def is_measured(step: int) -> bool:
+def is_cache_measured(step: int) -> bool:
     """Whether the cache is measured, and tidied where drafts leave gaps, after this step."""
-    return step % _EVERY == 0
+    return step % _MEASURE_INTERVAL == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,64 +35,64 @@ class DraftingCounters:
 
 @dataclass(slots=True)
 class RunCounters:
-    """A stopwatch and counters; `texts`: sequences whose first tokens come with the first pass."""
+    """A stopwatch and counters; `sequences`: sequences whose first tokens come with the first pass."""
 
     device: torch.device
     prompt_tokens: int
-    texts: int
-    reused: int = 0
+    sequences: int
+    reused_tokens: int = 0
     """Tokens of the prompt that an earlier run had read."""
     drafting: DraftingCounters = field(default_factory=DraftingCounters)
-    _begun: float = field(default_factory=time.perf_counter, init=False)
-    _last: float = field(default_factory=time.perf_counter, init=False)
-    _first: float | None = field(default=None, init=False)
+    _started: float = field(default_factory=time.perf_counter, init=False)
+    _last_token_time: float = field(default_factory=time.perf_counter, init=False)
+    _first_token_time: float | None = field(default=None, init=False)
     _prefill_seconds: float = field(default=0.0, init=False)
     _new_tokens: int = field(default=0, init=False)
-    _peak: int = field(default=0, init=False)
+    _peak_bytes: int = field(default=0, init=False)
     _memory: PeakMemory = field(init=False)
 
     def __post_init__(self) -> None:
         self._memory = PeakMemory(self.device)
 
-    def prompt_read(self, begun: float) -> float:
-        """The prompt was read, from `begun` until now; the seconds it took."""
-        self._last = time.perf_counter()
-        self._prefill_seconds = self._last - begun
+    def finish_prefill(self, started: float) -> float:
+        """The prompt was read, from `started` until now; the seconds it took."""
+        self._last_token_time = time.perf_counter()
+        self._prefill_seconds = self._last_token_time - started
         return self._prefill_seconds
 
-    def token_written(self) -> float:
+    def count_token(self) -> float:
         """One more; seconds since the one before it."""
         now = time.perf_counter()
-        seconds, self._last = now - self._last, now
-        self._first = self._first or now
+        seconds, self._last_token_time = now - self._last_token_time, now
+        self._first_token_time = self._first_token_time or now
         self._new_tokens += 1
         return seconds
 
-    def step_done(self) -> None:
+    def restart_clock(self) -> None:
         """The next token's time begins now."""
-        self._last = time.perf_counter()
+        self._last_token_time = time.perf_counter()
 
-    def length_reached(self, tokens: int) -> None:
+    def set_length(self, tokens: int) -> None:
         """Beams: the text is this long now; figures on speed speak of one hypothesis, the best in the end."""
-        self._first = self._first or time.perf_counter()
+        self._first_token_time = self._first_token_time or time.perf_counter()
         self._new_tokens = tokens
 
     def measure(self, backend: CacheBackend, forward: Forward, step: int) -> CacheMeasured:
         """Bytes of the cache now."""
         now = backend.measure(forward.cache)
-        self._peak = max(self._peak, now.bytes)
-        return CacheMeasured(step, now.tokens, now.bytes, self._peak, now.parts, now.layers, now.held, now.error)
+        self._peak_bytes = max(self._peak_bytes, now.bytes)
+        return CacheMeasured(step, now.tokens, now.bytes, self._peak_bytes, now.parts, now.layers, now.held, now.error)
 
     def metrics(self, backend: CacheBackend, forward: Forward) -> Metrics:
         """Everything, so far."""
         drafting, passes, written = self.drafting, forward.passes, self._new_tokens
-        decoding = self._last - self._first if self._first else 0.0
-        later, computed = written - self.texts, self.prompt_tokens - self.reused
+        decoding = self._last_token_time - self._first_token_time if self._first_token_time else 0.0
+        later, computed = written - self.sequences, self.prompt_tokens - self.reused_tokens
         return Metrics(
             prompt_tokens=self.prompt_tokens,
             new_tokens=written,
-            seconds=time.perf_counter() - self._begun,
-            time_to_first_token=self._first - self._begun if self._first else None,
+            seconds=time.perf_counter() - self._started,
+            time_to_first_token=self._first_token_time - self._started if self._first_token_time else None,
             prefill_tokens_per_second=computed / self._prefill_seconds if self._prefill_seconds else None,
             decode_tokens_per_second=later / decoding if later > 0 and decoding > 0 else None,
             target_passes=passes,
@@ -103,6 +103,6 @@ class RunCounters:
             overhead_seconds=drafting.overhead_seconds,
             predicted_speedup=drafting.predicted_speedup,
             cache_bytes=backend.measure(forward.cache).bytes,
-            cache_peak_bytes=self._peak,
+            cache_peak_bytes=self._peak_bytes,
             peak_memory_bytes=self._memory.read(),
         )

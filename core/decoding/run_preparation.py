@@ -10,25 +10,25 @@ from transformers import GenerationConfig
 
 from core import caches
 from core.caches.base import CacheBackend
-from core.decoding.fast_argmax import greatest
+from core.decoding.fast_argmax import row_max
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.decoding.processor_pipeline import ActiveStage
 from core.decoding.stopping import StoppingCriteria
 from core.decoding.strategy_protocol import DecodingStrategy
 from core.errors import CacheError, NumericError, ParameterError, PromptError
 from core.models.loaded_model import LoadedModel
-from core.parameter import Settings, check, shortened
+from core.parameter import Settings, check, short_repr
 from core.request import Request
-from core.suggestions import unknown_name
+from core.suggestions import unknown_name_error
 from core.token_values import is_id
 from resources.language import tr
 
 
-def backend_of(request: Request, model: LoadedModel, strategy: DecodingStrategy) -> CacheBackend:
+def resolve_cache(request: Request, model: LoadedModel, strategy: DecodingStrategy) -> CacheBackend:
     """The request's cache back end. Raises CacheError when there is none or it cannot serve, ParameterError."""
     backend = caches.named(request.cache)
-    _check_options(backend, request.cache_options)
-    if reason := backend.why_not(model, strategy.needs, request.cache_options):
+    _check_cache_options(backend, request.cache_options)
+    if reason := backend.unsupported_reason(model, strategy.needs, request.cache_options):
         raise CacheError(
             tr("{cache} cannot serve: {reason}").format(cache=tr(backend.title), reason=reason),
             tr("Choose another cache or another model."),
@@ -36,12 +36,12 @@ def backend_of(request: Request, model: LoadedModel, strategy: DecodingStrategy)
     return backend
 
 
-def _check_options(backend: CacheBackend, given: Settings) -> None:
+def _check_cache_options(backend: CacheBackend, options: Settings) -> None:
     """Types and ranges of the cache's settings. Raises ParameterError."""
     known = {parameter.name: parameter for parameter in backend.parameters}
-    for name, value in given.items():
+    for name, value in options.items():
         if name not in known:
-            raise unknown_name(
+            raise unknown_name_error(
                 tr("The cache “{cache}” has no setting “{name}”.").format(cache=tr(backend.title), name=name),
                 name,
                 known,
@@ -50,7 +50,7 @@ def _check_options(backend: CacheBackend, given: Settings) -> None:
             check(known[name], value)
 
 
-def start_of(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]) -> list[int]:
+def decoder_start_ids(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]) -> list[int]:
     """What the decoder has read before the first new token. Raises PromptError where nobody says so."""
     if not model.is_encoder_decoder:
         return prompt_ids
@@ -65,14 +65,14 @@ def start_of(model: LoadedModel, config: GenerationConfig, prompt_ids: list[int]
     if not is_id(first) or first >= model.vocabulary:
         raise PromptError(
             tr("The decoder of {model} is to start with {value}, which is no token of its vocabulary.").format(
-                model=model.name, value=shortened(start)
+                model=model.name, value=short_repr(start)
             ),
             tr("Set decoder_start_token_id to a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
         )
     return [int(first)]
 
 
-def check_room(stopping: StoppingCriteria, config: GenerationConfig, start: int) -> None:
+def check_new_token_limit(stopping: StoppingCriteria, config: GenerationConfig, start: int) -> None:
     """Raises PromptError when not one token may be written."""
     if stopping.max_new < 1:
         raise PromptError(
@@ -83,9 +83,9 @@ def check_room(stopping: StoppingCriteria, config: GenerationConfig, start: int)
         )
 
 
-def check_memory(backend: CacheBackend, perceived: MediaInputs | None) -> None:
+def check_media_cache(backend: CacheBackend, media_inputs: MediaInputs | None) -> None:
     """Raises CacheError for a cache that would forget what was seen: pictures are read once, and looked at always."""
-    if backend.unbounded and perceived is not None and not perceived.is_encoded:
+    if backend.unbounded and media_inputs is not None and not media_inputs.is_encoded:
         raise CacheError(
             tr("“{cache}” forgets what lies far behind, and the picture lies there.").format(cache=tr(backend.title)),
             tr("Choose another cache."),
@@ -106,7 +106,7 @@ def check_scores(
     after each, where they are known; it shows which processor is the cause.
     Raises NumericError for logits that are not numbers, ParameterError where the settings leave no token.
     """
-    if all(map(math.isfinite, greatest(scores))):
+    if all(map(math.isfinite, row_max(scores))):
         return
     if torch.isnan(raw).any() or torch.isposinf(raw).any():
         raise NumericError(
@@ -115,7 +115,7 @@ def check_scores(
             ),
             tr("Try float32, check the weights, or switch on “Repair invalid numbers” (remove_invalid_values)."),
         )
-    cause = _first_without_token(stages, trace)
+    cause = _find_banning_stage(stages, trace)
     if (scaling := _scaling_stage(cause, scores, raw, stages)) is not None:
         parameter, value = scaling.processor.parameter, scaling.heading.value
         raise ParameterError(
@@ -144,15 +144,15 @@ def check_scores(
     )
 
 
-_LEAST_TOTAL = -1e8
+_BANNED_SCORE = -1e8
 """What beams take for a hypothesis that cannot be (`core.decoding.beams.beam_group.DEAD`)."""
 
 
-def _first_without_token(stages: Sequence[ActiveStage], trace: Sequence[torch.Tensor]) -> ActiveStage | None:
+def _find_banning_stage(stages: Sequence[ActiveStage], trace: Sequence[torch.Tensor]) -> ActiveStage | None:
     """The first processor after which a row has no finite score; None where the trace does not show it."""
     if len(trace) != len(stages) + 1:
         return None
-    after = (all(map(math.isfinite, greatest(scores))) for scores in trace[1:])
+    after = (all(map(math.isfinite, row_max(scores))) for scores in trace[1:])
     return next((stage for stage, is_finite in zip(stages, after, strict=True) if not is_finite), None)
 
 
@@ -170,7 +170,7 @@ def _scaling_stage(
     for stage in shifting:
         if stage.name == "temperature" and stage.heading.value:
             quotients = torch.log_softmax(raw, -1).nan_to_num(neginf=-1.0) / stage.heading.value
-            if not all(_LEAST_TOTAL < value <= 0 for value in greatest(quotients)):
+            if not all(_BANNED_SCORE < value <= 0 for value in row_max(quotients)):
                 return stage
     has_overflow = bool(torch.isnan(scores).any() or torch.isposinf(scores).any())
     return shifting[-1] if has_overflow and shifting else None

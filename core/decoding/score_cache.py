@@ -26,7 +26,7 @@ class StepLogits(NamedTuple):
     penalties: Mapping[int, float] = MappingProxyType({})
     """Contrastive search: degeneration penalty by candidate."""
 
-    def row(self, row: int) -> StepLogits:
+    def for_sequence(self, row: int) -> StepLogits:
         """That of one sequence, [1, V]."""
         contrasted = self.contrasted[row : row + 1] if self.contrasted is not None else None
         return StepLogits(self.raw[row : row + 1], contrasted, self.choice, self.penalties)
@@ -49,7 +49,7 @@ class KeptScores:
         self._steps: dict[int, tuple[StepLogits, Sequence[int]]] = {}
         self._bytes = 0
 
-    def begin(self, start: Sequence[int]) -> None:
+    def start_run(self, start: Sequence[int]) -> None:
         """A run begins behind these tokens; what there was of another is let go."""
         self._start, self._bytes = list(start), 0
         self._steps.clear()
@@ -62,7 +62,7 @@ class KeptScores:
             oldest = next(iter(self._steps))
             self._bytes -= self._steps.pop(oldest)[0].bytes
 
-    def of(self, start: Sequence[int], ids: Sequence[int], step: int, sequence: int) -> StepLogits | None:
+    def get(self, start: Sequence[int], ids: Sequence[int], step: int, sequence: int) -> StepLogits | None:
         """What came in behind `start` and the first `step` of `ids`, [1, V]; None where that is not known any more."""
         if step not in self._steps or list(start) != self._start:
             return None
@@ -71,15 +71,15 @@ class KeptScores:
         entering, _ = self._steps[step]
         if written != list(ids[step - len(written) : step]) or sequence >= len(entering.raw):
             return None
-        return entering.row(sequence)
+        return entering.for_sequence(sequence)
 
 
-def alone(row: torch.Tensor) -> torch.Tensor:
+def detach_storage(row: torch.Tensor) -> torch.Tensor:
     """The scores [1, V] without what else lies in the same piece of memory, which would be held with them."""
     return row.clone() if row.untyped_storage().nbytes() > row.nbytes else row
 
 
-def check_kept(value: object) -> None:
+def check_score_cache(value: object) -> None:
     """Raises ParameterError for what holds no scores; None is nothing to hold them in."""
     if value is not None:
         check_kind("scores", value, KeptScores, tr("Give a core.KeptScores, or None."))

@@ -11,9 +11,9 @@ from core.decoding.run_counters import RunCounters
 from core.decoding.step_stats import StepStats
 from core.decoding.stopping import StoppingCriteria, StopReason
 from core.events import Event, LayerChoice, Method, Origin, SequenceFinished, TokenChosen
-from core.events.mutable_builders import open_twin
+from core.events.mutable_builders import mutable_builder
 from core.models.loaded_model import LoadedModel
-from core.models.text import Pieces, TextStream
+from core.models.text import TextStream, TokenSpellings
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class FinishedSequence:
     number: int = 0
 
 
-Judge = Callable[[StopReason | None, Sequence[int]], StopReason | None]
+StopFilter = Callable[[StopReason | None, Sequence[int]], StopReason | None]
 """(why a text ends, its new tokens) → the same, with what the form it is held to says of that."""
 
 
@@ -60,77 +60,86 @@ class SequenceWriter:
     """Writes the tokens of a run to their tracks, and makes the events that tell of it."""
 
     def __init__(
-        self, model: LoadedModel, stopping: StoppingCriteria, figures: RunCounters, text: TextStream, judge: Judge
+        self,
+        model: LoadedModel,
+        stopping: StoppingCriteria,
+        counters: RunCounters,
+        text: TextStream,
+        stop_filter: StopFilter,
     ) -> None:
         """`text`: what stands before the first new token."""
-        self._model, self._stopping, self._figures, self._text = model, stopping, figures, text
-        self._judge = judge
+        self._model, self._stopping, self._counters, self._text = model, stopping, counters, text
+        self._stop_filter = stop_filter
 
-    def track(self, number: int) -> SequenceState:
+    def new_sequence(self, number: int) -> SequenceState:
         """A fresh sequence."""
         return SequenceState(number, self._text.copy())
 
-    def note(self, track: SequenceState, token: int) -> AppendedToken:
+    def append_token(self, sequence: SequenceState, token: int) -> AppendedToken:
         """Append a token to its sequence, and see whether that ends it."""
-        text = track.stream.push(token)
-        track.ids.append(token)
-        track.texts.append(text)
-        seconds = self._figures.token_written()
-        track.stop = self._judge(self._stopping.check(track.number, token, len(track.ids), text), track.ids)
-        return AppendedToken(len(track.ids) - 1, token, text, seconds, track.stop)
+        text = sequence.stream.push(token)
+        sequence.ids.append(token)
+        sequence.texts.append(text)
+        seconds = self._counters.count_token()
+        sequence.stop = self._stop_filter(
+            self._stopping.check(sequence.number, token, len(sequence.ids), text), sequence.ids
+        )
+        return AppendedToken(len(sequence.ids) - 1, token, text, seconds, sequence.stop)
 
-    def tell(
+    def emit_token(
         self,
-        track: SequenceState,
-        note: AppendedToken,
-        reading: StepStats,
+        sequence: SequenceState,
+        appended: AppendedToken,
+        stats: StepStats,
         method: Method,
         layer_choice: LayerChoice | None = None,
         origin: Origin = "target",
         seconds: float = 0.0,
     ) -> Iterator[Event]:
         """A noted token's TokenChosen, and SequenceFinished when it ends there. `seconds`: what reading it took."""
-        yield token_event(self._model.pieces, track.number, note, reading, method, layer_choice, origin, seconds)
-        if note.stop:
-            yield _finished(track, note.stop)
+        yield build_token_event(
+            self._model.pieces, sequence.number, appended, stats, method, layer_choice, origin, seconds
+        )
+        if appended.stop:
+            yield _finish_sequence(sequence, appended.stop)
 
-    def write(
-        self, track: SequenceState, reading: StepStats, method: Method, origin: Origin = "target"
+    def append_and_emit(
+        self, sequence: SequenceState, stats: StepStats, method: Method, origin: Origin = "target"
     ) -> Iterator[Event]:
         """Append a token to its sequence and tell of it at once."""
-        yield from self.tell(track, self.note(track, reading.token), reading, method, origin=origin)
+        yield from self.emit_token(sequence, self.append_token(sequence, stats.token), stats, method, origin=origin)
 
 
-def token_event(
-    pieces: Pieces, sequence: int, note: AppendedToken, reading: StepStats, method: Method,
+def build_token_event(
+    pieces: TokenSpellings, sequence: int, appended: AppendedToken, stats: StepStats, method: Method,
     layer_choice: LayerChoice | None = None, origin: Origin = "target", seconds: float = 0.0,
 ) -> TokenChosen:  # fmt: skip
     """One token of a text as an event. `seconds`: what reading it took, beside the note's."""
     made = _Open()
-    made.step, made.sequence, made.id = note.step, sequence, note.token
-    made.piece, made.text, made.special = pieces[note.token], note.text, note.token in pieces.special
-    made.raw_probability, made.probability = math.exp(reading.raw_log_probability), math.exp(reading.log_probability)
-    made.raw_log_probability, made.log_probability = reading.raw_log_probability, reading.log_probability
-    made.rank, made.final_rank = reading.rank, reading.final_rank
-    made.entropy, made.varentropy = reading.entropy, reading.varentropy
+    made.step, made.sequence, made.id = appended.step, sequence, appended.token
+    made.piece, made.text, made.special = pieces[appended.token], appended.text, appended.token in pieces.special
+    made.raw_probability, made.probability = math.exp(stats.raw_log_probability), math.exp(stats.log_probability)
+    made.raw_log_probability, made.log_probability = stats.raw_log_probability, stats.log_probability
+    made.rank, made.final_rank = stats.rank, stats.final_rank
+    made.entropy, made.varentropy = stats.entropy, stats.varentropy
     made.method, made.origin, made.layer_choice = method, origin, layer_choice
-    made.seconds = note.seconds + seconds
-    made.source = reading.look
+    made.seconds = appended.seconds + seconds
+    made.source = stats.details
     made.__class__ = TokenChosen
     closed: TokenChosen = made
     return closed
 
 
-_Open = open_twin(TokenChosen)
+_Open = mutable_builder(TokenChosen)
 
 
-def stopped(track: SequenceState, stop: StopReason) -> SequenceFinished:
+def stop_sequence(track: SequenceState, stop: StopReason) -> SequenceFinished:
     """Close a sequence that somebody stopped."""
     track.stop = stop
-    return _finished(track, stop)
+    return _finish_sequence(track, stop)
 
 
-def _finished(track: SequenceState, stop: StopReason) -> SequenceFinished:
+def _finish_sequence(track: SequenceState, stop: StopReason) -> SequenceFinished:
     tail = track.stream.flush()
     track.texts.append(tail)
     return SequenceFinished(track.number, stop.reason, stop.string, stop.limit, tail, stop.whole)

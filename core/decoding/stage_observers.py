@@ -11,24 +11,24 @@ from core.decoding.step_stats import StepStats
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import Witness
+    from core.processors.base import StageObserver
 
 
-def with_details(
-    reading: StepStats, scores: Sequence[torch.Tensor], row: int, witnesses: Sequence[Witness | None]
+def add_stage_details(
+    stats: StepStats, scores: Sequence[torch.Tensor], row: int, observers: Sequence[StageObserver | None]
 ) -> StepStats:
     """The reading, which was made just now and is nobody else's yet, with the details of its last stages.
 
-    `scores`: before the first stage and after each, [B, V]; `row`: whose reading it is; `witnesses`: of the last
+    `scores`: before the first stage and after each, [B, V]; `row`: whose reading it is; `observers`: of the last
     stages, one each.
     """
-    look = reading.look
+    look = stats.details
     if not isinstance(look, LazyStepDetails):
-        return reading
-    if any(witnesses):
-        look.tellings = tuple(
-            (place, witness(row, scores[place - 1][row], scores[place][row], reading.token))
-            for place, witness in enumerate(witnesses, len(scores) - len(witnesses))
+        return stats
+    if any(observers):
+        look.detail_factories = tuple(
+            (place, witness(row, scores[place - 1][row], scores[place][row], stats.token))
+            for place, witness in enumerate(observers, len(scores) - len(observers))
             if witness is not None
         )
-    return reading
+    return stats

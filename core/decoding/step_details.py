@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.decoding.processor_pipeline import OPENING, StageHeading
-from core.decoding.stats_row import FIXED, OF_STAGE
-from core.decoding.step_columns import lay_alternatives, lay_funnels, rows_of
+from core.decoding.processor_pipeline import RAW_HEADING, StageHeading
+from core.decoding.stats_row import FIXED_COLUMNS, STAGE_COLUMNS
+from core.decoding.step_columns import alternatives_to_columns, combine_rows, stages_to_columns
 from core.events import Alternative, Stage, StageDetail
-from core.events.laid import Laid
-from core.events.mutable_builders import open_twin
-from core.models.text import Pieces
+from core.events.laid import Columns
+from core.events.mutable_builders import mutable_builder
+from core.models.text import TokenSpellings
 
 if TYPE_CHECKING:
-    from core.events.tokens import Source
-    from core.processors.base import Telling
+    from core.events.tokens import StepDetailSource
+    from core.processors.base import DetailFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class StepDetails:
         """Of its stages."""
         return tuple([stage.detail for stage in self.stages if stage.detail is not None])
 
-    def lay_out(self, steps: Sequence[Source | None]) -> tuple[Laid, Laid] | None:
+    def to_columns(self, steps: Sequence[StepDetailSource | None]) -> tuple[Columns, Columns] | None:
         """None: they are there one by one."""
         return None
 
@@ -51,38 +51,38 @@ class LazyStepDetails:
     row: Sequence[float]
     """[`columns`]."""
     top_n: int
-    names: Sequence[StageHeading]
-    pieces: Pieces
+    headings: Sequence[StageHeading]
+    pieces: TokenSpellings
     survivors: int
     """Tokens that the model itself leaves."""
-    tellings: tuple[tuple[int, Telling], ...] = ()
+    detail_factories: tuple[tuple[int, DetailFactory], ...] = ()
     """Who tells of a stage's detail, with its place in the funnel."""
-    _told: dict[int, StageDetail | None] | None = None
+    _stage_details: dict[int, StageDetail | None] | None = None
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """The n likeliest by the model alone, those after processing, and the chosen one; by rank."""
-        found = self._likeliest()
+        found = self._most_likely()
         known = {item.id for item in found}
-        raw, final, above, _, _, _, token = self.row[:FIXED]
+        raw, final, above, _, _, _, token = self.row[:FIXED_COLUMNS]
         if int(token) not in known:
             found.append(self._alternative(int(token), raw, final, int(above) + 1))
             known.add(int(token))
-        brought = [self._alternative(*figures) for figures in self._brought_in() if figures[0] not in known]
+        brought = [self._alternative(*figures) for figures in self._promoted_tokens() if figures[0] not in known]
         return tuple(sorted([*found, *brought], key=_rank) if brought else found)
 
-    def _likeliest(self) -> list[Alternative]:
+    def _most_likely(self) -> list[Alternative]:
         n, row = self.top_n, self.row
-        ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
-        after = row[FIXED + 2 * n : FIXED + 3 * n] if self.names else before
+        ids, before = row[FIXED_COLUMNS : FIXED_COLUMNS + n], row[FIXED_COLUMNS + n : FIXED_COLUMNS + 2 * n]
+        after = row[FIXED_COLUMNS + 2 * n : FIXED_COLUMNS + 3 * n] if self.headings else before
         return [
             self._alternative(int(token), one, other, place)
             for place, (token, one, other) in enumerate(zip(ids, before, after, strict=True), 1)
         ]
 
-    def _brought_in(self) -> Iterator[tuple[int, float, float, int]]:
+    def _promoted_tokens(self) -> Iterator[tuple[int, float, float, int]]:
         """(token, log-probability before and after processing, rank) of the likeliest after processing that are none of
         the likeliest before: only what changes the order of tokens brings any in."""
-        if not self.names:
+        if not self.headings:
             return
         n, row = self.top_n, self.row
         last = len(row) - 2 * n
@@ -92,57 +92,57 @@ class LazyStepDetails:
                 yield int(row[last - 2 * n + place]), row[last + place], math.log(share), int(above) + 1
 
     def _alternative(self, token: int, raw: float, final: float, rank: int) -> Alternative:
-        return alternative(token, raw, final, rank, self.pieces)
+        return build_alternative(token, raw, final, rank, self.pieces)
 
     def funnel(self) -> tuple[Stage, ...]:
         """The model's own distribution, and what each stage leaves of it."""
         n, row = self.top_n, self.row
-        ids, before = row[FIXED : FIXED + n], row[FIXED + n : FIXED + 2 * n]
-        top = _likely(ids, list(map(math.exp, before)))
-        opening = Stage(**OPENING._asdict(), survivors=self.survivors, mass=1.0, raw_mass=1.0, top=top)
+        ids, before = row[FIXED_COLUMNS : FIXED_COLUMNS + n], row[FIXED_COLUMNS + n : FIXED_COLUMNS + 2 * n]
+        top = _token_probabilities(ids, list(map(math.exp, before)))
+        opening = Stage(**RAW_HEADING._asdict(), survivors=self.survivors, mass=1.0, raw_mass=1.0, top=top)
         told = self._details()
-        return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.names, 1)))
+        return (opening, *(self._stage(place, head, told.get(place)) for place, head in enumerate(self.headings, 1)))
 
     def details(self) -> tuple[StageDetail, ...]:
         """What its stages tell, in their order."""
-        if not self.tellings:  # of most runs, none does
+        if not self.detail_factories:  # of most runs, none does
             return ()
         return tuple([detail for detail in self._details().values() if detail is not None])
 
     def _details(self) -> dict[int, StageDetail | None]:
         """By place in the funnel; told once, so that each is the same wherever it is met."""
-        if self._told is None:
-            self._told = {place: telling() for place, telling in self.tellings}
-        return self._told
+        if self._stage_details is None:
+            self._stage_details = {place: telling() for place, telling in self.detail_factories}
+        return self._stage_details
 
-    def lay_out(self, steps: Sequence[Source | None]) -> tuple[Laid, Laid] | None:
+    def to_columns(self, steps: Sequence[StepDetailSource | None]) -> tuple[Columns, Columns] | None:
         """Alternatives and funnels of steps of the same run; None where one of them is of another kind."""
         looks = [step for step in steps if isinstance(step, LazyStepDetails)]
-        if len(looks) < len(steps) or not all(map(self._is_like, looks)):
+        if len(looks) < len(steps) or not all(map(self._has_same_layout, looks)):
             return None
-        rows = rows_of([look.row for look in looks], self.top_n, self.names)
+        rows = combine_rows([look.row for look in looks], self.top_n, self.headings)
         if rows is None:
             return None
-        told = [look._details() if look.tellings else {} for look in looks]
-        alternatives = lay_alternatives(rows, lambda step: looks[step].alternatives(), self.pieces)
-        return alternatives, lay_funnels(rows, [look.survivors for look in looks], told)
+        told = [look._details() if look.detail_factories else {} for look in looks]
+        alternatives = alternatives_to_columns(rows, lambda step: looks[step].alternatives(), self.pieces)
+        return alternatives, stages_to_columns(rows, [look.survivors for look in looks], told)
 
-    def _is_like(self, other: LazyStepDetails) -> bool:
+    def _has_same_layout(self, other: LazyStepDetails) -> bool:
         """Whether the rows of both hold the same."""
         return (
             other.pieces is self.pieces
             and other.top_n == self.top_n
-            and (other.names is self.names or list(other.names) == list(self.names))
+            and (other.headings is self.headings or list(other.headings) == list(self.headings))
         )
 
     def _stage(self, place: int, head: StageHeading, told: StageDetail | None) -> Stage:
-        n, width = self.top_n, OF_STAGE + 2 * self.top_n
-        end = FIXED + 3 * n + place * width
+        n, width = self.top_n, STAGE_COLUMNS + 2 * self.top_n
+        end = FIXED_COLUMNS + 3 * n + place * width
         survivors, mass, raw_mass = self.row[end - width : end - 2 * n]
         made = _OpenStage()
         made.name, made.label, made.value, made.kind, made.phrase = head
         made.survivors, made.mass, made.raw_mass = int(survivors), min(mass, 1.0), min(raw_mass, 1.0)
-        made.top = _likely(self.row[end - 2 * n : end - n], self.row[end - n : end])
+        made.top = _token_probabilities(self.row[end - 2 * n : end - n], self.row[end - n : end])
         made.detail = told
         made.__class__ = Stage
         closed: Stage = made
@@ -153,15 +153,15 @@ def _rank(item: Alternative) -> int:
     return item.rank
 
 
-def _likely(ids: Sequence[float], shares: Sequence[float]) -> tuple[tuple[int, float], ...]:
+def _token_probabilities(ids: Sequence[float], shares: Sequence[float]) -> tuple[tuple[int, float], ...]:
     """(token, probability) of what has any; the shares fall."""
     pairs = zip(map(int, ids), shares, strict=True)
     return tuple(pairs) if shares[-1] > 0 else tuple([pair for pair in pairs if pair[1] > 0])
 
 
-def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces) -> Alternative:
+def build_alternative(token: int, raw: float, final: float, rank: int, pieces: TokenSpellings) -> Alternative:
     """An Alternative from its two log-probabilities."""
-    made = _Open()
+    made = _OpenAlternative()
     made.id, made.text, made.raw_probability, made.probability = token, pieces[token], math.exp(raw), math.exp(final)
     made.raw_log_probability, made.log_probability, made.rank = raw, final, rank
     made.degeneration_penalty = made.score = None
@@ -171,4 +171,4 @@ def alternative(token: int, raw: float, final: float, rank: int, pieces: Pieces)
     return closed
 
 
-_Open, _OpenStage = open_twin(Alternative), open_twin(Stage)
+_OpenAlternative, _OpenStage = mutable_builder(Alternative), mutable_builder(Stage)

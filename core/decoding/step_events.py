@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.decoding.processor_pipeline import StageHeading
 from core.decoding.run import DecodingRun
-from core.decoding.run_counters import is_measured
+from core.decoding.run_counters import is_cache_measured
 from core.decoding.score_cache import StepLogits
 from core.decoding.sequences import AppendedToken, SequenceState
-from core.decoding.stage_observers import with_details
-from core.decoding.step_stats import read_steps
+from core.decoding.stage_observers import add_stage_details
+from core.decoding.step_stats import compute_steps_stats
 from core.events import Event, LayerChoice, Method
 
 if TYPE_CHECKING:
     import torch
 
-    from core.processors.base import Witness
+    from core.processors.base import StageObserver
 
-_PAIR = 2
+_BATCH_STEPS = 2
 """More would let a text grow on after the user stopped it."""
-_QUICK = 0.008
+_MAX_WAIT_SECONDS = 0.008
 """Seconds of a step that may wait for the next one."""
 
 
@@ -38,9 +38,9 @@ class _PendingStep(NamedTuple):
     """Raw and after every stage, each [B, V]."""
     chosen: torch.Tensor
     choice: LayerChoice | None
-    notes: list[tuple[int, SequenceState, AppendedToken]]
+    appended: list[tuple[int, SequenceState, AppendedToken]]
     """Row, sequence and what was noted, for the sequences that were still being written."""
-    witnesses: list[Witness | None]
+    observers: list[StageObserver | None]
     """Of its last stages."""
 
 
@@ -48,15 +48,15 @@ class StepEventWriter:
     """Appends tokens to their sequences and turns them into events."""
 
     def __init__(
-        self, run: DecodingRun, tracks: Sequence[SequenceState], names: Sequence[StageHeading], method: Method,
-        witnesses: Callable[[], list[Witness | None]] | None = None,
+        self, run: DecodingRun, sequences: Sequence[SequenceState], headings: Sequence[StageHeading], method: Method,
+        observers: Callable[[], list[StageObserver | None]] | None = None,
     ) -> None:  # fmt: skip
-        """`names`: headings of the stages whose scores will come; `witnesses`: gives those of the step before each
+        """`headings`: headings of the stages whose scores will come; `observers`: gives those of the step before each
         `write`, the run's funnel's where nothing is said."""
-        self._run, self._tracks, self._names, self._method = run, tracks, names, method
-        self._witnesses = witnesses or run.funnel.witnesses
-        self._waiting: list[_PendingStep] = []
-        self._begun = time.perf_counter()
+        self._run, self._sequences, self._headings, self._method = run, sequences, headings, method
+        self._observers = observers or run.pipeline.observers
+        self._pending: list[_PendingStep] = []
+        self._batch_started = time.perf_counter()
 
     def write(
         self, number: int, scores: list[torch.Tensor], chosen: torch.Tensor, choice: LayerChoice | None
@@ -64,41 +64,43 @@ class StepEventWriter:
         """One step: tokens [B], and the scores that decided them. Stops are known when this returns."""
         tokens = chosen.tolist()
         notes = [
-            (row, track, self._run.scribe.note(track, token))
-            for row, (track, token) in enumerate(zip(self._tracks, tokens, strict=True))
+            (row, track, self._run.writer.append_token(track, token))
+            for row, (track, token) in enumerate(zip(self._sequences, tokens, strict=True))
             if track.stop is None
         ]
-        witnesses = self._witnesses() if self._run.request.top_n else []
-        if self._run.kept is not None:
+        witnesses = self._observers() if self._run.request.top_n else []
+        if self._run.score_cache is not None:
             contrasted = scores[1] if choice is not None else None
-            self._run.kept.add(number, StepLogits(scores[0], contrasted, choice), tokens)
-        self._waiting.append(_PendingStep(number, scores, chosen, choice, notes, witnesses))
+            self._run.score_cache.add(number, StepLogits(scores[0], contrasted, choice), tokens)
+        self._pending.append(_PendingStep(number, scores, chosen, choice, notes, witnesses))
         if self._is_due(number):
             yield from self.flush()
-            self._begun = time.perf_counter()
+            self._batch_started = time.perf_counter()
 
     def _is_due(self, number: int) -> bool:
         """The first step, the second of a pair, a slow one, one that ends a text or precedes a measurement."""
-        step, run = self._waiting[-1], self._run
+        step, run = self._pending[-1], self._run
         return (
-            len(self._waiting) == _PAIR
-            or is_measured(number)
-            or time.perf_counter() - self._begun > _QUICK
-            or any(track.stop for _, track, _ in step.notes)
+            len(self._pending) == _BATCH_STEPS
+            or is_cache_measured(number)
+            or time.perf_counter() - self._batch_started > _MAX_WAIT_SECONDS
+            or any(track.stop for _, track, _ in step.appended)
             or run.is_cancelled()
         )
 
     def flush(self) -> Iterator[Event]:
         """Events of all steps that wait."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._pending = self._pending, []
         if not waiting:
             return
         run, begun = self._run, time.perf_counter()
         scores, chosen = [step.scores for step in waiting], [step.chosen for step in waiting]
-        readings = read_steps(scores, chosen, run.request.top_n, self._names, run.model.pieces)
+        readings = compute_steps_stats(scores, chosen, run.request.top_n, self._headings, run.model.pieces)
         share = (time.perf_counter() - begun) / len(waiting)
         for place, step in enumerate(waiting):
-            for row, track, note in step.notes:
-                reading = with_details(readings[place * len(self._tracks) + row], step.scores, row, step.witnesses)
-                yield from run.scribe.tell(track, note, reading, self._method, step.choice, seconds=share)
-            yield from run.step_done(step.number)
+            for row, track, note in step.appended:
+                reading = add_stage_details(
+                    readings[place * len(self._sequences) + row], step.scores, row, step.observers
+                )
+                yield from run.writer.emit_token(track, note, reading, self._method, step.choice, seconds=share)
+            yield from run.finish_step(step.number)

@@ -20,7 +20,7 @@ class StepReplayer:
     """A strategy that takes the best score, or the token that the dice fall on; others say what they do instead
     (`Strategy.again`)."""
 
-    reads_layers = False
+    needs_hidden_states = False
     """The hidden states of all layers are needed for what comes into the funnel."""
 
     def __init__(self, run: DecodingRun) -> None:
@@ -35,50 +35,50 @@ class StepReplayer:
     def check(self) -> None:
         """Raises StrategyError for what cannot be judged again."""
 
-    def dice(self, rows: int, sequence: int) -> RngReplay | None:
+    def replay_rng(self, rows: int, sequence: int) -> RngReplay | None:
         """The run's dice for the `sequence`-th of `rows` texts; None where it throws none, or drafts throw them too."""
         if not self.run.config.do_sample or self.run.strategy.speculates:
             return None
         return RngReplay(self.run, rows, sequence, self.run.request.seed)
 
-    def enters_like(self, other: StepReplayer) -> bool:
+    def has_same_input(self, other: StepReplayer) -> bool:
         """Whether under these settings the same comes into the funnel as under another's of its kind."""
         return True
 
-    def entering(self, output: ForwardOutput) -> StepLogits:
+    def pipeline_input(self, output: ForwardOutput) -> StepLogits:
         """What comes into the funnel behind a pass."""
-        return StepLogits(self.run.repair(output.last))
+        return StepLogits(self.run.replace_invalid(output.last))
 
-    def headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
+    def stage_headings(self, funnel: ProcessorPipeline) -> list[StageHeading]:
         """Of what leads from one of a step's scores to the next."""
         return [stage.heading for stage in funnel.stages]
 
-    def pick(self, scores: torch.Tensor, entering: StepLogits, die: StepRng | None) -> int | None:
+    def pick(self, scores: torch.Tensor, entering: StepLogits, rng: StepRng | None) -> int | None:
         """The token of scores [1, V] that left the funnel; None where nobody can tell."""
         if not self.run.config.do_sample:
             return int(scores[0].argmax())
-        return die.draw(scores) if die is not None else None
+        return rng.sample(scores) if rng is not None else None
 
-    def told(self, reading: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
+    def add_strategy_stats(self, stats: StepStats, scores: Sequence[torch.Tensor], entering: StepLogits) -> StepStats:
         """The step's figures with what is the strategy's own; `scores` before the first stage and after each."""
-        return reading
+        return stats
 
 
-def remembers(funnel: ProcessorPipeline) -> bool:
+def is_stateful(funnel: ProcessorPipeline) -> bool:
     """Whether what a stage does depends on the steps before, beyond their tokens."""
     return any(stage.processor.follow is not None for stage in funnel.stages)
 
 
-def read_through(again: StepReplayer, ids: Sequence[int], step: int, *, whole: bool) -> Iterator[StepLogits]:
-    """What came in at `step`, or with `whole` at every step up to it, from passes over the text; `ids`: the tokens
+def replay_inputs(replayer: StepReplayer, ids: Sequence[int], step: int, *, all_steps: bool) -> Iterator[StepLogits]:
+    """What came in at `step`, or with `all_steps` at every step up to it, from passes over the text; `ids`: the tokens
     behind the run's start."""
-    run = again.run
-    if not whole and step:
-        request = replace(run.request, beginning=(*run.opening.beginning, *ids[:step]))
+    run = replayer.run
+    if not all_steps and step:
+        request = replace(run.request, beginning=(*run.inputs.beginning, *ids[:step]))
         run = DecodingRun(run.model, request, run.strategy, run.config, run.cancel)
         step = 0
-    output, _ = run.prefill(hidden=again.reads_layers)
+    output, _ = run.prefill(hidden=replayer.needs_hidden_states)
     for place in range(step + 1):
-        yield again.entering(output)
+        yield replayer.pipeline_input(output)
         if place < step:
-            output = run.forward(torch.tensor([[ids[place]]], device=run.device), hidden=again.reads_layers)
+            output = run.forward(torch.tensor([[ids[place]]], device=run.device), hidden=replayer.needs_hidden_states)

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import torch
 
-from core.decoding.native_step_stats import read_quickly, reads_quickly
+from core.decoding.native_step_stats import compute_native_stats, has_native_stats
 from core.decoding.processor_pipeline import StageHeading
-from core.decoding.stats_row import FIXED
+from core.decoding.stats_row import FIXED_COLUMNS
 from core.decoding.step_details import LazyStepDetails, StepDetails
-from core.events.tokens import Source
-from core.models.text import Pieces
+from core.events.tokens import StepDetailSource
+from core.models.text import TokenSpellings
 
-_NOTHING = StepDetails()
+_NO_DETAILS = StepDetails()
 
 
 class StepStats(NamedTuple):
@@ -31,16 +31,16 @@ class StepStats(NamedTuple):
     """Place after processing; None where nothing was processed."""
     varentropy: float = 0.0
     """In nats²."""
-    look: Source = _NOTHING
+    details: StepDetailSource = _NO_DETAILS
     """Alternatives and funnel."""
 
 
-def read_step(
+def compute_step_stats(
     scores: Sequence[torch.Tensor],
     chosen: torch.Tensor,
     top_n: int,
     names: Sequence[StageHeading],
-    pieces: Pieces,
+    pieces: TokenSpellings,
 ) -> list[StepStats]:
     """Read a step.
 
@@ -48,31 +48,31 @@ def read_step(
     `chosen`: token ids [B]. One transfer brings all figures to the host. `top_n` 0 reads the chosen token only.
     """
     top_n = min(top_n, scores[0].shape[-1])
-    rows = read_quickly(scores, chosen, top_n) or _read_by_torch(scores, chosen, top_n)
-    return [_reading(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
+    rows = compute_native_stats(scores, chosen, top_n) or _compute_with_torch(scores, chosen, top_n)
+    return [_to_step_stats(row, top_n, names, pieces, scores[0][number]) for number, row in enumerate(rows)]
 
 
-def read_steps(
+def compute_steps_stats(
     steps: Sequence[Sequence[torch.Tensor]],
     chosen: Sequence[torch.Tensor],
     top_n: int,
     names: Sequence[StageHeading],
-    pieces: Pieces,
+    pieces: TokenSpellings,
 ) -> list[StepStats]:
-    """Read several steps of the same texts, one behind the other: `scores` and `chosen` of each as `read_step` has
+    """Read several steps of the same texts, one behind the other: `scores` and `chosen` of each as `compute_step_stats` has
     them. torch reads all of them beside each other, at the price of one."""
-    if len(steps) > 1 and not reads_quickly(steps[0]):
+    if len(steps) > 1 and not has_native_stats(steps[0]):
         scores = [torch.cat(parts) for parts in zip(*steps, strict=True)]
-        return read_step(scores, torch.cat(list(chosen)), top_n, names, pieces)
+        return compute_step_stats(scores, torch.cat(list(chosen)), top_n, names, pieces)
     return [
         reading
         for scores, tokens in zip(steps, chosen, strict=True)
-        for reading in read_step(scores, tokens, top_n, names, pieces)
+        for reading in compute_step_stats(scores, tokens, top_n, names, pieces)
     ]
 
 
-def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
-    """A row of figures for each text (`core.decoding.stats_row.columns`)."""
+def _compute_with_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: int) -> list[array[float]]:
+    """A row of figures for each text (`core.decoding.stats_row.row_length`)."""
     raw = torch.log_softmax(scores[0], -1)
     final = torch.log_softmax(scores[-1], -1) if len(scores) > 1 else raw
     probabilities = raw.exp()
@@ -88,14 +88,14 @@ def _read_by_torch(scores: Sequence[torch.Tensor], chosen: torch.Tensor, top_n: 
     rows = [array("d", row) for row in torch.cat(columns, dim=1).tolist()]
     if top_n and len(scores) > 1:
         for row, own in zip(rows, raw, strict=True):
-            row.extend(_places(own, row, top_n))
+            row.extend(_count_more_likely(own, row, top_n))
     return rows
 
 
-def _places(raw: torch.Tensor, row: array[float], top_n: int) -> Iterator[float]:
+def _count_more_likely(raw: torch.Tensor, row: array[float], top_n: int) -> Iterator[float]:
     """How many of raw log-probabilities [V] are greater than that of each of the last stage's likeliest, which end the
     row; -1 for those among the likeliest by the model alone, which are nearly always all."""
-    known = set(row[FIXED : FIXED + top_n])
+    known = set(row[FIXED_COLUMNS : FIXED_COLUMNS + top_n])
     for token, value in zip(row[-3 * top_n : -2 * top_n], row[-top_n:], strict=True):
         yield -1.0 if token in known else float((raw > value).sum())
 
@@ -107,7 +107,9 @@ def _fixed_columns(
     index = chosen[:, None]
     picked = raw.gather(1, index)
     above = (raw > picked).sum(1, keepdim=True)
-    entropy = torch.linalg.vecdot(probabilities, raw)[:, None]  # negative; NaN where a logit is -inf, see `_reading`
+    entropy = torch.linalg.vecdot(probabilities, raw)[
+        :, None
+    ]  # negative; NaN where a logit is -inf, see `_to_step_stats`
     varentropy = torch.linalg.vecdot(probabilities, (raw - entropy).square_())[:, None]
     # One number type throughout: to join several types takes five times as long.
     ahead, token = above.to(raw.dtype), index.to(raw.dtype)
@@ -130,18 +132,18 @@ def _stage_columns(scores: Sequence[torch.Tensor], probabilities: torch.Tensor, 
     return torch.cat([sums, top.indices.to(sums.dtype), top.values], dim=-1).transpose(0, 1).flatten(1)
 
 
-def _reading(
-    row: array[float], top_n: int, names: Sequence[StageHeading], pieces: Pieces, logits: torch.Tensor
+def _to_step_stats(
+    row: array[float], top_n: int, names: Sequence[StageHeading], pieces: TokenSpellings, logits: torch.Tensor
 ) -> StepStats:
-    raw, final, above, ahead, entropy, varentropy, token = row[:FIXED]
+    raw, final, above, ahead, entropy, varentropy, token = row[:FIXED_COLUMNS]
     rank, entropy, survivors = int(above) + 1, max(-entropy, 0.0), len(logits)
     if math.isnan(entropy):
-        entropy, varentropy, survivors = _with_banned(logits)
-    look = LazyStepDetails(row, top_n, names, pieces, survivors) if top_n else _NOTHING
+        entropy, varentropy, survivors = _stats_with_banned(logits)
+    look = LazyStepDetails(row, top_n, names, pieces, survivors) if top_n else _NO_DETAILS
     return StepStats(int(token), raw, final, rank, entropy, int(ahead) + 1 if names else None, varentropy, look)
 
 
-def _with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
+def _stats_with_banned(logits: torch.Tensor) -> tuple[float, float, int]:
     """Entropy in nats, varentropy and survivors of raw logits [V] of which some are -inf: p ln p is 0 at p = 0."""
     shares = torch.softmax(logits, -1)
     entropy = torch.special.entr(shares).sum()

@@ -24,10 +24,10 @@ class StopReason:
 
 @dataclass(slots=True)
 class StoppingCriteria:
-    """Limits of a run. `max_new` counts new tokens; `room` is how many fit into the model's context."""
+    """Limits of a run. `max_new` counts new tokens; `context_limit` is how many fit into the model's context."""
 
     max_new: int
-    room: int | None
+    context_limit: int | None
     eos: frozenset[int]
     strings: tuple[str, ...]
     deadline: float | None
@@ -46,15 +46,17 @@ class StoppingCriteria:
             if self.matcher is not None:
                 found, self._tails[sequence] = self.matcher.push(tail, token)
             else:
-                found, self._tails[sequence] = self._by_text.push_bytes(tail, text.encode("utf-8", "surrogatepass"))
-        return self._ended(token, found) or self.limit(count)
+                found, self._tails[sequence] = self._text_matcher.push_bytes(
+                    tail, text.encode("utf-8", "surrogatepass")
+                )
+        return self._natural_reason(token, found) or self.reached_limit(count)
 
-    def ending(self, token: int, tail: StopTail) -> tuple[StopReason | None, StopTail]:
+    def natural_end(self, token: int, tail: StopTail) -> tuple[StopReason | None, StopTail]:
         """Whether the text ends by itself with `token` behind `tail`, and the tail with it."""
         found, tail = self.matcher.push(tail, token) if self.matcher is not None else ("", tail)
-        return self._ended(token, found), tail
+        return self._natural_reason(token, found), tail
 
-    def _ended(self, token: int, found: str) -> StopReason | None:
+    def _natural_reason(self, token: int, found: str) -> StopReason | None:
         if token in self.eos:
             return StopReason("eos")
         return StopReason("stop_string", found) if found else None
@@ -65,21 +67,21 @@ class StoppingCriteria:
         return self.matcher.start if self.matcher is not None else ()
 
     @property
-    def _by_text(self) -> StopStringMatcher:
+    def _text_matcher(self) -> StopStringMatcher:
         return StopStringMatcher(self.strings, lambda token: None)
 
-    def limit(self, count: int) -> StopReason | None:
+    def reached_limit(self, count: int) -> StopReason | None:
         """Whether a text of `count` new tokens has reached a limit."""
         if count >= self.max_new:
             return StopReason("length", limit=self.max_new)
-        if self.room is not None and count >= self.room:
+        if self.context_limit is not None and count >= self.context_limit:
             return StopReason("context", limit=self.context)
         if self.deadline is not None and time.monotonic() >= self.deadline:
             return StopReason("time", limit=self.seconds)
         return None
 
 
-def build_stopping(
+def build_stopping_criteria(
     config: GenerationConfig, start: int, context: int | None, before: Sequence[int] = (),
     token_bytes: Callable[[int], bytes | None] | None = None,
 ) -> StoppingCriteria:  # fmt: skip
@@ -94,8 +96,8 @@ def build_stopping(
     return StoppingCriteria(
         max_new=new_token_limit(config, start),
         # The last token is chosen from a full context and need not be fed again.
-        room=None if context is None else max(context - start + 1, 1),
-        eos=eos_ids(config),
+        context_limit=None if context is None else max(context - start + 1, 1),
+        eos=end_token_ids(config),
         strings=strings,
         deadline=time.monotonic() + config.max_time if config.max_time else None,
         seconds=config.max_time or 0.0,
@@ -113,7 +115,7 @@ def new_token_limit(config: GenerationConfig, start: int) -> int:
     return 20
 
 
-def eos_ids(config: GenerationConfig) -> frozenset[int]:
+def end_token_ids(config: GenerationConfig) -> frozenset[int]:
     """The end tokens as a set; empty when there is none."""
     eos = config.eos_token_id
     if eos is None:

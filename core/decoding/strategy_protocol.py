@@ -6,7 +6,7 @@ from typing import Protocol
 
 from transformers import GenerationConfig
 
-from core.caches.requirements import Need
+from core.caches.requirements import CacheOperation
 
 
 class DecodingStrategy(Protocol):
@@ -17,7 +17,7 @@ class DecodingStrategy(Protocol):
         """As in the registry."""
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[CacheOperation]:
         """What it asks of a cache."""
 
     @property

@@ -23,10 +23,10 @@ def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
     network: Any = model.model
     tokenizer = model.tokenizer
     if tokenizer is None or not hasattr(network, "heal_tokens"):
-        raise _refused(tr("Token healing needs a tokenizer, and a transformers release that has it."))
+        raise _healing_error(tr("Token healing needs a tokenizer, and a transformers release that has it."))
     missing = [name for name in ("bos_token", "pad_token") if getattr(tokenizer, f"{name}_id", None) is None]
     if missing:
-        raise _refused(
+        raise _healing_error(
             tr("Token healing needs a tokenizer with a {token}, and that of {model} has none.").format(
                 token=missing[0], model=model.name
             )
@@ -39,7 +39,7 @@ def heal_tokens(model: LoadedModel, ids: list[int], seed: int) -> list[int]:
     return healed
 
 
-def is_healed(model: LoadedModel, setting: object) -> bool:
+def should_heal(model: LoadedModel, setting: object) -> bool:
     """Whether a run with this setting heals its prompt. Raises ParameterError for what is neither true nor false."""
     if setting is None:
         return False
@@ -47,5 +47,5 @@ def is_healed(model: LoadedModel, setting: object) -> bool:
     return bool(setting) and not model.is_encoder_decoder
 
 
-def _refused(cause: str) -> ParameterError:
+def _healing_error(cause: str) -> ParameterError:
     return ParameterError(cause, tr("Switch token_healing off."), "token_healing")

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 
 from core.decoding.fast_argmax import argmax
-from core.decoding.growable_tensor import GrowableTensor, growing_ids
+from core.decoding.growable_tensor import GrowableTensor, growable_ids
 from core.decoding.processor_pipeline import ProcessorPipeline, StageHeading
 from core.decoding.rng_replay import RngReplay
 from core.decoding.run import DecodingRun
@@ -18,7 +18,7 @@ from core.decoding.step_replayer import StepReplayer
 from core.events import Event, LayerChoice, Method
 
 
-class Picker(Protocol):
+class TokenPicker(Protocol):
     """How the next token is taken from processed scores."""
 
     method: Method
@@ -27,7 +27,7 @@ class Picker(Protocol):
         """Token ids [B] from scores [B, V]."""
 
 
-class Greedy:
+class GreedyPicker:
     """The best score."""
 
     method: Method = "greedy"
@@ -37,7 +37,7 @@ class Greedy:
         return argmax(scores)
 
 
-class Multinomial:
+class MultinomialPicker:
     """A draw from the distribution."""
 
     method: Method = "sampled"
@@ -47,7 +47,7 @@ class Multinomial:
         return torch.multinomial(torch.softmax(scores, -1), 1, generator=generator).squeeze(1)
 
 
-class SeededMultinomial:
+class SeededMultinomialPicker:
     """A draw for each text with a generator of its own: text n draws what a run of its own with `seed + n` draws.
 
     The draws are those of that run exactly, given the same distribution; a batch may compute the distribution with
@@ -65,7 +65,7 @@ class SeededMultinomial:
         drawn = [torch.multinomial(row, 1, generator=own) for row, own in zip(shares, self._generators, strict=True)]
         return drawn[0] if len(drawn) == 1 else torch.cat(drawn)
 
-    def dice(self, rows: int) -> torch.Tensor:
+    def uniform(self, rows: int) -> torch.Tensor:
         """A number of [0, 1) for each row, by the row's own generator."""
         thrown = [torch.rand(1, generator=own, device=own.device) for own in self._generators[:rows]]
         return thrown[0] if rows == 1 else torch.cat(thrown)
@@ -74,7 +74,7 @@ class SeededMultinomial:
 class SeededReplay(StepReplayer):
     """A step of a text with a seed of its own, judged again."""
 
-    def dice(self, rows: int, sequence: int) -> RngReplay:
+    def replay_rng(self, rows: int, sequence: int) -> RngReplay:
         """Those of a run of its own."""
         return RngReplay(self.run, 1, 0, self.run.request.seed + sequence)
 
@@ -90,54 +90,56 @@ class ContrastMethod(Protocol):
         """Contrasted scores [B, V] of what is `allowed` (the logits, or −∞), and what was chosen."""
 
 
-class ContrastedPicker:
+class ContrastPipeline:
     """A funnel with the contrast of layers in it: behind the stages that decide what there is to choose from at all."""
 
     def __init__(self, funnel: ProcessorPipeline, contrast: ContrastMethod) -> None:
         self._contrast = contrast
-        self._first = ProcessorPipeline([stage for stage in funnel.stages if stage.processor.before_contrast])
-        self._rest = ProcessorPipeline([stage for stage in funnel.stages if not stage.processor.before_contrast])
-        self.headings = [*self._first.headings, contrast.heading, *self._rest.headings]
+        self._stages_before = ProcessorPipeline([stage for stage in funnel.stages if stage.processor.before_contrast])
+        self._stages_after = ProcessorPipeline(
+            [stage for stage in funnel.stages if not stage.processor.before_contrast]
+        )
+        self.headings = [*self._stages_before.headings, contrast.heading, *self._stages_after.headings]
 
     def trace(
         self, ids: torch.Tensor, raw: torch.Tensor, hidden: tuple[torch.Tensor, ...]
     ) -> tuple[list[torch.Tensor], LayerChoice]:
         """The scores before the first stage and after each, all [B, V], and the layer that was chosen."""
-        first = self._first.trace(ids, raw)
+        first = self._stages_before.trace(ids, raw)
         contrasted, choice = self._contrast.apply(raw, hidden, first[-1])
-        return [*first, *self._rest.trace(ids, contrasted)], choice
+        return [*first, *self._stages_after.trace(ids, contrasted)], choice
 
 
-def decode_single(run: DecodingRun, picker: Picker, contrast: ContrastMethod | None = None) -> Iterator[Event]:
+def decode_single(run: DecodingRun, picker: TokenPicker, contrast: ContrastMethod | None = None) -> Iterator[Event]:
     """Pick a token for every sequence, step by step, until all have ended."""
     rows = run.sequences
-    tracks = [run.scribe.track(number) for number in range(rows)]
-    ids = growing_ids(run.start_ids, rows, run.device)
-    funnel = ContrastedPicker(run.funnel, contrast) if contrast else run.funnel
+    tracks = [run.writer.new_sequence(number) for number in range(rows)]
+    ids = growable_ids(run.start_ids, rows, run.device)
+    funnel = ContrastPipeline(run.pipeline, contrast) if contrast else run.pipeline
     writer = StepEventWriter(run, tracks, funnel.headings, picker.method)
     try:
-        yield from _steps(run, tracks, ids, picker, funnel, writer)
+        yield from _decode_steps(run, tracks, ids, picker, funnel, writer)
     except Exception:
         yield from writer.flush()  # the text so far is shown, whatever went wrong
         raise
-    yield from run.end(tracks)
+    yield from run.finish(tracks)
 
 
-def _steps(
+def _decode_steps(
     run: DecodingRun,
     tracks: list[SequenceState],
     ids: GrowableTensor,
-    picker: Picker,
-    funnel: ProcessorPipeline | ContrastedPicker,
+    picker: TokenPicker,
+    funnel: ProcessorPipeline | ContrastPipeline,
     writer: StepEventWriter,
 ) -> Iterator[Event]:
-    contrasts = isinstance(funnel, ContrastedPicker)
+    contrasts = isinstance(funnel, ContrastPipeline)
     output, prefilled = run.prefill(len(tracks), hidden=contrasts)
     yield prefilled
     step = 0
     while True:
-        raw, choice = run.repair(output.last), None
-        if isinstance(funnel, ContrastedPicker):
+        raw, choice = run.replace_invalid(output.last), None
+        if isinstance(funnel, ContrastPipeline):
             assert output.hidden is not None
             scores, choice = funnel.trace(ids.tensor, raw, output.hidden)
         else:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
+class Columns:
     """A tuple of each of many events, all of them behind each other."""
 
     lengths: np.ndarray[tuple[int], np.dtype[np.int64]]
     """How many parts each event has."""
-    parts: Mapping[str | int, Values | Laid]
+    parts: Mapping[str | int, Values | Columns]
     """By the name of a part's field, or by its place where parts are tuples themselves: a value of each part."""
 
     @property

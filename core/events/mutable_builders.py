@@ -4,7 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 
-def open_twin(cls: type[Any]) -> type[Any]:
+def mutable_builder(cls: type[Any]) -> type[Any]:
     """A class with the slots of a frozen dataclass, whose instances are filled field by field; `made.__class__ = cls`
     closes one. The dataclass itself sets every field through `object.__setattr__`."""
     own = {"__slots__": tuple(item.name for item in fields(cls)), "__setattr__": object.__setattr__}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from core.events.laid import Laid
+from core.events.laid import Columns
 from core.events.run import Event
 from core.events.stages import Stage, StageDetail
 
@@ -46,7 +46,7 @@ class LayerChoice:
     """(candidate layer, Jensen–Shannon divergence from the final layer)."""
 
 
-class Source(Protocol):
+class StepDetailSource(Protocol):
     """The figures of a step, of which its alternatives and its funnel are made once somebody reads them."""
 
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -58,16 +58,16 @@ class Source(Protocol):
     def details(self) -> tuple[StageDetail, ...]:
         """Those of the funnel's stages."""
 
-    def lay_out(self, steps: "Sequence[Source | None]") -> tuple[Laid, Laid] | None:
+    def to_columns(self, steps: "Sequence[StepDetailSource | None]") -> tuple[Columns, Columns] | None:
         """Alternatives and funnels of many steps in columns; None where they cannot be had so."""
 
 
-class _Unfolding(Event):
+class _LazyDetailEvent(Event):
     """Its alternatives and its funnel may be left to be made when they are read first: most steps of a run are never
     looked at so closely, and to make them of every step takes a tenth of a small model's time."""
 
     __slots__ = ("source",)
-    source: Source | None
+    source: StepDetailSource | None
     """Of which they are made; no field of the event."""
 
     if not TYPE_CHECKING:  # fields are known by their declaration; this is called where one was not set
@@ -75,19 +75,19 @@ class _Unfolding(Event):
         def __getattr__(self, name):
             if name == "source":
                 return None
-            if name not in _UNFOLDED:
+            if name not in _LAZY_FIELDS:
                 raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
             if (source := self.source) is not None:
-                for field in _UNFOLDED:
+                for field in _LAZY_FIELDS:
                     object.__setattr__(self, field, getattr(source, field)())
             return object.__getattribute__(self, name)
 
 
-_UNFOLDED = ("alternatives", "funnel")
+_LAZY_FIELDS = ("alternatives", "funnel")
 
 
 @dataclass(frozen=True, slots=True)
-class TokenChosen(_Unfolding):
+class TokenChosen(_LazyDetailEvent):
     """A token was decided for one sequence."""
 
     step: int
@@ -139,11 +139,11 @@ class TokenChosen(_Unfolding):
         return tuple([stage.detail for stage in self.funnel if stage.detail is not None])
 
 
-def lay_out(tokens: Sequence[TokenChosen]) -> dict[str, Laid]:
+def details_to_columns(tokens: Sequence[TokenChosen]) -> dict[str, Columns]:
     """What may be left to be made of each, laid out at once, by field; empty where it has to be read token by token."""
     first = tokens[0].source if tokens else None
-    laid = first.lay_out([token.source for token in tokens]) if first is not None else None
-    return dict(zip(_UNFOLDED, laid, strict=True)) if laid is not None else {}
+    laid = first.to_columns([token.source for token in tokens]) if first is not None else None
+    return dict(zip(_LAZY_FIELDS, laid, strict=True)) if laid is not None else {}
 
 
 @dataclass(frozen=True, slots=True)

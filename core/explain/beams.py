@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import score, share
+from core.explain.number_formats import format_score, share
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import decimal, ending, ordinal, quote
 from resources.language import mark
@@ -13,12 +13,12 @@ from resources.language import mark
 if TYPE_CHECKING:
     from core.events import BeamCandidate, BeamStep, Overruled
 
-_PLACE = Saying(
+_RANK = Saying(
     mark("The {ordinal} of {count} ways to go on:"),
     mark("{ordinal} of {count} continuations:"),
     mark("Rank {rank} of {count} with a score of {score}:"),
 )
-_PLACE_ALONE = Saying(
+_RANK_WITHOUT_COUNT = Saying(
     mark("The {ordinal} way to go on:"), mark("{ordinal}:"), mark("Rank {rank} with a score of {score}:")
 )
 _FOR_OTHERS = Saying(
@@ -95,11 +95,16 @@ def explain_candidate(candidate: BeamCandidate, step: BeamStep, num_beams: int) 
     `step` is the step it was considered in, `num_beams` how many may stay (of its group, in diverse search).
     """
     facts = _facts(candidate, step, num_beams)
-    verdict = _TELLERS[candidate.fate](candidate, step, num_beams, facts)
-    return together(_place(candidate, step, facts), verdict, _diversity(candidate), _wish(candidate, step))
+    verdict = _EXPLAINERS[candidate.fate](candidate, step, num_beams, facts)
+    return together(
+        _rank_phrase(candidate, step, facts),
+        verdict,
+        _explain_diversity(candidate),
+        _explain_overruled(candidate, step),
+    )
 
 
-def worst_kept(candidate: BeamCandidate, step: BeamStep) -> float | None:
+def worst_kept_score(candidate: BeamCandidate, step: BeamStep) -> float | None:
     """Score of the worst continuation kept beside `candidate` (in its group); None when none was."""
     group = _summary_of(step).groups.get(candidate.group)
     return group.worst_kept if group is not None else None
@@ -120,7 +125,7 @@ class _StepSummary:
     def __init__(self, step: BeamStep) -> None:
         self.step = step
         self.groups: dict[int, _GroupSummary] = {}
-        self.wishes: dict[int, Overruled] = {}
+        self.overruled: dict[int, Overruled] = {}
         for item in step.candidates:
             group = self.groups.setdefault(item.group, _GroupSummary())
             group.count += 1
@@ -128,7 +133,7 @@ class _StepSummary:
             if item.fate in ("kept", "early_stopped"):
                 group.worst_kept = item.score if group.worst_kept is None else min(group.worst_kept, item.score)
         for wish in step.overruled:
-            self.wishes.setdefault(wish.parent, wish)
+            self.overruled.setdefault(wish.parent, wish)
 
 
 _latest: list[_StepSummary] = []
@@ -149,8 +154,8 @@ def _facts(candidate: BeamCandidate, step: BeamStep, beams: int) -> dict[str, st
         "ordinal": ordinal(candidate.rank),
         "rank": f"{candidate.rank}",
         "beams": f"{beams}",
-        "score": score(candidate.score),
-        "final": score(candidate.normalized),
+        "score": format_score(candidate.score),
+        "final": format_score(candidate.normalized),
         "length": f"{step.step + 1}",
         "penalty": decimal(step.length_penalty, 1) if step.length_penalty % 1 else f"{step.length_penalty:.0f}",
         "ending": ending(candidate.ended),
@@ -158,58 +163,63 @@ def _facts(candidate: BeamCandidate, step: BeamStep, beams: int) -> dict[str, st
     }
 
 
-def _place(candidate: BeamCandidate, step: BeamStep, facts: dict[str, str]) -> Sentence:
+def _rank_phrase(candidate: BeamCandidate, step: BeamStep, facts: dict[str, str]) -> Sentence:
     """Its rank; among how many is known only where the pruned ones were recorded."""
     group = _summary_of(step).groups.get(candidate.group)
     if group is not None and group.has_pruned:
-        return _PLACE.say(**facts, count=f"{group.count}")
-    return _PLACE_ALONE.say(**facts)
+        return _RANK.say(**facts, count=f"{group.count}")
+    return _RANK_WITHOUT_COUNT.say(**facts)
 
 
-def _kept(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
+def _explain_kept(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
     if candidate.rank > beams:
         return _FOR_OTHERS.words(**facts)
     return (_AMONG_BEST if beams > 1 else _BEST).words(**facts)
 
 
-def _finished(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
+def _explain_finished(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
     return _FINISHED.words(**facts)
 
 
-def _stopped(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
+def _explain_stopped(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
     return _STOPPED.words(**facts)
 
 
-def _pruned(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
+def _explain_pruned(candidate: BeamCandidate, step: BeamStep, beams: int, facts: dict[str, str]) -> Sentence:
     if candidate.ended:
-        return _pruned_end(candidate, beams, facts)
-    worst = worst_kept(candidate, step)
+        return _explain_pruned_end(candidate, beams, facts)
+    worst = worst_kept_score(candidate, step)
     only = (_ONLY_BEST if beams == 1 else _ONLY_BEST_FEW).words(**facts)
     if worst is None:
         return only
     if candidate.score > worst:
         return together(only, _OTHERS_MET_MORE.say(**facts))
-    return together(only, _BELOW.say(gap=score(worst - candidate.score), worst=score(worst)))
+    return together(only, _BELOW.say(gap=format_score(worst - candidate.score), worst=format_score(worst)))
 
 
-def _pruned_end(candidate: BeamCandidate, beams: int, facts: dict[str, str]) -> Sentence:
+def _explain_pruned_end(candidate: BeamCandidate, beams: int, facts: dict[str, str]) -> Sentence:
     if candidate.rank > beams:
         return (_LATE_END if beams > 1 else _LATE_END_OF_ONE).words(**facts)
     return _WORSE_END.words(**facts)
 
 
-def _diversity(candidate: BeamCandidate) -> Sentence:
+def _explain_diversity(candidate: BeamCandidate) -> Sentence:
     if not candidate.diversity_penalty:
         return Sentence()
     return _DIVERSITY.say(penalty=f"{candidate.diversity_penalty:g}")
 
 
-def _wish(candidate: BeamCandidate, step: BeamStep) -> Sentence:
+def _explain_overruled(candidate: BeamCandidate, step: BeamStep) -> Sentence:
     """What the model would rather have written behind the same beam, where a grammar forbade it."""
-    wish = _summary_of(step).wishes.get(candidate.parent)
+    wish = _summary_of(step).overruled.get(candidate.parent)
     return (
         _OVERRULED.say(other=quote(wish.piece, wish.special), raw=share(wish.raw_probability)) if wish else Sentence()
     )
 
 
-_TELLERS = {"kept": _kept, "finished": _finished, "early_stopped": _stopped, "pruned": _pruned}
+_EXPLAINERS = {
+    "kept": _explain_kept,
+    "finished": _explain_finished,
+    "early_stopped": _explain_stopped,
+    "pruned": _explain_pruned,
+}

@@ -47,7 +47,7 @@ _INSTEAD = Saying(
 _BY_ORIGIN = {"draft": (_BEST_ACCEPTED, _ACCEPTED), "correction": (_BEST_INSTEAD, _INSTEAD)}
 
 
-def drawn(event: TokenChosen) -> Saying:
+def sampling_template(event: TokenChosen) -> Saying:
     """What the dice did: they choose, or they judge a draft. The saying wants the token's figures and its place."""
     best, other = _BY_ORIGIN.get(event.origin, (_BEST_DRAWN, _DRAWN))
     return best if final_rank(event) == 1 else other
@@ -58,7 +58,7 @@ def final_rank(event: TokenChosen) -> int:
     return event.final_rank or event.rank
 
 
-def place_of(event: TokenChosen) -> dict[str, str]:
+def rank_fields(event: TokenChosen) -> dict[str, str]:
     """The same for a sentence: `ordinal` and `place`."""
     return {"ordinal": ordinal(final_rank(event)), "place": f"{final_rank(event):,}"}
 
@@ -69,6 +69,6 @@ def runner_up(event: TokenChosen) -> Alternative | None:
     return max(others, key=lambda item: item.probability, default=None)
 
 
-def is_alone(event: TokenChosen) -> bool:
+def is_only_survivor(event: TokenChosen) -> bool:
     """Whether the settings left nothing else."""
     return bool(event.funnel) and event.funnel[-1].survivors == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import score, share, shares
+from core.explain.number_formats import format_score, format_share_pair, share
 from core.explain.sentence import Saying, Sentence, SentenceNumber
 from core.explain.words import decimal, quote, quote_both
 from resources import depth
@@ -40,7 +40,7 @@ _AHEAD = Saying(
 )  # fmt: skip
 
 
-def balanced(event: TokenChosen) -> Sentence:
+def explain_contrastive(event: TokenChosen) -> Sentence:
     """Why this candidate, with the figures of the one it was chosen before."""
     tried = [item for item in event.alternatives if item.score is not None and item.probability > 0]
     mine = next((item for item in tried if item.id == event.id), None)
@@ -50,33 +50,35 @@ def balanced(event: TokenChosen) -> Sentence:
     if len(tried) == 1:
         return _ONLY.say(**facts)
     likelier = max(tried, key=lambda item: item.probability)
-    return _stayed_ahead(mine, tried) if likelier.probability <= mine.probability else _overtook(mine, likelier)
+    return (
+        _explain_ahead(mine, tried) if likelier.probability <= mine.probability else _explain_balanced(mine, likelier)
+    )
 
 
-def _overtook(mine: Alternative, likelier: Alternative) -> Sentence:
-    rival, own = shares(likelier.probability, mine.probability)
+def _explain_balanced(mine: Alternative, likelier: Alternative) -> Sentence:
+    rival, own = format_share_pair(likelier.probability, mine.probability)
     facts = {**quote_both(mine.text, likelier.text, mine.special, likelier.special), "share": own, "rival": rival}
-    return _BALANCED.say(**facts, **_pair(mine, likelier), against=_against(likelier, mine))
+    return _BALANCED.say(**facts, **_scores_of_both(mine, likelier), against=_compared_similarities(likelier, mine))
 
 
-def _stayed_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
+def _explain_ahead(mine: Alternative, tried: list[Alternative]) -> Sentence:
     second = max((item for item in tried if item is not mine), key=lambda item: item.score or 0.0)
     facts = {**quote_both(mine.text, second.text, mine.special, second.special), "share": share(mine.probability)}
-    return _AHEAD.say(**facts, **_pair(mine, second), count=f"{len(tried)}")
+    return _AHEAD.say(**facts, **_scores_of_both(mine, second), count=f"{len(tried)}")
 
 
-def _pair(mine: Alternative, other: Alternative) -> dict[str, str]:
+def _scores_of_both(mine: Alternative, other: Alternative) -> dict[str, str]:
     """Likeness and score of both."""
     digits = depth.pick(2, 2, 4)
     return {
         "likeness": decimal(mine.degeneration_penalty or 0.0, digits),
         "likeness2": decimal(other.degeneration_penalty or 0.0, digits),
-        "score": score(mine.score or 0.0),
-        "score2": score(other.score or 0.0),
+        "score": format_score(mine.score or 0.0),
+        "score2": format_score(other.score or 0.0),
     }
 
 
-def _against(likelier: Alternative, mine: Alternative) -> SentenceNumber:
+def _compared_similarities(likelier: Alternative, mine: Alternative) -> SentenceNumber:
     """Both likenesses, with as many digits as tell them apart."""
     digits = 2
     old, new = likelier.degeneration_penalty or 0.0, mine.degeneration_penalty or 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import share, shares
+from core.explain.number_formats import format_share_pair, share
 from core.explain.sentence import Saying, Sentence, SentenceNumber, together
 from core.explain.words import quote, quote_both
 from resources.language import mark
@@ -69,43 +69,49 @@ def explain_what_if(before: TokenChosen, after: TokenChosen, is_decided: bool) -
     of one step."""
     if before == after:
         return _NOTHING.say()
-    return together(_choice(before, after, is_decided), _left(before, after), _moved(before, after))
+    return together(
+        _explain_choice(before, after, is_decided),
+        _explain_survivors(before, after),
+        _explain_membership(before, after),
+    )
 
 
-def _choice(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
+def _explain_choice(before: TokenChosen, after: TokenChosen, is_decided: bool) -> Sentence:
     name = quote(before.piece, before.is_special)
     if is_decided and after.id != before.id:
         was = next((item.probability for item in before.alternatives if item.id == after.id), 0.0)
-        old, new = shares(was, after.probability)
+        old, new = format_share_pair(was, after.probability)
         both = quote_both(before.piece, after.piece, before.is_special, after.is_special)
         return (_OTHER if old != new else _OTHER_ALIKE).say(**both, old=old, new=new)
-    old, new = shares(before.probability, after.probability)
+    old, new = format_share_pair(before.probability, after.probability)
     if not is_decided:
         return (_WOULD_HAVE if after.probability else _GONE).say(name=name, old=old, new=new)
     return (_STILL if old != new else _STILL_ALIKE).say(name=name, old=old, new=new)
 
 
-def _left(before: TokenChosen, after: TokenChosen) -> Sentence:
+def _explain_survivors(before: TokenChosen, after: TokenChosen) -> Sentence:
     if not before.funnel or not after.funnel or before.funnel[-1].survivors == after.funnel[-1].survivors:
         return Sentence()
     old, new = (SentenceNumber(f"{each.funnel[-1].survivors:,}") for each in (before, after))
     return _LEFT.say(old=old, new=new)
 
 
-def _moved(before: TokenChosen, after: TokenChosen) -> Sentence:
+def _explain_membership(before: TokenChosen, after: TokenChosen) -> Sentence:
     """The likeliest token that is out now, or in; the chosen ones are spoken of already."""
-    told = (before.id, after.id)
-    was, comes = ({item.id: item for item in each.alternatives if item.id not in told} for each in (before, after))
+    chosen_ids = (before.id, after.id)
+    was, comes = (
+        {item.id: item for item in each.alternatives if item.id not in chosen_ids} for each in (before, after)
+    )
     gone = [was[token] for token in was if was[token].probability and token in comes and not comes[token].probability]
     if gone:
-        first = _likeliest(gone)
+        first = _most_likely(gone)
         return _CUT.say(name=quote(first.text, first.special), old=share(first.probability))
     new = [comes[token] for token in comes if comes[token].probability and token in was and not was[token].probability]
     if new:
-        first = _likeliest(new)
+        first = _most_likely(new)
         return _KEPT.say(name=quote(first.text, first.special), new=share(first.probability))
     return Sentence()
 
 
-def _likeliest(found: list[Alternative]) -> Alternative:
+def _most_likely(found: list[Alternative]) -> Alternative:
     return max(found, key=lambda item: item.probability)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.explain.choice import final_rank, is_alone, place_of
-from core.explain.number_formats import full, log, shares
+from core.explain.choice import final_rank, is_only_survivor, rank_fields
+from core.explain.number_formats import format_full, format_log, format_share_pair
 from core.explain.sentence import Saying, Sentence
 from core.explain.words import percent, quote
 from resources.language import mark
@@ -63,22 +63,22 @@ _KEPT_NTH = Saying(
 )  # fmt: skip
 
 
-def contrasted(event: TokenChosen, choice: LayerChoice) -> Sentence:
+def explain_dola(event: TokenChosen, choice: LayerChoice) -> Sentence:
     """What came of holding a lower layer's guess against the last one's."""
     facts = {
         "layer": f"{choice.layer}",
-        "divergence": full(dict(choice.divergences).get(choice.layer, 0.0)),
+        "divergence": format_full(dict(choice.divergences).get(choice.layer, 0.0)),
         "name": quote(event.piece, event.is_special),
     }
-    if is_alone(event):
+    if is_only_survivor(event):
         return _ALONE.say(**facts)
-    facts["old"], facts["new"] = shares(event.raw_probability, event.probability)
-    facts["log"] = log(event.log_probability)
+    facts["old"], facts["new"] = format_share_pair(event.raw_probability, event.probability)
+    facts["log"] = format_log(event.log_probability)
     kept = percent(event.raw_probability) == percent(event.probability)
-    return _saying(event, kept).say(**facts, **place_of(event))
+    return _select_template(event, kept).say(**facts, **rank_fields(event))
 
 
-def _saying(event: TokenChosen, kept: bool) -> Saying:
+def _select_template(event: TokenChosen, kept: bool) -> Saying:
     if event.method != "dola_sampled":
         return _KEPT if kept else _MOVED
     if final_rank(event) == 1:

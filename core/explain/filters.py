@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.explain.number_formats import share
-from core.explain.sentence import Saying, Sentence, capital
-from core.explain.stages import named
+from core.explain.sentence import Saying, Sentence, capitalize
+from core.explain.stages import stage_name
 from core.processors.wording import stage_label
 from resources import depth
 from resources.language import mark
@@ -38,12 +38,12 @@ def explain_cut(stage: Stage, before: Stage | None) -> Sentence:
     if before is None:
         return _BEGIN.words(left=f"{stage.survivors:,}")
     cut = before.survivors - stage.survivors
-    told = (_CUT if cut > 0 else _SHIFT).words(
-        stage=stage_label(stage) if depth.current() == depth.USUAL else named(stage),
+    sentence = (_CUT if cut > 0 else _SHIFT).words(
+        stage=stage_label(stage) if depth.current_depth() == depth.USUAL else stage_name(stage),
         cut=f"{cut:,}",
         before=f"{before.survivors:,}",
         left=f"{stage.survivors:,}",
         mass=share(stage.mass),
         raw=share(stage.raw_mass),
     )
-    return capital(told) if depth.current() == depth.PLAIN else told  # a setting's own name is small
+    return capitalize(sentence) if depth.current_depth() == depth.PLAIN else sentence  # a setting's own name is small

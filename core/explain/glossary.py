@@ -1,7 +1,7 @@
 """The field's terms, each in one sentence at every depth, with the paper or document it comes from.
 
 The data are `resources/glossary/*.toml`, a file per group: tables of `id`, `term`, `also` (other names it is found
-by), `of` (what in the program it explains: `param.top_k`, `strategy.greedy`, `cache.sink`, `view.tree`), `plain`,
+by), `term_for` (what in the program it explains: `param.top_k`, `strategy.greedy`, `cache.sink`, `view.tree`), `plain`,
 `usual`, `exact`, `source` and `address`.
 """
 
@@ -17,7 +17,7 @@ from resources import depth
 from resources.language import tr
 
 
-class Term(NamedTuple):
+class GlossaryTerm(NamedTuple):
     """One term as it stands in its file, in English; `title` and `sentence` are for people."""
 
     id: str
@@ -45,52 +45,52 @@ class Term(NamedTuple):
 
 
 @cache
-def terms() -> Mapping[str, Term]:
+def terms() -> Mapping[str, GlossaryTerm]:
     """Every term by its id, in the order of the files."""
     import tomllib  # the window is seen before anybody asks for a term
 
-    found: dict[str, Term] = {}
+    found: dict[str, GlossaryTerm] = {}
     for file in sorted(resources.path("glossary").glob("*.toml")):
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["terms"]:
-            found[entry["id"]] = Term(**entry | {key: tuple(entry.get(key, ())) for key in ("also", "of")})
+            found[entry["id"]] = GlossaryTerm(**entry | {key: tuple(entry.get(key, ())) for key in ("also", "of")})
     return MappingProxyType(found)
 
 
-def term(name: str) -> Term:
+def term(name: str) -> GlossaryTerm:
     """The term of that id. Raises KeyError."""
     return terms()[name]
 
 
-def of(name: str) -> Term | None:
+def term_for(name: str) -> GlossaryTerm | None:
     """The term that explains a part of the program (`param.top_k`, `strategy.greedy`); None where there is none."""
-    return _explaining().get(name)
+    return _terms_by_subject().get(name)
 
 
 @cache
-def _explaining() -> Mapping[str, Term]:
+def _terms_by_subject() -> Mapping[str, GlossaryTerm]:
     return {name: each for each in terms().values() for name in each.of}
 
 
-def search(text: str) -> list[Term]:
+def search_terms(text: str) -> list[GlossaryTerm]:
     """Terms that a few letters of a name (English or the language of now) or of the sentence fit, best first; all
     where there are no letters."""
     wanted = text.casefold().split()
-    ranked = [(_place(each, wanted), number, each) for number, each in enumerate(terms().values())]
-    return [each for place, _, each in sorted(ranked, key=lambda item: item[:2]) if place < _NOWHERE]
+    ranked = [(_match_rank(each, wanted), number, each) for number, each in enumerate(terms().values())]
+    return [each for place, _, each in sorted(ranked, key=lambda item: item[:2]) if place < _NO_MATCH]
 
 
-_NOWHERE = 4
+_NO_MATCH = 4
 
 
-def _place(each: Term, wanted: list[str]) -> int:
+def _match_rank(each: GlossaryTerm, words: list[str]) -> int:
     """0: a name begins so; 1: a word of a name does; 2: it is in a name; 3: in the sentence."""
     names = [name.casefold() for name in (each.term, each.id.replace("_", " "), tr(each.term), *each.also)]
-    whole = " ".join(wanted)
+    whole = " ".join(words)
     if any(name.startswith(whole) for name in names):
         return 0
     words = [word for name in names for word in name.replace("-", " ").split()]
-    if all(any(word.startswith(part) for word in words) for part in wanted):
+    if all(any(word.startswith(part) for word in words) for part in words):
         return 1
-    if all(any(part in name for name in names) for part in wanted):
+    if all(any(part in name for name in names) for part in words):
         return 2
-    return 3 if all(part in each.sentence.casefold() for part in wanted) else _NOWHERE
+    return 3 if all(part in each.sentence.casefold() for part in words) else _NO_MATCH

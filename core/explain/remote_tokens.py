@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import log, share
+from core.explain.number_formats import format_log, share
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import ordinal, quote
 from resources.language import mark
@@ -13,7 +13,7 @@ from resources.language import mark
 if TYPE_CHECKING:
     from core.events import TokenChosen
 
-_UNTOLD = Saying(
+_UNKNOWN = Saying(
     mark("The engine wrote {name}, and does not tell how likely that was."),
     mark("The engine wrote {name}, and does not tell how likely it was."),
     mark("The engine wrote {name}; neither p nor the rank is told."),
@@ -28,7 +28,7 @@ _NTH = Saying(
     mark("{name} had {share} by the model alone, the {ordinal} most likely."),
     mark("{name} had raw p = {share} (ln p = {log}), raw rank {rank}; H is not told."),
 )
-_BEHIND = Saying(
+_NOT_LISTED = Saying(
     mark("{name} had {share}, and is none of the {count} that the model likes best here."),
     mark("{name} had {share} by the model alone, and was none of the {count} most likely that the engine told."),
     mark("{name} had raw p = {share} (ln p = {log}), raw rank above {count}; H is not told."),
@@ -50,29 +50,32 @@ _SETTINGS = Saying(
 )
 
 
-def is_elsewhere(event: TokenChosen) -> bool:
+def is_remote(event: TokenChosen) -> bool:
     """Whether an engine on another machine chose it: none tells the entropy, which every step of ours has."""
     return math.isnan(event.entropy)
 
 
-def explain(event: TokenChosen) -> Sentence:
+def explain_remote_token(event: TokenChosen) -> Sentence:
     """What was told of the step, at the depth and in the language of now."""
     raw, final = event.raw_log_probability, event.log_probability
     given = _GIVEN.say() if event.method == "scored" else Sentence()
     if math.isnan(raw) and math.isnan(final):
-        return together(_UNTOLD.say(name=quote(event.piece, event.is_special)), given)
+        return together(_UNKNOWN.say(name=quote(event.piece, event.is_special)), given)
     if math.isnan(raw):
         return together(
-            _AFTER.say(name=quote(event.piece, event.is_special), share=share(event.probability), log=log(final)), given
+            _AFTER.say(
+                name=quote(event.piece, event.is_special), share=share(event.probability), log=format_log(final)
+            ),
+            given,
         )
-    return together(_by_model(event), given, _SETTINGS.say() if math.isnan(final) else Sentence())
+    return together(_explain_model_rank(event), given, _SETTINGS.say() if math.isnan(final) else Sentence())
 
 
-def _by_model(event: TokenChosen) -> Sentence:
+def _explain_model_rank(event: TokenChosen) -> Sentence:
     told = sum(item.rank > 0 for item in event.alternatives)
-    saying = _FIRST if event.rank == 1 else _NTH if event.rank else _BEHIND
+    saying = _FIRST if event.rank == 1 else _NTH if event.rank else _NOT_LISTED
     return saying.say(
         name=quote(event.piece, event.is_special),
-        share=share(event.raw_probability), log=log(event.raw_log_probability),
+        share=share(event.raw_probability), log=format_log(event.raw_log_probability),
         rank=f"{event.rank:,}", ordinal=ordinal(event.rank), count=f"{told}",
     )  # fmt: skip

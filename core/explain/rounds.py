@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import share, shares
+from core.explain.number_formats import format_share_pair, share
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import quote
 from resources import depth
@@ -82,17 +82,17 @@ _ANOTHER_TAKEN = mark("another token was accepted in its place")
 _PARENT_OUT = mark("a token before it was not accepted")
 _ANOTHER_TAKEN_PLAINLY = mark("another guess was taken in its place")
 _PARENT_OUT_PLAINLY = mark("a guess before it was wrong")
-_SURELY = Saying(
+_CERTAINLY_ACCEPTED = Saying(
     mark("The model likes it at least as much, so it may stay whatever the dice say."),
     mark("The model likes it at least as much as the drafter, so it is accepted whatever the die says."),
     mark("With p ≥ q, min(1, p ÷ q) = 1: accepted."),
 )
-_LUCKY = Saying(
+_RANDOMLY_ACCEPTED = Saying(
     mark("Dice decided, with a chance of {chance}: it may stay."),
     mark("Accepted if the die is below {ratio}; it showed {die}, so it was accepted."),
     mark("The die u = {die} < {ratio} = min(1, p ÷ q): accepted."),
 )
-_UNLUCKY = Saying(
+_RANDOMLY_REJECTED = Saying(
     mark("Dice decided, with a chance of {chance}: it had to go."),
     mark("Accepted if the die is below {ratio}; it showed {die}, so it was refused."),
     mark("The die u = {die} ≥ {ratio} = min(1, p ÷ q): refused."),
@@ -137,9 +137,9 @@ _FOUND = Saying(
     mark("The same pass brought {found}."),
     mark("New n-grams of this pass's window: {found}."),
 )
-_MOST_TOLD = 5
-_UNNAMED = Saying(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
-_CALLED = Saying(
+_MAX_LISTED = 5
+_LETTER_ONLY = Saying(mark("helper {letter}"), mark("drafter {letter}"), mark("drafter {letter}"))
+_LETTER_AND_NAME = Saying(
     mark("helper {letter} ({name})"), mark("drafter {letter} ({name})"), mark("drafter {letter} ({name})")
 )  # fmt: skip
 _CHOSEN: dict[ChoiceReason, Saying] = {
@@ -173,7 +173,7 @@ def explain_choice(event: DraftRound, drafters: Sequence[str] = ()) -> Sentence:
     choice = event.choice
     if choice is None:
         return Sentence()
-    names = [_called(number, drafters) for number in range(len(choice.worths))]
+    names = [_drafter_name(number, drafters) for number in range(len(choice.worths))]
     best = max(range(len(names)), key=choice.worths.__getitem__)
     times = choice.times[choice.asked]
     return _CHOSEN[choice.reason].say(
@@ -193,15 +193,17 @@ def explain_pool(event: DraftRound) -> Sentence:
     held = _POOL.say(size=f"{pool.size:,}")
     if not pool.found:
         return held
-    told = ", ".join(quote("".join(ngram), False) for ngram in pool.found[:_MOST_TOLD])
-    more = len(pool.found) - _MOST_TOLD
+    told = ", ".join(quote("".join(ngram), False) for ngram in pool.found[:_MAX_LISTED])
+    more = len(pool.found) - _MAX_LISTED
     told = tr("{found} and {more} more").format(found=told, more=more) if more > 0 else told
     return together(held, _FOUND.say(found=told))
 
 
-def _called(number: int, names: Sequence[str]) -> str:
+def _drafter_name(number: int, names: Sequence[str]) -> str:
     known = number < len(names)
-    return (_CALLED if known else _UNNAMED).words(letter=_letter(number), name=names[number] if known else "")
+    return (_LETTER_AND_NAME if known else _LETTER_ONLY).words(
+        letter=_letter(number), name=names[number] if known else ""
+    )
 
 
 def explain_round(event: DraftRound) -> Sentence:
@@ -210,7 +212,7 @@ def explain_round(event: DraftRound) -> Sentence:
     drafted, kept = len(event.nodes), len(event.accepted)
     facts = {"count": f"{drafted:,}", "depth": f"{deep}", "length": f"{event.length}", "kept": f"{kept}"}
     first = _ONE_DRAFTED if drafted == 1 else _TREE_DRAFTED if deep < drafted else _DRAFTED
-    outcome = _outcome(drafted, kept).say(**facts)
+    outcome = _outcome_template(drafted, kept).say(**facts)
     return together(
         first.say(**facts),
         _ENDINGS[event.extra_kind].say(outcome=outcome, extra=quote(event.extra_piece, event.extra_special)),
@@ -222,13 +224,17 @@ def explain_draft(node: DraftNode, event: DraftRound, drafters: Sequence[str] = 
 
     `drafters`: what they are called, in their order; without names they are told apart by letters.
     """
-    facts = {"who": _drafter(node, event, drafters), "name": quote(node.piece, node.special), "others": _others(node)}
+    facts = {
+        "who": _drafter_phrase(node, event, drafters),
+        "name": quote(node.piece, node.special),
+        "others": _other_proposers(node),
+    }
     if node.fate == "unreached":
-        return _UNREACHED.say(**facts, share=share(node.draft_probability), reason=_why_unreached(node, event))
-    drafted, target = shares(node.draft_probability, node.target_probability)
+        return _UNREACHED.say(**facts, share=share(node.draft_probability), reason=_unreached_reason(node, event))
+    drafted, target = format_share_pair(node.draft_probability, node.target_probability)
     if node.cut_by == "grammar":
         return together(_COMPARED.say(**facts, share=drafted, target=target), _FORBIDDEN.say())
-    why = _dice(node) if node.ratio is not None else _choice(node, event)
+    why = _explain_ratio(node) if node.ratio is not None else _explain_greedy(node, event)
     return together(_COMPARED.say(**facts, share=drafted, target=target), why)
 
 
@@ -237,7 +243,7 @@ def explain_extra(event: DraftRound) -> Sentence:
     return _EXTRAS[event.extra_kind].say() if event.extra_kind in _EXTRAS else Sentence()
 
 
-def _outcome(drafted: int, kept: int) -> Saying:
+def _outcome_template(drafted: int, kept: int) -> Saying:
     if kept == 0:
         return _IT_WAS_NOT if drafted == 1 else _NONE_WAS
     if kept == drafted:
@@ -245,12 +251,12 @@ def _outcome(drafted: int, kept: int) -> Saying:
     return _ONE_WAS if kept == 1 else _SOME_WERE
 
 
-def _others(node: DraftNode) -> str:
+def _other_proposers(node: DraftNode) -> str:
     others = [_letter(number) for number in node.proposers if number != node.drafter]
     return _TOO.words(letters=tr(" and ").join(others)) if others else ""
 
 
-def _drafter(node: DraftNode, event: DraftRound, names: Sequence[str]) -> str:
+def _drafter_phrase(node: DraftNode, event: DraftRound, names: Sequence[str]) -> str:
     name = names[node.drafter] if node.drafter < len(names) else ""
     facts = {"letter": _letter(node.drafter), "model": name}
     if len(names) < 2 and len({other.drafter for other in event.nodes}) < 2:
@@ -262,33 +268,33 @@ def _letter(drafter: int) -> str:
     return chr(ord("A") + drafter)
 
 
-def _dice(node: DraftNode) -> Sentence:
+def _explain_ratio(node: DraftNode) -> Sentence:
     ratio, die = node.ratio or 0.0, node.die or 0.0
     if ratio >= 1:
-        return _SURELY.say()
+        return _CERTAINLY_ACCEPTED.say()
     digits = next((n for n in range(depth.pick(2, 2, 4), 9) if f"{ratio:.{n}f}" != f"{die:.{n}f}"), 9)
-    saying = _LUCKY if node.fate == "accepted" else _UNLUCKY
+    saying = _RANDOMLY_ACCEPTED if node.fate == "accepted" else _RANDOMLY_REJECTED
     return saying.say(chance=share(ratio), ratio=f"{ratio:.{digits}f}", die=f"{die:.{digits}f}")
 
 
-def _choice(node: DraftNode, event: DraftRound) -> Sentence:
+def _explain_greedy(node: DraftNode, event: DraftRound) -> Sentence:
     if node.fate == "accepted":
         return _SAME.say()
     chosen = next((quote(other.piece, other.special) for other in event.nodes
                    if other.parent == node.parent and other.fate == "accepted"), None)  # fmt: skip
-    if chosen is None and event.extra_kind == "correction" and _is_end(node.parent, event):
+    if chosen is None and event.extra_kind == "correction" and _is_last_accepted(node.parent, event):
         chosen = quote(event.extra_piece, event.extra_special)
     return _OTHER.say(other=chosen) if chosen else _ANOTHER.say()
 
 
-def _is_end(node: int, event: DraftRound) -> bool:
+def _is_last_accepted(node: int, event: DraftRound) -> bool:
     return node == (event.accepted[-1] if event.accepted else 0)
 
 
-def _why_unreached(node: DraftNode, event: DraftRound) -> str:
+def _unreached_reason(node: DraftNode, event: DraftRound) -> str:
     fates = {other.node: other.fate for other in event.nodes}
     if fates.get(node.parent, "accepted") != "accepted":
         return tr(depth.pick(_PARENT_OUT_PLAINLY, _PARENT_OUT, _PARENT_OUT))
-    if event.extra_kind == "none" and _is_end(node.parent, event):
+    if event.extra_kind == "none" and _is_last_accepted(node.parent, event):
         return tr(_TEXT_HAD_ENDED)
     return tr(depth.pick(_ANOTHER_TAKEN_PLAINLY, _ANOTHER_TAKEN, _ANOTHER_TAKEN))

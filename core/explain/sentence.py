@@ -51,17 +51,17 @@ class Saying(NamedTuple):
 
     def say(self, **values: str) -> Sentence:
         """`words`, beginning with a capital letter."""
-        return capital(self.words(**values))
+        return capitalize(self.words(**values))
 
 
-def say(template: str, *values: str, **named: str) -> Sentence:
+def format_sentence(template: str, *values: str, **named: str) -> Sentence:
     """`fill`, beginning with a capital letter."""
-    return capital(fill(template, *values, **named))
+    return capitalize(fill(template, *values, **named))
 
 
-def capital(told: Sentence) -> Sentence:
+def capitalize(sentence: Sentence) -> Sentence:
     """The same, beginning with a capital letter."""
-    return Sentence(told[:1].upper() + told[1:], told.figures)
+    return Sentence(sentence[:1].upper() + sentence[1:], sentence.figures)
 
 
 def fill(template: str, *values: str, **named: str) -> Sentence:
@@ -74,10 +74,10 @@ def fill(template: str, *values: str, **named: str) -> Sentence:
             parts.append(literal)
         if name is not None:
             parts.append(named[name] if name else next(given))
-    return _join((part, _gap(part, behind)) for part, behind in zip(parts, [*parts[1:], ""], strict=True))
+    return _join((part, _script_gap(part, behind)) for part, behind in zip(parts, [*parts[1:], ""], strict=True))
 
 
-def _gap(part: str, behind: str) -> str:
+def _script_gap(part: str, behind: str) -> str:
     """A space where Chinese meets Latin letters or digits: which does, is known only once the places are filled."""
     one, other = part[-1:], behind[:1]
     wide, narrow = (one, other) if _is_han(one) else (other, one)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from core.explain.number_formats import full, share, shares
+from core.explain.number_formats import format_full, format_share_pair, share
 from core.explain.sentence import Saying, Sentence, SentenceNumber
-from core.explain.stages import named
+from core.explain.stages import stage_name
 from core.explain.words import quote, quote_both
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from core.events import Alternative, Stage, TokenChosen
 
-_TELLING = 1.5
+_NOTABLE_FACTOR = 1.5
 """A share that a setting made so many times greater or smaller is worth a sentence, …"""
-_TINY = 0.01
+_NEGLIGIBLE = 0.01
 """… unless it was and is less than this."""
 
 _ALL_FORBIDDEN = Saying(
@@ -76,12 +76,12 @@ _KEPT = Saying(
     mark("{stage} kept {kept} tokens."),
     mark("Stage {stage} kept {kept} tokens, with {mass} of the mass before it."),
 )
-_AND_LEFT_ONE = Saying(
+_AND_FINALLY_ONE = Saying(
     mark("{stage} left {kept} words and word pieces to choose from, and in the end there was 1."),
     mark("{stage} kept {kept} tokens, and in the end 1 was left."),
     mark("Stage {stage} kept {kept} tokens, with {mass} of the mass before it; 1 survives every stage."),
 )
-_AND_LEFT = Saying(
+_AND_FINALLY_LEFT = Saying(
     mark("{stage} left {kept} words and word pieces to choose from, and in the end there were {left}."),
     mark("{stage} kept {kept} tokens, and in the end {left} were left."),
     mark("Stage {stage} kept {kept} tokens, with {mass} of the mass before it; {left} survive every stage."),
@@ -99,29 +99,31 @@ _NUMBERS = (
 )
 
 
-def overruled(event: TokenChosen) -> Sentence:
+def explain_overruled(event: TokenChosen) -> Sentence:
     """A sentence when a setting took likelier tokens out, or put the chosen one before the model's first choice."""
     ahead = [item for item in event.alternatives if item.rank < event.rank]
     if not ahead or not event.funnel or event.method == "beam":
         return Sentence()
     gone = [item for item in ahead if item.probability == 0]
-    stage = _end_of(gone[0], event.funnel) if gone else None
+    stage = _removing_stage(gone[0], event.funnel) if gone else None
     if stage is not None and stage.kind in ("ban", "cut"):
-        return _taken(event, ahead, gone, stage)
-    return _put_ahead(event, ahead[0])
+        return _explain_removed(event, ahead, gone, stage)
+    return _explain_overtaken(event, ahead[0])
 
 
-def _taken(event: TokenChosen, ahead: list[Alternative], gone: list[Alternative], stage: Stage) -> Sentence:
+def _explain_removed(
+    event: TokenChosen, ahead: list[Alternative], removed: list[Alternative], stage: Stage
+) -> Sentence:
     """Likelier tokens that are out: all of them at once, the first choice, or one of the rest."""
-    banned, other, by = stage.kind == "ban", gone[0], named(stage)
+    banned, other, by = stage.kind == "ban", removed[0], stage_name(stage)
     if stage.name == "grammar" and other.rank == 1:
         return _NOT_IN_GRAMMAR.say(
             other=quote(other.text, other.special), raw=share(other.raw_probability), removed=share(1 - stage.mass)
         )
-    alike = all(_end_of(item, event.funnel) is stage for item in ahead if item.probability == 0)
-    if len(gone) == event.rank - 1 > 1 and alike:
+    alike = all(_removing_stage(item, event.funnel) is stage for item in ahead if item.probability == 0)
+    if len(removed) == event.rank - 1 > 1 and alike:
         saying = _ALL_FORBIDDEN if banned else _ALL_CUT
-        return saying.say(stage=by, count=_few(len(gone)), last=f"{len(gone)}")
+        return saying.say(stage=by, count=_number_word(len(removed)), last=f"{len(removed)}")
     facts = {
         "stage": by,
         "other": quote(other.text, other.special),
@@ -133,57 +135,64 @@ def _taken(event: TokenChosen, ahead: list[Alternative], gone: list[Alternative]
     return (_ONE_FORBIDDEN if banned else _ONE_CUT).say(**facts)
 
 
-def _few(number: int) -> str:
+def _number_word(number: int) -> str:
     return tr(_NUMBERS[number - 2]) if number - 2 < len(_NUMBERS) else f"{number}"
 
 
-def _put_ahead(event: TokenChosen, first: Alternative) -> Sentence:
+def _explain_overtaken(event: TokenChosen, first: Alternative) -> Sentence:
     """The stage behind which the chosen token led the model's first choice for good."""
     if event.method not in ("greedy", "sampled") or first.rank != 1 or first.probability >= event.probability:
         return Sentence()
-    last = max((place for place, stage in enumerate(event.funnel) if _leads(first.id, event.id, stage)), default=None)
+    last = max(
+        (place for place, stage in enumerate(event.funnel) if _is_ranked_before(first.id, event.id, stage)),
+        default=None,
+    )
     if last is None or last + 1 >= len(event.funnel):
         return Sentence()
     return _AHEAD.say(
-        **quote_both(event.piece, first.text, event.is_special, first.special), stage=named(event.funnel[last + 1]),
+        **quote_both(event.piece, first.text, event.is_special, first.special), stage=stage_name(event.funnel[last + 1]),
         raw=share(first.raw_probability), final=share(first.probability),
     )  # fmt: skip
 
 
-def _leads(one: int, other: int, stage: Stage) -> bool:
+def _is_ranked_before(one: int, other: int, stage: Stage) -> bool:
     """Whether token `one` stands before `other` among the likeliest behind a stage."""
     order = [token for token, _ in stage.top]
     return one in order and (other not in order or order.index(one) < order.index(other))
 
 
-def _end_of(item: Alternative, funnel: tuple[Stage, ...]) -> Stage | None:
+def _removing_stage(item: Alternative, funnel: tuple[Stage, ...]) -> Stage | None:
     """The stage that a token did not come out of; None where it was not among the likeliest before."""
     last = max((place for place, stage in enumerate(funnel) if item.id in dict(stage.top)), default=None)
     return None if last is None or last + 1 >= len(funnel) else funnel[last + 1]
 
 
-def changed(event: TokenChosen) -> Sentence:
+def explain_largest_change(event: TokenChosen) -> Sentence:
     """The stage that changed the share that dice were thrown over most, where it is known before and behind it."""
     if event.method != "sampled":
         return Sentence()
-    best, told = _TELLING, Sentence()
+    best, told = _NOTABLE_FACTOR, Sentence()
     for before, stage in pairwise(event.funnel):
         old, new = dict(before.top).get(event.id, 0.0), dict(stage.top).get(event.id, 0.0)
-        if stage.kind != "shift" or not old or not new or max(old, new) < _TINY:
+        if stage.kind != "shift" or not old or not new or max(old, new) < _NEGLIGIBLE:
             continue
         if (factor := max(old / new, new / old)) > best:
-            best, told = factor, _moved(event, stage, old, new)
+            best, told = factor, _explain_change(event, stage, old, new)
     return told
 
 
-def _moved(event: TokenChosen, stage: Stage, old: float, new: float) -> Sentence:
-    was, came = shares(old, new)
+def _explain_change(event: TokenChosen, stage: Stage, old: float, new: float) -> Sentence:
+    was, came = format_share_pair(old, new)
     return (_RAISED if new > old else _LOWERED).say(
-        stage=named(stage), name=quote(event.piece, event.is_special), old=was, new=came, factor=full(new / old)
+        stage=stage_name(stage),
+        name=quote(event.piece, event.is_special),
+        old=was,
+        new=came,
+        factor=format_full(new / old),
     )
 
 
-def cut(event: TokenChosen) -> Sentence:
+def explain_largest_cut(event: TokenChosen) -> Sentence:
     """What the filter that cut most left over for the dice."""
     if event.method not in ("sampled", "dola_sampled"):
         return Sentence()
@@ -192,14 +201,14 @@ def cut(event: TokenChosen) -> Sentence:
         part = 1 - stage.survivors / before.survivors if before.survivors else 0.0
         if stage.kind == "cut" and part > removed:
             best, removed = (before, stage), part
-    return _left_over(event, *best) if best is not None else Sentence()
+    return _explain_survivors(event, *best) if best is not None else Sentence()
 
 
-def _left_over(event: TokenChosen, before: Stage, stage: Stage) -> Sentence:
+def _explain_survivors(event: TokenChosen, before: Stage, stage: Stage) -> Sentence:
     figures = tr("{kept} of {all}").format(kept=f"{stage.survivors:,}", all=f"{before.survivors:,}")
-    facts = {"stage": named(stage), "kept": SentenceNumber(figures), "mass": share(stage.mass)}
+    facts = {"stage": stage_name(stage), "kept": SentenceNumber(figures), "mass": share(stage.mass)}
     last = event.funnel[-1].survivors
     if last >= stage.survivors:
         return _KEPT.say(**facts)
-    saying = _AND_LEFT_ONE if last == 1 else _AND_LEFT
+    saying = _AND_FINALLY_ONE if last == 1 else _AND_FINALLY_LEFT
     return saying.say(**facts, left=f"{last:,}")

@@ -15,47 +15,47 @@ from core.size_terms import (
     RemainderOf,
     SumOf,
     Term,
-    exactly,
+    evaluate_exactly,
 )
 from resources.language import trc
 
-Leaf = Callable[[NamedNumber | Length | RemainderOf], str]
+LeafFormatter = Callable[[NamedNumber | Length | RemainderOf], str]
 
 
-def in_names(term: Term) -> str:
+def format_names(term: Term) -> str:
     """`2 · head width · batch · length · layers`; empty for nothing."""
-    return _spelled(term, partial(_name, said=_words()))
+    return _format_term(term, partial(_name, said=_factor_names()))
 
 
-def in_numbers(term: Term, length: int) -> str:
+def format_numbers(term: Term, length: int) -> str:
     """The same for a text of that many tokens: `2 · 8 · 1 · 36 · 4`."""
-    return _spelled(term, partial(_number, length=length))
+    return _format_term(term, partial(_number, length=length))
 
 
-def is_a_number(term: Term) -> bool:
+def is_constant(term: Term) -> bool:
     """There is nothing to work out."""
     return isinstance(term, NamedNumber)
 
 
-def _spelled(term: Term, leaf: Leaf) -> str:
+def _format_term(term: Term, leaf: LeafFormatter) -> str:
     match term:
         case NamedNumber() | Length() | RemainderOf():
             return leaf(term)
         case SumOf(parts=parts):
-            return " + ".join(_spelled(part, leaf) for part in parts)
+            return " + ".join(_format_term(part, leaf) for part in parts)
         case ProductOf(factors=factors):
-            return " · ".join(_closed(factor, leaf) for factor in factors)
+            return " · ".join(_parenthesized(factor, leaf) for factor in factors)
         case DifferenceOf(whole=whole, part=part):
-            return f"{_spelled(whole, leaf)} − {_closed(part, leaf)}"
+            return f"{_format_term(whole, leaf)} − {_parenthesized(part, leaf)}"
         case QuotientOf(whole=whole, by=by):
-            return f"{_closed(whole, leaf)} ÷ {_closed(by, leaf)}"
+            return f"{_parenthesized(whole, leaf)} ÷ {_parenthesized(by, leaf)}"
         case MinimumOf(one=one, other=other):
-            return f"min({_spelled(one, leaf)}, {_spelled(other, leaf)})"
+            return f"min({_format_term(one, leaf)}, {_format_term(other, leaf)})"
 
 
-def _closed(term: Term, leaf: Leaf) -> str:
+def _parenthesized(term: Term, leaf: LeafFormatter) -> str:
     """In brackets where the outside would bind more tightly."""
-    text = _spelled(term, leaf)
+    text = _format_term(term, leaf)
     several = isinstance(term, DifferenceOf) or (isinstance(term, SumOf) and len(term.parts) > 1)
     return f"({text})" if several else text
 
@@ -63,20 +63,20 @@ def _closed(term: Term, leaf: Leaf) -> str:
 def _name(leaf: NamedNumber | Length | RemainderOf, said: dict[str, str]) -> str:
     match leaf:
         case NamedNumber(value=value, name=name):
-            return _said(name, said) if name else _grouped(value)
+            return _translated_name(name, said) if name else _grouped(value)
         case Length():
             return said["length"]
         case RemainderOf(name=name):
-            return _said(name, said)
+            return _translated_name(name, said)
 
 
-def _said(name: str, said: dict[str, str]) -> str:
+def _translated_name(name: str, said: dict[str, str]) -> str:
     """Several kinds of layers are numbered from the second on: `kv heads 2`."""
     plain, _, number = name.rpartition(" ")
     return f"{said[plain]} {number}" if plain in said and number.isdigit() else said.get(name, name)
 
 
-def _words() -> dict[str, str]:
+def _factor_names() -> dict[str, str]:
     """What a size is made of, in the language of now, by the names that events carry."""
     return {
         "batch": trc("a factor", "batch"), "buffer": trc("a factor", "buffer"),
@@ -95,7 +95,7 @@ def _words() -> dict[str, str]:
 
 
 def _number(leaf: NamedNumber | Length | RemainderOf, length: int) -> str:
-    return _grouped(int(exactly(leaf, length)))
+    return _grouped(int(evaluate_exactly(leaf, length)))
 
 
 def _grouped(value: int) -> str:

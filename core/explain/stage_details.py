@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.explain import words
-from core.explain.number_formats import full, share
+from core.explain.number_formats import format_full, share
 from core.explain.sentence import Saying, Sentence, SentenceNumber
 from core.explain.words import decimal, quote
 from resources import depth
@@ -43,7 +43,7 @@ _NO_CUT = Saying(
          "or more stayed."),
     mark("u = {die} ≥ {chance}: the {count} tokens with p ≥ {threshold} stay."),
 )  # fmt: skip
-_SPARED = Saying(
+_CUT_PREVENTED = Saying(
     mark("The dice said yes, but the end of the text or a line break would have gone too, so all stayed."),
     mark("The die fell for a cut ({die}, less than {chance}), but it would have taken the end token or a line break, "
          "so all {count} stayed."),
@@ -71,7 +71,7 @@ _TOO_LITTLE = Saying(
     mark("It surprised by {surprise} bits, where {target} were asked for: the limit of {limit} bits does not fall."),
     mark("−log₂ p = {surprise} ≤ τ = {target}: μ does not fall from {limit}."),
 )
-_HEAT = Saying(
+_TEMPERATURE = Saying(
     mark("The heat of this choice was {heat}: it is {low} where the model is sure, and {high} where it has no idea."),
     mark("The temperature of this step was {heat}: it goes from {low} where one token is certain to {high} where all "
          "are equally likely."),
@@ -81,39 +81,39 @@ _HEAT = Saying(
 
 def explain_stage(stage: Stage) -> Sentence:
     """What it did at its step, at the depth and in the language of now; empty where it tells no more than others."""
-    return _told(stage.detail) if stage.detail is not None else Sentence()
+    return _explain_detail(stage.detail) if stage.detail is not None else Sentence()
 
 
-def _told(detail: StageDetail) -> Sentence:
+def _explain_detail(detail: StageDetail) -> Sentence:
     if detail.repeats is not None:
-        return _repeats(detail.repeats)
+        return _explain_repeats(detail.repeats)
     if detail.top_cut is not None:
-        return _top_cut(detail.top_cut)
+        return _explain_top_cut(detail.top_cut)
     if detail.spread is not None:
-        return _spread(detail.spread)
+        return _explain_spread(detail.spread)
     if detail.aim is not None:
-        return _aim(detail.aim)
-    return _heat(detail.heat) if detail.heat is not None else Sentence()
+        return _explain_surprise(detail.aim)
+    return _explain_temperature(detail.heat) if detail.heat is not None else Sentence()
 
 
 def _number(value: float) -> SentenceNumber:
     """Two digits, four where everything is told."""
-    return SentenceNumber(decimal(value, 4 if depth.current() == depth.EXACT else 2))
+    return SentenceNumber(decimal(value, 4 if depth.current_depth() == depth.EXACT else 2))
 
 
-def _repeats(detail: Repeats) -> Sentence:
+def _explain_repeats(detail: Repeats) -> Sentence:
     if not detail.found:
         return _NO_REPEAT.say()
     first = detail.found[0]
     return (_ONE_REPEAT if detail.count == 1 else _REPEATS).say(
         name=quote(first.text, first.special), length=f"{first.length:,}",
         tokens=words.count(first.length, "token"), ago=words.count(first.back, "token"),
-        penalty=SentenceNumber(full(first.penalty) if depth.current() == depth.EXACT else decimal(first.penalty)),
+        penalty=SentenceNumber(format_full(first.penalty) if depth.current_depth() == depth.EXACT else decimal(first.penalty)),
         count=SentenceNumber(f"{detail.count:,}"), others=f"{detail.count - 1:,}",
     )  # fmt: skip
 
 
-def _top_cut(detail: TopCut) -> Sentence:
+def _explain_top_cut(detail: TopCut) -> Sentence:
     facts = {"die": _number(detail.die), "chance": f"{detail.chance:g}", "threshold": share(detail.threshold),
              "count": f"{detail.count:,}", "removed": f"{detail.removed:,}"}  # fmt: skip
     if detail.count < 2:
@@ -121,21 +121,21 @@ def _top_cut(detail: TopCut) -> Sentence:
     if detail.die >= detail.chance:
         return _NO_CUT.say(**facts)
     if not detail.removed:
-        return _SPARED.say(**facts)
+        return _CUT_PREVENTED.say(**facts)
     first = detail.likely[0]
     return _TOP_CUT.say(**facts, name=quote(first.text, first.special), share=share(first.probability))
 
 
-def _spread(detail: ScoreSpread) -> Sentence:
+def _explain_spread(detail: ScoreSpread) -> Sentence:
     return _SPREAD.say(
         best=_number(detail.best), floor=_number(detail.floor), deviation=_number(detail.deviation)
     )  # fmt: skip
 
 
-def _aim(detail: SurpriseAim) -> Sentence:
+def _explain_surprise(detail: SurpriseAim) -> Sentence:
     saying = _TOO_MUCH if detail.surprise > detail.target else _TOO_LITTLE
     return saying.say(surprise=_number(detail.surprise), target=f"{detail.target:g}", limit=_number(detail.limit))
 
 
-def _heat(detail: StepTemperature) -> Sentence:
-    return _HEAT.say(heat=_number(detail.temperature), low=f"{detail.low:g}", high=f"{detail.high:g}")
+def _explain_temperature(detail: StepTemperature) -> Sentence:
+    return _TEMPERATURE.say(heat=_number(detail.temperature), low=f"{detail.low:g}", high=f"{detail.high:g}")

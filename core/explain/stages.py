@@ -13,7 +13,7 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from core.events import Stage
 
-_PLAIN = {
+_PLAIN_NAMES = {
     "temperature": mark("the heat of {v}"),
     "top_k": mark("the rule “only the best {v}”"),
     "top_p": mark("the rule “only the best, until they hold enough”"),
@@ -51,21 +51,25 @@ _PLAIN = {
 }
 
 
-def named(stage: Stage) -> str:
+def stage_name(stage: Stage) -> str:
     """Its name within a sentence, at the depth and in the language of now; a stranger's is as it says itself."""
-    if depth.current() == depth.EXACT:
-        return f"{stage.name} = {_value(stage.value)}" if stage.value is not None and _is_number(stage) else stage.name
-    if depth.current() == depth.PLAIN and stage.name in _PLAIN:
-        return fill(tr(_PLAIN[stage.name]), v="" if stage.value is None else _value(stage.value))
+    if depth.current_depth() == depth.EXACT:
+        return (
+            f"{stage.name} = {_format_value(stage.value)}"
+            if stage.value is not None and _has_numeric_setting(stage)
+            else stage.name
+        )
+    if depth.current_depth() == depth.PLAIN and stage.name in _PLAIN_NAMES:
+        return fill(tr(_PLAIN_NAMES[stage.name]), v="" if stage.value is None else _format_value(stage.value))
     return stage_phrase(stage)
 
 
-def _is_number(stage: Stage) -> bool:
+def _has_numeric_setting(stage: Stage) -> bool:
     """Whether its value is the setting's own; that of a list is how many it holds."""
     known = processors.registry.get(stage.name)
     parameter = known.parameter if known is not None else None
     return parameter is None or parameter.kind in ("int", "float")
 
 
-def _value(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{int(value)}" if value == int(value) else f"{value:g}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.explain import contrastive, dola, remote_tokens, settings
-from core.explain.choice import drawn, is_alone, place_of, runner_up
-from core.explain.number_formats import log, share, shares
+from core.explain.choice import is_only_survivor, rank_fields, runner_up, sampling_template
+from core.explain.number_formats import format_log, format_share_pair, share
 from core.explain.sentence import Saying, Sentence, together
 from core.explain.words import ordinal, quote, quote_both
 from resources.language import mark
@@ -31,7 +31,7 @@ _CERTAIN_OF = Saying(
     mark("{name} had {share}: the model was nearly certain."),
     mark("{name} is the argmax with p = {share} (ln p = {log}); raw p = {raw}, H = {entropy} nats."),
 )
-_MOST = Saying(
+_MOST_LIKELY = Saying(
     mark("{name} is what the model likes best here, {share}, and the best is always taken."),
     mark("{name} had {share}, the most of all, so greedy decoding took it."),
     mark("{name} is the argmax with p = {share} (ln p = {log}); raw p = {raw}, raw rank {rank}."),
@@ -115,100 +115,100 @@ _ORIGINS: dict[Origin, Saying] = {"draft": _DRAFTED, "correction": _CORRECTED, "
 
 def explain_token(event: TokenChosen) -> Sentence:
     """Why it was chosen, at the depth and in the language of now; a string that knows its figures."""
-    if remote_tokens.is_elsewhere(event):
-        return remote_tokens.explain(event)
+    if remote_tokens.is_remote(event):
+        return remote_tokens.explain_remote_token(event)
     return together(
-        settings.overruled(event) or settings.changed(event), settings.cut(event), _TELLERS[event.method](event),
-        _draft(event),
+        settings.explain_overruled(event) or settings.explain_largest_change(event), settings.explain_largest_cut(event), _EXPLAINERS[event.method](event),
+        _explain_origin(event),
     )  # fmt: skip
 
 
-def _facts(event: TokenChosen) -> dict[str, str]:
+def _processed_fields(event: TokenChosen) -> dict[str, str]:
     """Figures after the settings, and what the model alone held."""
     return {
         "name": quote(event.piece, event.is_special),
         "share": share(event.probability),
-        "log": log(event.log_probability),
+        "log": format_log(event.log_probability),
         "raw": share(event.raw_probability),
         "rank": f"{event.rank:,}",
-        "entropy": log(event.entropy),
+        "entropy": format_log(event.entropy),
     }
 
 
-def _greedy(event: TokenChosen) -> Sentence:
-    facts = _facts(event)
-    if is_alone(event):
+def _explain_greedy(event: TokenChosen) -> Sentence:
+    facts = _processed_fields(event)
+    if is_only_survivor(event):
         return _ONLY.say(**facts)
     if min(event.raw_probability, event.probability) > _CERTAIN:
         return _CERTAIN_OF.say(**facts)
     rival = runner_up(event)
     if rival is None:
-        return _MOST.say(**facts)
+        return _MOST_LIKELY.say(**facts)
     facts |= quote_both(event.piece, rival.text, event.is_special, rival.special)
     if rival.probability >= event.probability:
         return _TIE.say(**facts)
-    facts["share"], facts["rival"] = shares(event.probability, rival.probability)
+    facts["share"], facts["rival"] = format_share_pair(event.probability, rival.probability)
     return _AHEAD.say(**facts)
 
 
-def _sampled(event: TokenChosen) -> Sentence:
-    if is_alone(event):
-        return _ONLY_DRAWN.say(**_facts(event))
+def _explain_sampled(event: TokenChosen) -> Sentence:
+    if is_only_survivor(event):
+        return _ONLY_DRAWN.say(**_processed_fields(event))
     if event.probability > _NEARLY_ALL:
-        return _HARDLY_ANOTHER.say(**_facts(event))
-    return drawn(event).say(**_facts(event), **place_of(event))
+        return _HARDLY_ANOTHER.say(**_processed_fields(event))
+    return sampling_template(event).say(**_processed_fields(event), **rank_fields(event))
 
 
-def _dola(event: TokenChosen) -> Sentence:
+def _explain_dola(event: TokenChosen) -> Sentence:
     if event.layer_choice is None:
-        return _sampled(event) if event.method == "dola_sampled" else _greedy(event)
-    return dola.contrasted(event, event.layer_choice)
+        return _explain_sampled(event) if event.method == "dola_sampled" else _explain_greedy(event)
+    return dola.explain_dola(event, event.layer_choice)
 
 
-def _model_alone(event: TokenChosen) -> dict[str, str]:
+def _raw_fields(event: TokenChosen) -> dict[str, str]:
     """The model's own figures, and its first choice where that is another."""
-    facts = _facts(event) | {
-        "share": share(event.raw_probability), "log": log(event.raw_log_probability), "ordinal": ordinal(event.rank),
+    facts = _processed_fields(event) | {
+        "share": share(event.raw_probability), "log": format_log(event.raw_log_probability), "ordinal": ordinal(event.rank),
     }  # fmt: skip
     return facts
 
 
-def _beam(event: TokenChosen) -> Sentence:
+def _explain_beam(event: TokenChosen) -> Sentence:
     """Figures are the model's own: a search's scores belong to whole texts."""
-    facts = _model_alone(event)
+    facts = _raw_fields(event)
     if event.rank == 1:
         return _BEAM_FIRST.say(**facts)
     rival = max((item for item in event.alternatives if item.rank < event.rank),
                 key=lambda item: item.raw_probability, default=None)  # fmt: skip
     if rival is None:
         return _BEAM_NTH.say(**facts)
-    facts["share"], facts["rival"] = shares(event.raw_probability, rival.raw_probability)
+    facts["share"], facts["rival"] = format_share_pair(event.raw_probability, rival.raw_probability)
     return _BEAM_BEHIND.say(**facts | quote_both(event.piece, rival.text, event.is_special, rival.special))
 
 
-def _scored(event: TokenChosen) -> Sentence:
+def _explain_scored(event: TokenChosen) -> Sentence:
     """Nothing was chosen: the text says which token, the model only how likely it was."""
-    facts = _model_alone(event)
+    facts = _raw_fields(event)
     if event.rank == 1:
         return _SCORED_FIRST.say(**facts)
     first = next((item for item in event.alternatives if item.rank == 1), None)
     if first is None:
         return _SCORED_NTH.say(**facts)
-    facts["share"], facts["rival"] = shares(event.raw_probability, first.raw_probability)
+    facts["share"], facts["rival"] = format_share_pair(event.raw_probability, first.raw_probability)
     return _SCORED_BEHIND.say(**facts | quote_both(event.piece, first.text, event.is_special, first.special))
 
 
-_TELLERS = {
-    "beam": _beam,
-    "greedy": _greedy,
-    "sampled": _sampled,
-    "contrastive": contrastive.balanced,
-    "dola": _dola,
-    "dola_sampled": _dola,
-    "scored": _scored,
+_EXPLAINERS = {
+    "beam": _explain_beam,
+    "greedy": _explain_greedy,
+    "sampled": _explain_sampled,
+    "contrastive": contrastive.explain_contrastive,
+    "dola": _explain_dola,
+    "dola_sampled": _explain_dola,
+    "scored": _explain_scored,
 }
 
 
-def _draft(event: TokenChosen) -> str:
+def _explain_origin(event: TokenChosen) -> str:
     """What a draft had to do with it."""
     return _ORIGINS[event.origin].say() if event.origin in _ORIGINS else ""

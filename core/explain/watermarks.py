@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.explain.number_formats import full
+from core.explain.number_formats import format_full
 from core.explain.sentence import Saying, Sentence, SentenceNumber
 from core.explain.words import decimal, whole_percent
 from resources import depth
@@ -73,9 +73,9 @@ def explain_watermark(found: WatermarkFound) -> Sentence:
     """Whether the text carries it so far, at the depth and in the language of now."""
     if not found.tokens:
         return _NOTHING.say()
-    shown = full if depth.current() == depth.EXACT else whole_percent
+    shown = format_full if depth.current_depth() == depth.EXACT else whole_percent
     saying = _MARKED if found.z >= THRESHOLD else _CHANCE
     return saying.say(
         count=f"{found.tokens:,}", mean=SentenceNumber(shown(found.mean)), expected=shown(found.expected),
-        weighted=full(found.weighted), z=SentenceNumber(decimal(found.z, 2)), p=f"{found.p:.2g}".replace("-", "−"),
+        weighted=format_full(found.weighted), z=SentenceNumber(decimal(found.z, 2)), p=f"{found.p:.2g}".replace("-", "−"),
     )  # fmt: skip

@@ -26,12 +26,12 @@ _ORDINALS = (
     mark("ninth"),
     mark("tenth"),
 )
-_FURTHER = {1: mark("{number}st"), 2: mark("{number}nd"), 3: mark("{number}rd")}
-_USUALLY = mark("{number}th")
-UNTOLD = "–"
+_ORDINAL_BY_DIGIT = {1: mark("{number}st"), 2: mark("{number}nd"), 3: mark("{number}rd")}
+_OTHER_ORDINAL = mark("{number}th")
+UNKNOWN = "–"
 """Stands for a figure that an engine on another machine does not tell (NaN, or rank 0)."""
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_WHITE = {"\n": mark("a line break"), " ": mark("a space")}
+_WHITESPACE_NAMES = {"\n": mark("a line break"), " ": mark("a space")}
 _OTHER_WHITE, _EMPTY = mark("white space"), mark("an empty token")
 # Control characters would be invisible or end a line by surprise; each becomes one visible character instead.
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)}
@@ -39,7 +39,7 @@ _VISIBLE |= {0x7F: 0x2421, 0x85: 0x2424, 0x2028: 0x2424, 0x2029: 0x2424, 0x0D: 0
 _CONTROL_TOKEN = re.compile(r"\s*(?:<[^\w/]*([\w/][^<>]*?)\W*>|\[([A-Z]{2,})\])\s*")
 
 
-class EndingWords(NamedTuple):
+class EndingTexts(NamedTuple):
     """One reason for a text to end, for three places; marked, so that it goes through `tr` where it is shown."""
 
     brief: str
@@ -50,17 +50,17 @@ class EndingWords(NamedTuple):
     """For a node that ends a text; without its full stop."""
 
 
-ENDINGS: dict[Ending, EndingWords] = {
-    "eos": EndingWords(mark("ended"), mark("EOS"), mark("The text ends here by itself")),
-    "length": EndingWords(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
-    "context": EndingWords(
+ENDINGS: dict[Ending, EndingTexts] = {
+    "eos": EndingTexts(mark("ended"), mark("EOS"), mark("The text ends here by itself")),
+    "length": EndingTexts(mark("length reached"), mark("length limit"), mark("The limit ends the text here")),
+    "context": EndingTexts(
         mark("context full"), mark("context full"), mark("The end of the model's context ends the text here")
     ),
-    "time": EndingWords(mark("time is up"), mark("time limit"), mark("The time limit ends the text here")),
-    "stop_string": EndingWords(mark("stop text"), mark("stop text"), mark("The text ends here, at a stop text")),
-    "stopped": EndingWords(mark("stopped"), mark("stopped"), mark("The text was stopped here")),
-    "given": EndingWords(mark("scored"), mark("scored to its end"), mark("The given text ends here")),
-    "grammar": EndingWords(
+    "time": EndingTexts(mark("time is up"), mark("time limit"), mark("The time limit ends the text here")),
+    "stop_string": EndingTexts(mark("stop text"), mark("stop text"), mark("The text ends here, at a stop text")),
+    "stopped": EndingTexts(mark("stopped"), mark("stopped"), mark("The text was stopped here")),
+    "given": EndingTexts(mark("scored"), mark("scored to its end"), mark("The given text ends here")),
+    "grammar": EndingTexts(
         mark("grammar complete"), mark("grammar complete"), mark("The text ends here, for the grammar allows no more")
     ),
 }
@@ -88,20 +88,20 @@ def ending(reason: Ending | None) -> str:
     return tr(depth.pick(_PLAIN_ENDINGS.get(reason, usual), usual, usual))
 
 
-def percent(share: float, under: str = "<", over: str = ">") -> str:
+def percent(share: float, below_text: str = "<", above_text: str = ">") -> str:
     """`0.314` → `31 %`, rounded; more digits where fewer would say 0 or 100 of what is neither.
 
-    `under`, `over`: how the ends are told, `< 0.001 %` and `> 99.99 %`.
+    `below_text`, `above_text`: how the ends are told, `< 0.001 %` and `> 99.99 %`.
     """
     value = share * 100
     if math.isnan(value):
-        return UNTOLD
+        return UNKNOWN
     if value <= 0 or value >= 100:
         return f"{min(max(value, 0), 100):.0f} %"
     if value < 0.001:
-        return f"{under} 0.001 %"
+        return f"{below_text} 0.001 %"
     if value >= 99.995:
-        return f"{over} 99.99 %"
+        return f"{above_text} 99.99 %"
     if value < 0.0995:
         return f"{value:.3f} %"
     if value < 0.995 or value > 99:
@@ -113,7 +113,7 @@ def brief_percent(share: float) -> str:
     """`0.314` → `31 %`, rounded, in as little room as a table has; never 100 of what is less, nor 0 of what is more."""
     value = share * 100
     if math.isnan(value):
-        return UNTOLD
+        return UNKNOWN
     if value <= 0:
         return "0 %"
     if 99.95 <= value < 100:
@@ -129,16 +129,16 @@ def whole_percent(share: float) -> str:
     """`0.314` → `31 %`, for an axis or an average: rounded, but never 100 of what is less, nor 0 of what is more."""
     value = share * 100
     if math.isnan(value):
-        return UNTOLD
+        return UNKNOWN
     if 0 < value < 0.5:
         return "< 1 %"
     return "> 99 %" if 99.5 <= value < 100 else f"{value:.0f} %"
 
 
-def tree_share(share: float) -> str:
+def compact_share(share: float) -> str:
     """`.46`, where a node has room for three characters; `<.01`, `>.99` and `1` at the ends."""
     if math.isnan(share):
-        return UNTOLD
+        return UNKNOWN
     if 0 < share < 0.005:
         return "<.01"
     if 0.995 <= share < 1:
@@ -146,28 +146,28 @@ def tree_share(share: float) -> str:
     return "1" if share >= 1 else f"{max(share, 0):.2f}".removeprefix("0")
 
 
-WIDEST_PERCENT = "> 99.9 %"
+LONGEST_PERCENT = "> 99.9 %"
 """The longest that `brief_percent` says."""
 
 
 def decimal(value: float, digits: int = 2) -> str:
     """With a real minus sign; −∞ where there is nothing to count."""
     if math.isnan(value):
-        return UNTOLD
+        return UNKNOWN
     text = f"{value:.{digits}f}" if math.isfinite(value) else "∞" if value > 0 else "-∞"
     return text.replace("-", "−")
 
 
 def rank(number: int) -> str:
     """`1,024`; of 0 that it is not told."""
-    return f"{number:,}" if number else UNTOLD
+    return f"{number:,}" if number else UNKNOWN
 
 
 def ordinal(number: int) -> str:
     """first, second, … tenth, 11th, 22nd."""
     if 0 < number < len(_ORDINALS):
         return tr(_ORDINALS[number])
-    further = _USUALLY if 10 <= number % 100 <= 20 else _FURTHER.get(number % 10, _USUALLY)
+    further = _OTHER_ORDINAL if 10 <= number % 100 <= 20 else _ORDINAL_BY_DIGIT.get(number % 10, _OTHER_ORDINAL)
     return tr(further).format(number=f"{number:,}")
 
 
@@ -217,7 +217,7 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
-_MARKED = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "␣", "\u200b": "␍"})
+_VISIBLE_WHITESPACE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\u00a0": "␣", "\u200b": "␍"})
 
 
 def label(piece: str, special: bool | None = None) -> str:
@@ -226,7 +226,7 @@ def label(piece: str, special: bool | None = None) -> str:
     `special`: as in `control_name`.
     """
     name = control_name(piece, special)
-    return f"⟨{name}⟩" if name else visible(piece).translate(_MARKED)
+    return f"⟨{name}⟩" if name else visible(piece).translate(_VISIBLE_WHITESPACE)
 
 
 def control_name(piece: str, special: bool | None = None) -> str:
@@ -251,7 +251,7 @@ def quote(piece: str, special: bool | None = None) -> str:
         return f"⟨{name}⟩"
     if word := piece.strip():
         return f"“{visible(word)}”"
-    return tr(_WHITE.get(piece, _OTHER_WHITE if piece else _EMPTY))
+    return tr(_WHITESPACE_NAMES.get(piece, _OTHER_WHITE if piece else _EMPTY))
 
 
 def quote_both(

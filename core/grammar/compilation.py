@@ -9,43 +9,43 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from core.errors import ParameterError
-from core.grammar.grammar_setting import TITLES, kind_of, problem, schema_of
+from core.grammar.grammar_setting import TITLES, grammar_format_problem, kind_of, schema_of
 from core.optional_deps import why_missing
 from resources.language import tr
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
-    from core.grammar.vocabulary import Vocabulary
+    from core.grammar.vocabulary import GrammarVocabulary
 
 SETTING = "grammar"
 SPACE = " ?"
 """What may stand between the parts of a JSON text, unless the schema says otherwise (`x-guidance`): any white space
 would be JSON too, and small models then write line breaks for ever."""
-KEPT = 16
+MAX_COMPILED = 16
 """Compiled grammars that a model keeps."""
 
 
-def matcher_for(vocabulary: Vocabulary, value: Mapping[str, object], spaced: bool) -> LLMatcher:
+def matcher_for(vocabulary: GrammarVocabulary, value: Mapping[str, object], spaced: bool) -> LLMatcher:
     """A matcher at the beginning of a text. `spaced`: a space may stand before it, which the text will not show.
 
     Raises ParameterError with what is wrong in plain words.
     """
-    if reason := problem(value):
-        raise refused(reason)
+    if reason := grammar_format_problem(value):
+        raise grammar_error(reason)
     if reason := why_missing("grammar"):
         raise ParameterError(reason, tr("Install it, or switch the grammar off."), SETTING)
-    kept: OrderedDict[str, LLMatcher] = vocabulary.kept.setdefault("grammar/compiled", OrderedDict())
-    key = json.dumps([value, vocabulary.ends, spaced])
+    kept: OrderedDict[str, LLMatcher] = vocabulary.cache.setdefault("grammar/compiled", OrderedDict())
+    key = json.dumps([value, vocabulary.end_tokens, spaced])
     if key not in kept:
         kept[key] = _compile(vocabulary.tokenizer(), value, spaced)
-        while len(kept) > KEPT:
+        while len(kept) > MAX_COMPILED:
             kept.popitem(last=False)
     kept.move_to_end(key)
     return kept[key].deep_copy()
 
 
-def refused(reason: str) -> ParameterError:
+def grammar_error(reason: str) -> ParameterError:
     """A grammar that cannot be used."""
     return ParameterError(
         tr("The grammar cannot be used: {reason}").format(reason=reason),
@@ -57,11 +57,11 @@ def refused(reason: str) -> ParameterError:
 def _compile(tokenizer: LLTokenizer, value: Mapping[str, object], spaced: bool) -> LLMatcher:
     from llguidance import LLMatcher
 
-    matcher = LLMatcher(tokenizer, source(value, spaced), log_level=0)
+    matcher = LLMatcher(tokenizer, llguidance_grammar(value, spaced), log_level=0)
     if not matcher.is_error():
         matcher.compute_bitmask()  # no text at all is found out here
     if matcher.is_error():
-        raise refused(_plainly(kind_title(value), matcher.get_error()))
+        raise grammar_error(_readable_message(kind_title(value), matcher.get_error()))
     return matcher
 
 
@@ -73,27 +73,27 @@ def kind_title(value: Mapping[str, object]) -> str:
 def grammar_problem(value: object) -> str:
     """Why `value` is no grammar that a run could keep to, as a sentence; empty where it is one, as far as can be told
     without a model."""
-    if not isinstance(value, Mapping) or problem(value) or why_missing("grammar"):
-        return problem(value)
+    if not isinstance(value, Mapping) or grammar_format_problem(value) or why_missing("grammar"):
+        return grammar_format_problem(value)
     from llguidance import LLMatcher
 
     try:
-        wrong, messages = LLMatcher.validate_grammar_with_warnings(source(value, False))
+        wrong, messages = LLMatcher.validate_grammar_with_warnings(llguidance_grammar(value, False))
     except ParameterError as error:
         return error.cause
-    return refused(_plainly(kind_title(value), messages[0])).cause if wrong else ""
+    return grammar_error(_readable_message(kind_title(value), messages[0])).cause if wrong else ""
 
 
-def source(value: Mapping[str, object], spaced: bool) -> str:
+def llguidance_grammar(value: Mapping[str, object], spaced: bool) -> str:
     """The grammar as llguidance reads it: the text as a rule of its own, and no token forced before its time.
 
     Forcing would allow of several spellings of what must come only the tokenizer's own.
     """
     start = '%llguidance {"no_forcing": true}\nstart: ' + ('" "? @text' if spaced else "@text")
-    return json.dumps({"grammars": [{"lark_grammar": start}, {**_inner(value), "name": "text"}]})
+    return json.dumps({"grammars": [{"lark_grammar": start}, {**_text_grammar(value), "name": "text"}]})
 
 
-def _inner(value: Mapping[str, Any]) -> dict[str, Any]:
+def _text_grammar(value: Mapping[str, Any]) -> dict[str, Any]:
     from llguidance import LLMatcher
 
     kind, content = kind_of(value), value[kind_of(value)]
@@ -105,22 +105,22 @@ def _inner(value: Mapping[str, Any]) -> dict[str, Any]:
         made = LLMatcher.grammar_from_regex(content)
     else:
         schema = schema_of(content)
-        made = LLMatcher.grammar_from_json_schema(json.dumps(_object(schema)), {"whitespace_pattern": SPACE})
+        made = LLMatcher.grammar_from_json_schema(json.dumps(_schema_object(schema)), {"whitespace_pattern": SPACE})
     (found,) = json.loads(made)["grammars"]
     return dict(found)
 
 
-def _object(schema: Any) -> Mapping[str, Any]:
+def _schema_object(schema: Any) -> Mapping[str, Any]:
     """`true` is what everything meets, `false` what nothing does."""
     if schema is False:
-        raise refused(tr("no text at all meets this schema."))
+        raise grammar_error(tr("no text at all meets this schema."))
     return {} if schema is True else schema
 
 
-_PLACE = re.compile(r"(?:at )?(\d+)\((\d+)\): ")
+_POSITION = re.compile(r"(?:at )?(\d+)\((\d+)\): ")
 
 
-def _plainly(title: str, message: str) -> str:
+def _readable_message(title: str, message: str) -> str:
     """llguidance's words without its state, its picture of the line and its Rust."""
     if message.startswith("Unsatisfiable schema: "):
         reason = message.removeprefix("Unsatisfiable schema: ").partition("\n")[0]
@@ -133,8 +133,8 @@ def _plainly(title: str, message: str) -> str:
     if ("limit" in message.lower() and "exceeded" in message) or "too complex" in message.lower():
         return tr("this {kind} is too large or too deeply nested.").format(kind=title)
     parsed = re.search(r"^\s*error: (.+)$", message, re.MULTILINE)
-    place = _PLACE.match(message)
-    said = parsed[1] if parsed else _PLACE.sub("", message, count=1).partition("\n")[0]
+    place = _POSITION.match(message)
+    said = parsed[1] if parsed else _POSITION.sub("", message, count=1).partition("\n")[0]
     said = said.strip().rstrip(".")
     if place and not parsed:
         return tr("line {line}, character {column}: {reason}.").format(line=place[1], column=place[2], reason=said)

@@ -10,17 +10,17 @@ import numpy as np
 import torch
 
 from core.errors import ParameterError
-from core.grammar.grammar_setting import Progress
+from core.grammar.grammar_setting import GrammarProgress
 from resources.language import tr
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
 
-KEPT = 256
+MAX_MASKS = 256
 """Masks that are kept: a draft's places are asked for twice, by the drafter and by the target."""
 
 
-class Place:
+class MatcherState:
     """A matcher and the tokens that it has read."""
 
     __slots__ = ("matcher", "path")
@@ -28,11 +28,11 @@ class Place:
     def __init__(self, matcher: LLMatcher, path: list[int]) -> None:
         self.matcher, self.path = matcher, path
 
-    def copy(self) -> Place:
+    def copy(self) -> MatcherState:
         """Another one, which goes its own way from here."""
-        return Place(self.matcher.deep_copy(), list(self.path))
+        return MatcherState(self.matcher.deep_copy(), list(self.path))
 
-    def move(self, text: list[int]) -> bool:
+    def move_to(self, text: list[int]) -> bool:
         """Go to the end of `text`, back where need be; False, as far as it goes, where the grammar forbids it."""
         path, known = self.path, len(self.path)
         if text[:known] != path:
@@ -47,15 +47,15 @@ class Place:
         return read == len(rest)
 
 
-class Walker:
+class GrammarMatcher:
     """The grammar for all rows of a batch; any row may be anywhere at each call."""
 
     def __init__(self, matcher: LLMatcher, vocabulary: int, device: torch.device) -> None:
-        self._first, self._size, self._device = Place(matcher, []), vocabulary, device
-        self._places = [self._first.copy()]
+        self._start, self._size, self._device = MatcherState(matcher, []), vocabulary, device
+        self._states = [self._start.copy()]
         self._masks: OrderedDict[tuple[int, ...], torch.Tensor] = OrderedDict()
 
-    def forbidden(self, row: int, text: list[int]) -> torch.Tensor | None:
+    def forbidden_mask(self, row: int, text: list[int]) -> torch.Tensor | None:
         """Which tokens [V] may not follow `text`; None where the text is none of the grammar's itself, or has ended.
 
         Raises ParameterError where the grammar takes too much.
@@ -63,12 +63,12 @@ class Walker:
         key = tuple(text)
         if (known := self._masks.get(key)) is not None:
             return known
-        place = self._place(row)
-        if not place.move(text):
+        place = self._state(row)
+        if not place.move_to(text):
             return None
         mask = self._mask(place.matcher)
         self._masks[key] = mask
-        if len(self._masks) > KEPT:
+        if len(self._masks) > MAX_MASKS:
             self._masks.popitem(last=False)
         return mask
 
@@ -82,28 +82,28 @@ class Walker:
             )
         return torch.from_numpy(allowed[: self._size] == 0).to(self._device)
 
-    def progress(self, text: list[int]) -> Progress:
+    def progress(self, text: list[int]) -> GrammarProgress:
         """Whether `text`, without an end token, is a whole text of the grammar, and whether it may go on."""
-        place = self._place(0)
-        if not place.move(text) or not place.matcher.is_accepting():
+        place = self._state(0)
+        if not place.move_to(text) or not place.matcher.is_accepting():
             return "open"
         return "closed" if place.matcher.is_stopped() else "whole"
 
-    def is_text(self, text: Sequence[int]) -> bool:
+    def is_valid_prefix(self, text: Sequence[int]) -> bool:
         """Whether a text of the grammar can begin so."""
-        return self._place(0).move(list(text))
+        return self._state(0).move_to(list(text))
 
-    def follow(self, rows: Sequence[int]) -> None:
+    def reorder(self, rows: Sequence[int]) -> None:
         """Row i was row `rows[i]`."""
         taken: set[int] = set()
         places = []
         for row in rows:
-            old = self._place(row)
+            old = self._state(row)
             places.append(old.copy() if row in taken else old)
             taken.add(row)
-        self._places = places
+        self._states = places
 
-    def _place(self, row: int) -> Place:
-        while len(self._places) <= row:
-            self._places.append(self._first.copy())
-        return self._places[row]
+    def _state(self, row: int) -> MatcherState:
+        while len(self._states) <= row:
+            self._states.append(self._start.copy())
+        return self._states[row]

@@ -7,9 +7,18 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from core.grammar.length_bounds import LENGTHS, NEVER, NOTHING, BoundMeasures, LowerBound, at_once, either, in_a_row
-from core.grammar.regex_length import least_match
-from core.grammar.schema_length import shortest_of_schema
+from core.grammar.length_bounds import (
+    BYTE_MEASURES,
+    NEVER,
+    NOTHING,
+    BoundMeasures,
+    LowerBound,
+    max_bound,
+    min_bound,
+    sum_bounds,
+)
+from core.grammar.regex_length import regex_lower_bound
+from core.grammar.schema_length import schema_lower_bound
 
 _NAME = r"[A-Za-z_](?:[A-Za-z0-9_]|-(?!>))*"
 _HEAD = re.compile(rf"^[ \t]*[!?]*({_NAME})(?:\.-?\d+)?[ \t]*(\[[^\]\n]*\])?[ \t]*:(?!:)", re.MULTILINE)
@@ -25,17 +34,17 @@ _TOKEN = re.compile(
 _OPTIONAL = {"?", "*"}
 
 
-def shortest_of_lark(grammar: str, measures: BoundMeasures) -> LowerBound:
+def lark_lower_bound(grammar: str, measures: BoundMeasures) -> LowerBound:
     """A lower bound for every text of a grammar; NEVER where each of them would have to hold itself. Nothing, for the
     whole, where the grammar says something that is not read here."""
     try:
         rules = {name: _RuleReader(tokens, measures, "%ignore" not in grammar) for name, tokens in _rules(grammar)}
-        return _settled(rules)
+        return _fixed_point(rules)
     except (ValueError, IndexError, RecursionError):
         return NOTHING
 
 
-def _settled(rules: dict[str, _RuleReader]) -> LowerBound:
+def _fixed_point(rules: dict[str, _RuleReader]) -> LowerBound:
     """What `start` holds, once no rule is found to be shorter than it was held to be; at first, that none has a text.
     The shortest text of a rule goes through no rule twice: there are as many rounds as rules at most."""
     known = dict.fromkeys(rules, NEVER)
@@ -104,110 +113,110 @@ class _RuleReader:
         """`is_dense`: whether nothing is left out between the parts of a text (%ignore)."""
         self._tokens, self._measures, self._is_dense = tokens, measures, is_dense
         self._known: dict[str, LowerBound] = {}
-        self._place = 0
+        self._position = 0
 
     def read(self, known: dict[str, LowerBound]) -> LowerBound:
         """By what is known of all rules so far. Raises ValueError."""
-        self._known, self._place = known, 0
+        self._known, self._position = known, 0
         found = self._alternatives()
-        if self._place < len(self._tokens):
-            raise ValueError(self._tokens[self._place])
+        if self._position < len(self._tokens):
+            raise ValueError(self._tokens[self._position])
         return found
 
-    def _next(self) -> str:
+    def _next_sign(self) -> str:
         """The sign that comes next; empty where none does."""
-        token = self._tokens[self._place] if self._place < len(self._tokens) else None
+        token = self._tokens[self._position] if self._position < len(self._tokens) else None
         return token.value if token is not None and token.kind == "sign" else ""
 
     def _alternatives(self) -> LowerBound:
         ways = [self._conditions()]
-        while self._next() == "|":
-            self._place += 1
+        while self._next_sign() == "|":
+            self._position += 1
             ways.append(self._conditions())
-        return either(ways)
+        return min_bound(ways)
 
     def _conditions(self) -> LowerBound:
         """What `&` joins is met at once."""
-        all_of = [self._row()]
-        while self._next() == "&":
-            self._place += 1
-            all_of.append(self._row())
-        return at_once(all_of)
+        all_of = [self._sequence()]
+        while self._next_sign() == "&":
+            self._position += 1
+            all_of.append(self._sequence())
+        return max_bound(all_of)
 
-    def _row(self) -> LowerBound:
+    def _sequence(self) -> LowerBound:
         parts = []
-        while self._place < len(self._tokens) and self._next() not in ("|", "&", ")", "]", "->"):
+        while self._position < len(self._tokens) and self._next_sign() not in ("|", "&", ")", "]", "->"):
             parts.append(self._part())
-        if self._next() == "->":
-            self._place += 2  # a name for this way
-        return in_a_row(parts)
+        if self._next_sign() == "->":
+            self._position += 2  # a name for this way
+        return sum_bounds(parts)
 
     def _part(self) -> LowerBound:
         """Something, as often as it stands there; of one letter, where nothing may come between, a row of it."""
-        token, part, times = self._tokens[self._place], self._item(), self._times()
+        token, part, times = self._tokens[self._position], self._item(), self._repetitions()
         if token.kind == "text" and not token.mark and part.bytes == 1 and times > 1 and self._is_dense:
             letter = json.loads(token.value).encode()
             return self._measures.of_letters(times, frozenset(letter) if len(letter) == 1 else None)
-        return part.times(times)
+        return part.repeated(times)
 
     def _item(self) -> LowerBound:
-        token = self._tokens[self._place]
-        self._place += 1
+        token = self._tokens[self._position]
+        self._position += 1
         if token.kind != "sign":
-            return self._word(token)
+            return self._terminal(token)
         if token.value == "~":  # what is not so: nothing is known of it
             self._item()
             return NOTHING
         if token.value not in ("(", "["):
             raise ValueError(token)
         inside = self._alternatives()
-        if self._next() != {"(": ")", "[": "]"}[token.value]:
+        if self._next_sign() != {"(": ")", "[": "]"}[token.value]:
             raise ValueError(token)
-        self._place += 1
+        self._position += 1
         return inside if token.value == "(" else NOTHING
 
-    def _word(self, token: _Token) -> LowerBound:
+    def _terminal(self, token: _Token) -> LowerBound:
         if token.kind == "name":
             return self._known.get(token.value, NOTHING)
         if token.kind == "text":
-            return self._text(json.loads(token.value), bool(token.mark))
+            return self._text_bound(json.loads(token.value), bool(token.mark))
         if token.kind == "regex":
-            return self._match(token)
+            return self._regex_bound(token)
         if token.value == "%json" and "x-guidance" not in json.dumps(token.schema):
-            return shortest_of_schema(token.schema, self._measures)
+            return schema_lower_bound(token.schema, self._measures)
         return NOTHING
 
-    def _match(self, token: _Token) -> LowerBound:
+    def _regex_bound(self, token: _Token) -> LowerBound:
         """Of a regular expression; flags may have letters mean others (i), or nothing (x)."""
-        found = least_match(token.value[1:-1], LENGTHS if token.mark else self._measures)
+        found = regex_lower_bound(token.value[1:-1], BYTE_MEASURES if token.mark else self._measures)
         return NOTHING if "x" in token.mark else self._measures.of_any(int(found.bytes)) if token.mark else found
 
-    def _text(self, text: str, folds: bool) -> LowerBound:
+    def _text_bound(self, text: str, folds: bool) -> LowerBound:
         """Letters as they are, or in either case; or one of a range of them."""
-        if self._next() == "..":
-            self._place += 2
+        if self._next_sign() == "..":
+            self._position += 2
             return self._measures.of_any(1)
         if not text:
             return NOTHING
         return self._measures.of_any(len(text)) if folds else self._measures.of_bytes(text.encode())
 
-    def _times(self) -> int:
+    def _repetitions(self) -> int:
         """How often what has just been read stands there at least."""
         times = 1
-        while (sign := self._next()) and (sign in "?*+~" or sign[0] == "{"):
-            self._place += 1
+        while (sign := self._next_sign()) and (sign in "?*+~" or sign[0] == "{"):
+            self._position += 1
             if sign[0] == "{":
                 times *= int(sign[1:-1].partition(",")[0] or 0)
             elif sign == "~":
-                times *= self._counted()
+                times *= self._read_count()
             elif sign in _OPTIONAL:
                 times = 0
         return times
 
-    def _counted(self) -> int:
+    def _read_count(self) -> int:
         """Behind `~`: a number, or a range of them."""
-        least = int(self._next())
-        self._place += 1
-        if self._next() == "..":
-            self._place += 2
+        least = int(self._next_sign())
+        self._position += 1
+        if self._next_sign() == "..":
+            self._position += 2
         return least

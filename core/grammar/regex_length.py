@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from core.grammar.length_bounds import LENGTHS, NOTHING, BoundMeasures, Letters, LowerBound, either, in_a_row
+from core.grammar.length_bounds import BYTE_MEASURES, NOTHING, BoundMeasures, ByteSet, LowerBound, min_bound, sum_bounds
 
 _QUANTIFIERS = {"*": 0, "+": 1, "?": 0}
-_MOST = 1_000_000
+_MAX_LENGTH = 1_000_000
 _HIGH = frozenset(range(128, 256))
 """Bytes of letters beyond ASCII."""
 _DIGITS = frozenset(b"0123456789")
@@ -20,12 +20,12 @@ _CLASSES = {
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
-def shortest_match(pattern: str) -> int:
+def min_match_length(pattern: str) -> int:
     """Bytes, or fewer where the syntax is a rarer one (flags, look-around, Unicode classes count as nothing)."""
-    return min(int(least_match(pattern, LENGTHS).bytes), _MOST)
+    return min(int(regex_lower_bound(pattern, BYTE_MEASURES).bytes), _MAX_LENGTH)
 
 
-def least_match(pattern: str, measures: BoundMeasures) -> LowerBound:
+def regex_lower_bound(pattern: str, measures: BoundMeasures) -> LowerBound:
     """The same by any measures: letters that stand there, and rows of those that a class may be."""
     try:
         return _PatternReader(pattern, measures).alternatives()
@@ -37,22 +37,22 @@ class _ByteRun(NamedTuple):
     """So many bytes in a row, none of them another than these; or a word, whose letters are known one by one."""
 
     size: int = 0
-    letters: Letters = frozenset()
+    letters: ByteSet = frozenset()
     word: bytes = b""
 
-    def measured(self, measures: BoundMeasures) -> LowerBound:
+    def measure(self, measures: BoundMeasures) -> LowerBound:
         if self.word:
             return measures.of_bytes(self.word)
         return measures.of_letters(self.size, self.letters) if self.size else NOTHING
 
-    def joined(self, other: _ByteRun) -> _ByteRun | None:
+    def join(self, other: _ByteRun) -> _ByteRun | None:
         """Both as one, where that says as much."""
         if self.word and other.word:
             return _ByteRun(word=self.word + other.word)
         alike = not self.word and not other.word and self.letters == other.letters
         return _ByteRun(self.size + other.size, self.letters) if alike else None
 
-    def times(self, count: int) -> _ByteRun:
+    def repeated(self, count: int) -> _ByteRun:
         """Repeated, so many times at least: no word any more, for what stands behind it need not follow at once."""
         letters = frozenset(self.word) if self.word else self.letters
         return _ByteRun(count * (self.size or len(self.word)), letters)
@@ -62,33 +62,33 @@ class _PatternReader:
     """Goes through a pattern once, from left to right."""
 
     def __init__(self, pattern: str, measures: BoundMeasures) -> None:
-        self._pattern, self._place, self._measures = pattern, 0, measures
+        self._pattern, self._position, self._measures = pattern, 0, measures
 
     def alternatives(self) -> LowerBound:
         """Up to a closing bracket or the end: the shortest of what `|` divides."""
         ways = [self._sequence()]
         while self._next() == "|":
-            self._place += 1
+            self._position += 1
             ways.append(self._sequence())
-        return either(ways)
+        return min_bound(ways)
 
     def _next(self) -> str:
-        return self._pattern[self._place : self._place + 1]
+        return self._pattern[self._position : self._position + 1]
 
     def _sequence(self) -> LowerBound:
         parts: list[LowerBound | _ByteRun] = []
         while self._next() not in ("", "|", ")"):
-            part, begun = self._item(), self._place
-            times = self._times()
-            part = part.times(times) if self._place > begun else part
+            part, begun = self._item(), self._position
+            times = self._repetitions()
+            part = part.repeated(times) if self._position > begun else part
             last = parts[-1] if parts else None
-            both = last.joined(part) if isinstance(last, _ByteRun) and isinstance(part, _ByteRun) else None
+            both = last.join(part) if isinstance(last, _ByteRun) and isinstance(part, _ByteRun) else None
             parts[len(parts) - (both is not None) :] = [both or part]
-        return in_a_row(part.measured(self._measures) if isinstance(part, _ByteRun) else part for part in parts)
+        return sum_bounds(part.measure(self._measures) if isinstance(part, _ByteRun) else part for part in parts)
 
     def _item(self) -> LowerBound | _ByteRun:
         sign = self._next()
-        self._place += 1
+        self._position += 1
         if sign == "(":
             return self._group()
         if sign == "[":
@@ -102,35 +102,35 @@ class _PatternReader:
     def _group(self) -> LowerBound:
         counts = True
         if self._next() == "?":
-            counts = self._pattern[self._place : self._place + 2] == "?:"
+            counts = self._pattern[self._position : self._position + 2] == "?:"
             if not counts:
                 raise ValueError(self._pattern)  # flags and names: what they do is not told here
-            self._place += 2
+            self._position += 2
         found = self.alternatives()
-        self._place += 1
+        self._position += 1
         return found
 
-    def _class(self) -> Letters:
+    def _class(self) -> ByteSet:
         """What a class may be; None where that is not told here."""
-        begun = self._place
-        self._place += self._next() == "^"
-        first = self._place
-        self._place += self._next() == "]"
+        begun = self._position
+        self._position += self._next() == "^"
+        first = self._position
+        self._position += self._next() == "]"
         while self._next() != "]":
             if self._next() == "[":
                 raise ValueError(self._pattern)  # classes in classes
-            self._place += 2 if self._next() == "\\" else 1
+            self._position += 2 if self._next() == "\\" else 1
             if not self._next():
                 raise ValueError(self._pattern)
-        self._place += 1
-        named = _members(self._pattern[first : self._place - 1])
+        self._position += 1
+        named = _members(self._pattern[first : self._position - 1])
         if named is None or first == begun:
             return named
         return frozenset(range(256)) - (named - _HIGH)
 
     def _escape(self) -> LowerBound | _ByteRun:
         sign = self._next()
-        self._place += 1
+        self._position += 1
         if sign in "pPxuUQ0123456789":
             raise ValueError(self._pattern)
         if sign in "bBAzZ<>":
@@ -139,21 +139,21 @@ class _PatternReader:
             return _ByteRun(word=_CONTROLS[sign].encode()) if sign in _CONTROLS else _ByteRun(1, _CLASSES.get(sign))
         return _ByteRun(word=sign.encode())
 
-    def _times(self) -> int:
+    def _repetitions(self) -> int:
         times = 1
         while ((sign := self._next()) and sign in _QUANTIFIERS) or sign == "{":
             if sign == "{":
-                end = self._pattern.index("}", self._place)
-                times *= int(self._pattern[self._place + 1 : end].partition(",")[0] or 0)
-                self._place = end + 1
+                end = self._pattern.index("}", self._position)
+                times *= int(self._pattern[self._position + 1 : end].partition(",")[0] or 0)
+                self._position = end + 1
             else:
-                self._place += 1
+                self._position += 1
                 times *= _QUANTIFIERS[sign]
-            self._place += self._next() == "?"
+            self._position += self._next() == "?"
         return times
 
 
-def _members(inside: str) -> Letters:
+def _members(inside: str) -> ByteSet:
     """The bytes of what stands between the brackets of a class, or more; None where it is put together of several."""
     if any(sign in inside for sign in ("&&", "--", "~~")):
         return None
@@ -172,7 +172,7 @@ def _members(inside: str) -> Letters:
     return frozenset(found)
 
 
-def _member(inside: str, place: int) -> tuple[Letters, int]:
+def _member(inside: str, place: int) -> tuple[ByteSet, int]:
     """(what stands there, where the next begins)."""
     sign = inside[place]
     if sign != "\\":

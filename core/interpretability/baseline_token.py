@@ -20,7 +20,7 @@ def neutral_token(model: LoadedModel, text: str = "") -> int:
             tr("{model} has no tokenizer, so nobody knows which token says little.").format(model=model.name),
             tr("Leave parts of the text out instead."),
         )
-    found = tokenize(model, text, add_special_tokens=False) if text else _fillers(model)[:1]
+    found = tokenize(model, text, add_special_tokens=False) if text else _default_tokens(model)[:1]
     if len(found) != 1:
         raise ParameterError(
             tr("{model} has no single token for “{text}”.").format(model=model.name, text=text)
@@ -32,7 +32,7 @@ def neutral_token(model: LoadedModel, text: str = "") -> int:
     return found[0]
 
 
-def _fillers(model: LoadedModel) -> list[int]:
+def _default_tokens(model: LoadedModel) -> list[int]:
     tokenizer = model.tokenizer
     assert tokenizer is not None
     known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id)

@@ -11,22 +11,22 @@ from typing import NamedTuple
 import torch
 
 from core.arguments import check_cancel
-from core.error_translation import guarded
-from core.interpretability.layer_states import Layers
-from core.interpretability.step_query import StepQuery, ask
+from core.error_translation import translate_iterator_errors
+from core.interpretability.layer_states import LayerReader
+from core.interpretability.step_query import StepQuery, step_query
 from core.models.loaded_model import LoadedModel
 from core.native.native_library import library
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from core.request_fields import check_paths
 
-LARGEST = 2**18
+MAX_LOGITS = 2**18
 """Numbers that the logits of one block may have: larger ones leave the memory of one core."""
-_LEAST = 16
+_MIN_BLOCK = 16
 """States that are scored at once where a vocabulary is so large that their logits leave it anyway: each block goes
 through all of the head."""
-_READING = 2**17
+_STATISTICS_LOGITS = 2**17
 """The same of what is read off them at a time: several operations over the same numbers."""
-_PORTION = 64
+_TOKENS_PER_BLOCK = 64
 """Tokens whose layers are told at a time, so that a long text can be stopped."""
 
 
@@ -58,8 +58,10 @@ def lens(
     Raises InsideError where the layers cannot be read so, ParameterError, EmptyPromptError, PromptError,
     TextTooLongError, MediaError.
     """
-    question = ask(model, ids, step, source, media)
-    return next(guarded(model, partial(_rows, model, question, question.step, threading.Event())))
+    question = step_query(model, ids, step, source, media)
+    return next(
+        translate_iterator_errors(model, partial(_lens_rows, model, question, question.step, threading.Event()))
+    )
 
 
 def lens_text(
@@ -77,33 +79,37 @@ def lens_text(
     """
     check_cancel(cancel)
     check_paths(media)
-    first = plain_value(first)
+    first = to_plain_value(first)
     if not media:
-        ask(model, ids, first, source)
-    question = ask(model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source, media)
-    return guarded(model, partial(_rows, model, question, first, cancel or threading.Event()))
+        step_query(model, ids, first, source)
+    question = step_query(
+        model, ids, len(ids) - 1, first if source is None and model.is_encoder_decoder else source, media
+    )
+    return translate_iterator_errors(model, partial(_lens_rows, model, question, first, cancel or threading.Event()))
 
 
-def _rows(
+def _lens_rows(
     model: LoadedModel, question: StepQuery, first: int, cancel: threading.Event
 ) -> Iterator[tuple[LensRow, ...]]:
     """Those of the steps from `first` to the question's own."""
-    layers = Layers(model)
+    layers = LayerReader(model)
     states, logits = layers.read(question, question.step - first + 1)
-    layers.check(states, logits)
-    for begin in range(0, states.shape[1], _PORTION):
+    layers.check_head(states, logits)
+    for begin in range(0, states.shape[1], _TOKENS_PER_BLOCK):
         if cancel.is_set():
             return
-        part = states[:, begin : begin + _PORTION]
+        part = states[:, begin : begin + _TOKENS_PER_BLOCK]
         chosen = question.ids[first + begin : first + begin + part.shape[1]]
-        yield from _read(layers, part, chosen, model.vocabulary)
+        yield from _block_rows(layers, part, chosen, model.vocabulary)
 
 
-def _read(layers: Layers, states: torch.Tensor, chosen: Sequence[int], width: int) -> Iterator[tuple[LensRow, ...]]:
+def _block_rows(
+    layers: LayerReader, states: torch.Tensor, chosen: Sequence[int], width: int
+) -> Iterator[tuple[LensRow, ...]]:
     """A row for each layer, for each of n tokens `chosen`; states [L + 1, n, D]."""
     count, places, _ = states.shape
     wanted = torch.tensor(chosen, device=states.device).repeat(count)
-    found = _figures(layers, states.flatten(0, 1), wanted, width)
+    found = _block_statistics(layers, states.flatten(0, 1), wanted, width)
     firsts, tops, shares, ranks = (
         torch.cat(column).view(count, places).T.tolist() for column in zip(*found, strict=True)
     )
@@ -111,42 +117,42 @@ def _read(layers: Layers, states: torch.Tensor, chosen: Sequence[int], width: in
         yield tuple(map(LensRow, range(count), *row))
 
 
-def _figures(
-    layers: Layers, states: torch.Tensor, chosen: torch.Tensor, width: int
+def _block_statistics(
+    layers: LayerReader, states: torch.Tensor, chosen: torch.Tensor, width: int
 ) -> Iterator[tuple[torch.Tensor, ...]]:
     """First choice, its probability, the chosen token's, its rank; of states [n, D] and tokens [n], some at a time."""
-    scored = max(_LEAST, LARGEST // width)
+    scored = max(_MIN_BLOCK, MAX_LOGITS // width)
     for some, tokens in zip(torch.split(states, scored), torch.split(chosen, scored), strict=True):
-        yield from _figures_of(layers.end(some), tokens)
+        yield from _logit_statistics(layers.apply_head(some), tokens)
 
 
-def _figures_of(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+def _logit_statistics(logits: torch.Tensor, chosen: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
     """The same, each [n]; of logits [n, V]."""
     found = library() if logits.device.type == "cpu" and logits.is_contiguous() else None
     if found is None:
-        read = max(1, _READING // logits.shape[1])
-        yield from map(_figures_by_torch, torch.split(logits, read), torch.split(chosen, read))
+        read = max(1, _STATISTICS_LOGITS // logits.shape[1])
+        yield from map(_logit_statistics_torch, torch.split(logits, read), torch.split(chosen, read))
         return
     told = logits.new_empty(len(logits), 4)
-    found.choices(logits.data_ptr(), logits.shape, chosen.contiguous().data_ptr(), told.data_ptr())
+    found.top_choices(logits.data_ptr(), logits.shape, chosen.contiguous().data_ptr(), told.data_ptr())
     first, top, share, rank = told.unbind(1)
     yield first.long(), top, share, rank.long()
 
 
-def _figures_by_torch(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
+def _logit_statistics_torch(logits: torch.Tensor, chosen: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """The same without what is built.
 
     One room for all that is as large as they are, and only operations that are quick on whole rows: beside a small
     model's head the plain ones (`max`, `logsumexp`, a sum of truths) take as long as the head itself.
     """
-    room, first = torch.empty_like(logits), _first(logits)
+    room, first = torch.empty_like(logits), _argmax_rows(logits)
     picked, top = logits.gather(1, chosen[:, None]), logits.gather(1, first[:, None])
     ranks = torch.gt(logits, picked, out=room).sum(-1).long() + 1
     whole = torch.sub(logits, top, out=room).exp_().sum(-1)
     return first, 1 / whole, (picked - top)[:, 0].exp() / whole, ranks
 
 
-def _first(logits: torch.Tensor) -> torch.Tensor:
+def _argmax_rows(logits: torch.Tensor) -> torch.Tensor:
     """Place of the largest in each row; NumPy finds it ten times as fast where it can look."""
     on_host = logits.device.type == "cpu"
     return torch.from_numpy(logits.numpy().argmax(-1)) if on_host else logits.argmax(-1)

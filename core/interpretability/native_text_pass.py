@@ -24,20 +24,20 @@ from core.native.native_library import NativeLibrary, library
 
 log = logging.getLogger(__name__)
 
-_KEY = "wide_pass"
-_STEP = 32
+_CACHE_KEY = "wide_pass"
+_HEAD_MULTIPLE = 32
 """Numbers of a head that are taken at once, at most."""
-_NEAR = 1e-4
+_TOLERANCE = 1e-4
 """How far states may lie from the lean pass's, as a share of the largest."""
 
-Kept = tuple[torch.Tensor, torch.Tensor]
+LayerKeysValues = tuple[torch.Tensor, torch.Tensor]
 """A layer's keys and values [1, heads, T, width] of a text that was read."""
 
 
 class TextRemainder(NamedTuple):
-    """What is to be read of a text that begins with the first `kept` tokens of another."""
+    """What is to be read of a text that begins with the first `prefix_length` tokens of another."""
 
-    kept: int
+    prefix_length: int
     ids: Sequence[int]
 
 
@@ -57,95 +57,98 @@ class _NativeLayerWeights(NamedTuple):
 class NativeTextPass:
     """Reads texts behind what they begin with."""
 
-    def __init__(self, lean: FusedLlama, found: NativeLibrary) -> None:
-        self._lean, self._library = lean, found
-        self._layers = [_layer(layer, lean.eps, found) for layer in lean.layers]
-        self._norm, self._head = _norm(lean.norm, lean.eps), NativeLinear(found, [(lean.head, None)])
+    def __init__(self, fused: FusedLlama, library: NativeLibrary) -> None:
+        self._fused, self._library = fused, library
+        self._layers = [_layer(layer, fused.eps, library) for layer in fused.layers]
+        self._norm, self._head = _norm(fused.norm, fused.eps), NativeLinear(library, [(fused.head, None)])
 
-    def is_of(self, lean: FusedLlama) -> bool:
+    def uses_weights_of(self, fused: FusedLlama) -> bool:
         """Whether it was made from the same weights."""
-        return self._lean is lean
+        return self._fused is fused
 
-    def states(self, rests: Sequence[TextRemainder], kept: Sequence[Kept] = ()) -> torch.Tensor:
-        """What stands between the layers, [L + 1, n, D], text behind text. Without `kept` no text keeps anything."""
-        seats = _Seats(rests, kept)
+    def states(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
+        """What stands between the layers, [L + 1, n, D], text behind text. Without `prefix` no text keeps anything."""
+        seats = _BatchLayout(remainders, prefix)
         embedded = self._embed(seats)
         found = embedded.new_empty(len(self._layers) + 1, *embedded.shape)
         found[0] = embedded
         for index in range(len(self._layers)):
             found[index + 1] = found[index]
-            self._pass(index, found[index + 1], seats, False)
+            self._run_layer(index, found[index + 1], seats, False)
         return found
 
-    def endings(self, rests: Sequence[TextRemainder], kept: Sequence[Kept] = ()) -> torch.Tensor:
+    def last_logits(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues] = ()) -> torch.Tensor:
         """Float32 logits [texts, V] behind the last token of each."""
-        seats = _Seats(rests, kept)
+        seats = _BatchLayout(remainders, prefix)
         hidden = self._embed(seats)
         last = len(self._layers) - 1
         for index in range(last):
-            self._pass(index, hidden, seats, False)
-        return self.score(self._pass(last, hidden, seats, True))
+            self._run_layer(index, hidden, seats, False)
+        return self.logits(self._run_layer(last, hidden, seats, True))
 
-    def score(self, states: torch.Tensor) -> torch.Tensor:
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
         """Float32 logits [n, V] of states [n, D] that a layer wrote."""
         return self._head(self._normed(states.contiguous(), self._norm))
 
-    def _embed(self, seats: _Seats) -> torch.Tensor:
-        return F.embedding(seats.ids, self._lean.embed)
+    def _embed(self, layout: _BatchLayout) -> torch.Tensor:
+        return F.embedding(layout.ids, self._fused.embed)
 
-    def _pass(self, index: int, hidden: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
+    def _run_layer(self, index: int, hidden: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
         """hidden [n, D], which becomes what the layer writes; of the last token of each text alone, a new one."""
         layer = self._layers[index]
-        read = self._attend(index, self._project(index, hidden, seats), seats, last_only)
+        read = self._attend(index, self._project(index, hidden, layout), layout, last_only)
         if last_only:
-            hidden = hidden[seats.ends]
+            hidden = hidden[layout.ends]
         normed = self._normed(layer.out.add_to(hidden, read), layer.norm_mlp)
         return layer.down.add_to(hidden, layer.gate_up(normed))
 
-    def _project(self, index: int, hidden: torch.Tensor, seats: _Seats) -> torch.Tensor:
+    def _project(self, index: int, hidden: torch.Tensor, layout: _BatchLayout) -> torch.Tensor:
         """Queries, keys and values of all tokens, before they are turned to their places. Below the first layer they
         depend on the token alone, and texts that differ in a few tokens have few different ones."""
         layer = self._layers[index]
-        if index or seats.different.numel() == seats.ids.numel():
+        if index or layout.unique_ids.numel() == layout.ids.numel():
             return layer.qkv(self._normed(hidden, layer.norm))
-        embedded = F.embedding(seats.different, self._lean.embed)
-        return F.embedding(seats.which, layer.qkv(self._normed(embedded, layer.norm)))
+        embedded = F.embedding(layout.unique_ids, self._fused.embed)
+        return F.embedding(layout.unique_index, layer.qkv(self._normed(embedded, layer.norm)))
 
     def _normed(self, hidden: torch.Tensor, norm: structs.NormStruct) -> torch.Tensor:
         normed = torch.empty_like(hidden)
         self._library.norm(hidden.data_ptr(), norm, hidden.shape, normed.data_ptr())
         return normed
 
-    def _attend(self, index: int, joined: torch.Tensor, seats: _Seats, last_only: bool) -> torch.Tensor:
+    def _attend(self, index: int, joined: torch.Tensor, layout: _BatchLayout, last_only: bool) -> torch.Tensor:
         """What the heads read [n, heads · width] with queries, keys and values `joined` of all tokens."""
-        lean, layer = self._lean, self._layers[index]
-        cos, sin = lean.angles(seats.longest)
-        read = joined.new_empty(len(seats.rests) if last_only else len(joined), lean.heads * lean.width)
-        keys, values, places = seats.kept_of(index)
-        self._library.beside(structs.RaggedAttentionStruct(
+        lean, layer = self._fused, self._layers[index]
+        cos, sin = lean.rotary_tables(layout.max_length)
+        read = joined.new_empty(len(layout.remainders) if last_only else len(joined), lean.heads * lean.width)
+        keys, values, places = layout.prefix_addresses(index)
+        self._library.ragged_attention(structs.RaggedAttentionStruct(
             heads=lean.heads, kv_heads=lean.kv_heads, width=lean.width, scaling=lean.width**-0.5,
-            q_norm=layer.q_norm, k_norm=layer.k_norm, cos=cos.data_ptr(), sin=sin.data_ptr(), texts=len(seats.rests),
+            q_norm=layer.q_norm, k_norm=layer.k_norm, cos=cos.data_ptr(), sin=sin.data_ptr(), texts=len(layout.remainders),
             last_only=int(last_only), threads=torch.get_num_threads(), places=places,
-            kept=ctypes.addressof(seats.kept), counts=ctypes.addressof(seats.counts), keys=keys, values=values,
+            kept=ctypes.addressof(layout.prefix_lengths), counts=ctypes.addressof(layout.counts), keys=keys, values=values,
             joined=joined.data_ptr(), read=read.data_ptr(),
         ))  # fmt: skip
         return read
 
 
-class _Seats:
+class _BatchLayout:
     """Where the tokens of a pass stand."""
 
-    def __init__(self, rests: Sequence[TextRemainder], kept: Sequence[Kept]) -> None:
-        self.rests = rests
-        numbers = ctypes.c_int64 * len(rests)
-        self.kept, self.counts = numbers(*(rest.kept for rest in rests)), numbers(*(len(rest.ids) for rest in rests))
-        self.longest = max(rest.kept + len(rest.ids) for rest in rests)
-        self.ends = torch.tensor([len(rest.ids) for rest in rests]).cumsum(0) - 1
-        self.ids = torch.tensor([token for rest in rests for token in rest.ids])
-        self.different, self.which = self.ids.unique(return_inverse=True)
-        self._read = [(keys.contiguous(), values.contiguous()) for keys, values in kept]
+    def __init__(self, remainders: Sequence[TextRemainder], prefix: Sequence[LayerKeysValues]) -> None:
+        self.remainders = remainders
+        numbers = ctypes.c_int64 * len(remainders)
+        self.prefix_lengths, self.counts = (
+            numbers(*(rest.prefix_length for rest in remainders)),
+            numbers(*(len(rest.ids) for rest in remainders)),
+        )
+        self.max_length = max(rest.prefix_length + len(rest.ids) for rest in remainders)
+        self.ends = torch.tensor([len(rest.ids) for rest in remainders]).cumsum(0) - 1
+        self.ids = torch.tensor([token for rest in remainders for token in rest.ids])
+        self.unique_ids, self.unique_index = self.ids.unique(return_inverse=True)
+        self._read = [(keys.contiguous(), values.contiguous()) for keys, values in prefix]
 
-    def kept_of(self, index: int) -> tuple[int | None, int | None, int]:
+    def prefix_addresses(self, index: int) -> tuple[int | None, int | None, int]:
         """Addresses of a layer's keys and values, and tokens from one head to the next."""
         if not self._read:
             return None, None, 0
@@ -171,36 +174,36 @@ def _norm(weight: torch.Tensor | None, eps: float) -> structs.NormStruct:
     return structs.NormStruct(structs.NORMS["root_mean_square"], weight.data_ptr(), None, eps)
 
 
-def wide(model: LoadedModel, lean: FusedLlama) -> NativeTextPass | None:
-    """The wide pass of a model whose lean pass is `lean`, where it is built and comes to the same; made once."""
+def native_text_pass(model: LoadedModel, fused: FusedLlama) -> NativeTextPass | None:
+    """The wide pass of a model whose lean pass is `fused`, where it is built and comes to the same; made once."""
     found = library()
-    if found is None or not _may(lean):
+    if found is None or not _is_supported(fused):
         return None
-    tried: tuple[FusedLlama, NativeTextPass | None] | None = model.remembered.get(_KEY)
-    if tried is None or tried[0] is not lean:
-        made = NativeTextPass(lean, found)
-        model.remembered[_KEY] = tried = (lean, made if _agrees(made, lean) else None)
+    tried: tuple[FusedLlama, NativeTextPass | None] | None = model.remembered.get(_CACHE_KEY)
+    if tried is None or tried[0] is not fused:
+        made = NativeTextPass(fused, found)
+        model.remembered[_CACHE_KEY] = tried = (fused, made if _matches_fused(made, fused) else None)
     return tried[1]
 
 
-def _may(lean: FusedLlama) -> bool:
-    return lean.embed.device.type == "cpu" and lean.is_silu and lean.width % _STEP == 0
+def _is_supported(fused: FusedLlama) -> bool:
+    return fused.embed.device.type == "cpu" and fused.is_silu and fused.width % _HEAD_MULTIPLE == 0
 
 
 @torch.inference_mode()
-def _agrees(made: NativeTextPass, lean: FusedLlama) -> bool:
+def _matches_fused(native: NativeTextPass, fused: FusedLlama) -> bool:
     """Whether both write the same between the layers, and behind texts that begin alike."""
-    ids = [token % len(lean.embed) for token in range(1, 9)]
+    ids = [token % len(fused.embed) for token in range(1, 9)]
     cache: Any = DynamicCache()
-    expected = lean.states(torch.tensor([ids]), cache)[:, 0]
+    expected = fused.layer_states(torch.tensor([ids]), cache)[:, 0]
     kept = [(layer.keys, layer.values) for layer in cache.layers]
-    near = _is_near(made.states([TextRemainder(0, ids)]), expected)
-    both = made.endings([TextRemainder(5, ids[5:]), TextRemainder(0, ids[:7])], kept)
-    if near and _is_near(both, lean.score(expected[-1])[[-1, -2]]):
+    near = _is_close(native.states([TextRemainder(0, ids)]), expected)
+    both = native.last_logits([TextRemainder(5, ids[5:]), TextRemainder(0, ids[:7])], kept)
+    if near and _is_close(both, fused.logits(expected[-1])[[-1, -2]]):
         return True
     log.info("the wide pass disagrees with the lean one, which is used")
     return False
 
 
-def _is_near(found: torch.Tensor, expected: torch.Tensor) -> bool:
-    return bool((found - expected).abs().max() <= _NEAR * expected.abs().max().clamp(min=1.0))
+def _is_close(actual: torch.Tensor, expected: torch.Tensor) -> bool:
+    return bool((actual - expected).abs().max() <= _TOLERANCE * expected.abs().max().clamp(min=1.0))

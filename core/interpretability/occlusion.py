@@ -12,12 +12,18 @@ from typing import NamedTuple
 import torch
 
 from core.arguments import check_cancel
-from core.error_translation import guarded
+from core.error_translation import translate_iterator_errors
 from core.errors import InsideError
-from core.interpretability.step_query import StepQuery, ask, check_token
-from core.interpretability.text_pass import fresh, rows
-from core.interpretability.text_units import TokenRange, Unit, spans
-from core.interpretability.text_variants import Ending, PrefixPass, TextVariant, of_source, of_text
+from core.interpretability.step_query import StepQuery, check_token, step_query
+from core.interpretability.text_pass import new_forward, token_rows
+from core.interpretability.text_units import TokenRange, Unit, split_units
+from core.interpretability.text_variants import (
+    PrefixPass,
+    TextVariant,
+    VariantLogits,
+    score_source_variants,
+    score_text_variants,
+)
 from core.models.loaded_model import LoadedModel
 from core.request_fields import check_paths
 from resources.language import tr
@@ -88,19 +94,19 @@ def occlusion(
             tr("Parts are left out of texts alone, and this one was written about a sound or a picture."),
             tr("The lens and the attention look into such a step too."),
         )
-    question = ask(model, ids, step, source)
+    question = step_query(model, ids, step, source)
     versus = check_token(model, "other", other) if other is not None else None
     neutral = check_token(model, "instead", instead) if instead is not None else None
-    parts = _parts(model, question, unit)
+    parts = _occlusion_parts(model, question, unit)
     work = _OcclusionJob(model, question, versus, parts, neutral)
-    return guarded(model, partial(work.done, cancel or threading.Event()))
+    return translate_iterator_errors(model, partial(work.run, cancel or threading.Event()))
 
 
-def _parts(model: LoadedModel, question: StepQuery, unit: Unit) -> list[TokenRange]:
+def _occlusion_parts(model: LoadedModel, question: StepQuery, unit: Unit) -> list[TokenRange]:
     """Those of what the encoder reads, and of what stands before the step in the text; none reaches over the border."""
     border = question.source
-    inner = spans(model, question.ids[border : question.step], unit)
-    outer = spans(model, question.encoded, unit)
+    inner = split_units(model, question.ids[border : question.step], unit)
+    outer = split_units(model, question.encoded, unit)
     return [*outer, *(TokenRange(start + border, stop + border) for start, stop in inner)]
 
 
@@ -111,21 +117,21 @@ class _OcclusionJob:
         self, model: LoadedModel, question: StepQuery, other: int | None, parts: list[TokenRange], instead: int | None
     ) -> None:
         self._model, self._question, self._other, self._parts = model, question, other, parts
-        self._filling = (instead,) if instead is not None else ()
+        self._replacement = (instead,) if instead is not None else ()
 
-    def done(self, cancel: threading.Event) -> Iterator[Occluded]:
+    def run(self, cancel: threading.Event) -> Iterator[Occluded]:
         """Effects, batch by batch."""
         question, model = self._question, self._model
         if cancel.is_set():
             return
-        reads_all = fresh(model, len(question.before), [question.encoded] if question.encoded else ())
-        whole = self._held(reads_all(rows(model, [question.before])).last[0])
+        reads_all = new_forward(model, len(question.before), [question.encoded] if question.encoded else ())
+        whole = self._score(reads_all(token_rows(model, [question.before])).last[0])
         sources = self._variants(question.encoded, 0, is_source=True)
         texts = self._variants(question.before, question.source - len(question.start), is_source=False)
         done, total = 0, len(sources) + len(texts)
         for batch in chain(
-            of_source(model, question.before, sources, cancel),
-            of_text(reads_all, PrefixPass(question.encoded, len(question.before)), texts, cancel),
+            score_source_variants(model, question.before, sources, cancel),
+            score_text_variants(reads_all, PrefixPass(question.encoded, len(question.before)), texts, cancel),
         ):
             done += len(batch)
             yield Occluded(tuple(self._effect(whole, ending) for ending in batch), done, total)
@@ -138,16 +144,16 @@ class _OcclusionJob:
             if is_source != (stop <= self._question.source):
                 continue
             begin, end = start - offset, stop - offset
-            ids = (*text[:begin], *self._filling * (end - begin), *text[end:])
+            ids = (*text[:begin], *self._replacement * (end - begin), *text[end:])
             if ids:
                 found.append(TextVariant(number, begin, ids))
         return found
 
-    def _effect(self, whole: float, ending: Ending) -> Effect:
+    def _effect(self, baseline: float, ending: VariantLogits) -> Effect:
         number, logits = ending
-        return Effect(*self._parts[number], whole - self._held(logits))
+        return Effect(*self._parts[number], baseline - self._score(logits))
 
-    def _held(self, logits: torch.Tensor) -> float:
+    def _score(self, logits: torch.Tensor) -> float:
         """log p of the chosen token, or how far it is ahead of the other; of logits [V]."""
         logs = logits.log_softmax(-1)
         held = logs[self._question.chosen]

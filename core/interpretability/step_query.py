@@ -9,13 +9,13 @@ from typing import Any
 
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.decoding.media_validation import check_media
-from core.decoding.prompt import check_known
-from core.decoding.prompt_inputs import perceived_with
-from core.decoding.run_preparation import start_of
+from core.decoding.prompt import check_vocabulary_ids
+from core.decoding.prompt_inputs import prepare_media_with_ids
+from core.decoding.run_preparation import decoder_start_ids
 from core.errors import EmptyPromptError, ParameterError, PromptError, TextTooLongError
 from core.models.loaded_model import LoadedModel, check_model
-from core.parameter import shortened
-from core.plain_values import plain_value
+from core.parameter import short_repr
+from core.plain_values import to_plain_value
 from core.request_fields import check_paths
 from core.token_values import is_id
 from resources.language import mark, tr
@@ -33,7 +33,7 @@ class StepQuery:
     """How many of the first ids an encoder reads; 0 without one."""
     start: tuple[int, ...]
     """What a decoder reads before the ids that are its own: an encoder–decoder's first token."""
-    perceived: MediaInputs | None = None
+    media_inputs: MediaInputs | None = None
     """The sounds and pictures that the text was written about."""
 
     @property
@@ -52,7 +52,7 @@ class StepQuery:
         return [*self.start, *self.ids[self.source : self.step]]
 
 
-def ask(
+def step_query(
     model: LoadedModel, ids: object, step: object, source: int | None = None, media: Sequence[str | Path] = ()
 ) -> StepQuery:
     """The question, where it is one.
@@ -64,14 +64,14 @@ def ask(
     check_model(model)
     known = token_ids(model, ids)
     if not known:
-        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE))
-    place = _checked_step(step, len(known))
+        raise EmptyPromptError(tr("The text has no token."), tr(_ENCODE_REMEDY))
+    checked_step = _checked_step(step, len(known))
     check_paths(media)
     if files := check_media(model.name, model.takes, media):
-        return StepQuery(tuple(known), place, 0, (), perceived_with(model, known, files))
-    encoded = _checked_source(model, source, place)
-    start = start_of(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
-    question = StepQuery(tuple(known), place, encoded, tuple(start))
+        return StepQuery(tuple(known), checked_step, 0, (), prepare_media_with_ids(model, known, files))
+    encoded = _checked_source(model, source, checked_step)
+    start = decoder_start_ids(model, model.generation_config, known[:encoded]) if model.is_encoder_decoder else []
+    question = StepQuery(tuple(known), checked_step, encoded, tuple(start))
     if model.context is not None and len(question.before) > model.context:
         raise TextTooLongError(len(question.before), model.context)
     return question
@@ -79,11 +79,11 @@ def ask(
 
 def check_token(model: LoadedModel, name: str, token: object) -> int:
     """`token`, which has to be an id of the model's. Raises ParameterError naming the argument."""
-    token = plain_value(token)
+    token = to_plain_value(token)
     if not is_id(token) or not isinstance(token, int) or token >= model.vocabulary:
         raise ParameterError(
             tr("{name} is {value}, which is no token of {model}.").format(
-                name=name, value=shortened(token), model=model.name
+                name=name, value=short_repr(token), model=model.name
             ),
             tr("Give a token id from 0 to {last:,}.").format(last=model.vocabulary - 1),
             name,
@@ -93,28 +93,28 @@ def check_token(model: LoadedModel, name: str, token: object) -> int:
 
 def token_ids(model: LoadedModel, ids: object) -> list[int]:
     """A list of token ids of the model's, as plain numbers. Raises PromptError, ParameterError."""
-    ids = plain_value(ids)
+    ids = to_plain_value(ids)
     if not isinstance(ids, Sequence) or isinstance(ids, (str, bytes)):
         raise PromptError(
-            tr("The text is {value}, and not a list of token ids.").format(value=shortened(ids)), tr(_ENCODE)
+            tr("The text is {value}, and not a list of token ids.").format(value=short_repr(ids)), tr(_ENCODE_REMEDY)
         )
     known: list[Any] = list(ids)
     if wrong := [token for token in known if not isinstance(token, int) or isinstance(token, bool)]:
         raise PromptError(
-            tr("The text holds {value}, which is no token id.").format(value=shortened(wrong[0])), tr(_ENCODE)
+            tr("The text holds {value}, which is no token id.").format(value=short_repr(wrong[0])), tr(_ENCODE_REMEDY)
         )
-    check_known(model, known, "ids")
+    check_vocabulary_ids(model, known, "ids")
     return known
 
 
-_ENCODE = mark("core.encode(model, text) gives the ids of a text.")
+_ENCODE_REMEDY = mark("core.encode(model, text) gives the ids of a text.")
 
 
 def _checked_step(step: object, length: int) -> int:
-    step = plain_value(step)
+    step = to_plain_value(step)
     if not isinstance(step, int) or isinstance(step, bool) or not 0 < step < length:
         raise ParameterError(
-            tr("step is {value}, and the text has {count:,} tokens.").format(value=shortened(step), count=length),
+            tr("step is {value}, and the text has {count:,} tokens.").format(value=short_repr(step), count=length),
             tr("Give the place of the token that is asked for: 1 to {last:,}.").format(last=max(1, length - 1))
             if length > 1
             else tr("Give a text of two tokens or more: something has to stand before the one that is asked for."),
@@ -124,11 +124,11 @@ def _checked_step(step: object, length: int) -> int:
 
 
 def _checked_source(model: LoadedModel, source: object, step: int) -> int:
-    source = plain_value(source)
+    source = to_plain_value(source)
     if not model.is_encoder_decoder:
         if source is not None and not (isinstance(source, int) and source == 0):
             raise ParameterError(
-                tr("source is {value}, and {model} has no encoder.").format(value=shortened(source), model=model.name),
+                tr("source is {value}, and {model} has no encoder.").format(value=short_repr(source), model=model.name),
                 tr("Leave it out."),
                 "source",
             )
@@ -138,7 +138,7 @@ def _checked_source(model: LoadedModel, source: object, step: int) -> int:
     if not isinstance(source, int) or isinstance(source, bool) or not 0 < source <= step:
         raise ParameterError(
             tr("source is {value}, and the token that is asked for stands at {step:,}.").format(
-                value=shortened(source), step=step
+                value=short_repr(source), step=step
             ),
             tr("Say how many of the first ids the encoder reads: 1 to {last:,}.").format(last=step),
             "source",

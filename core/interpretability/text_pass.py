@@ -15,19 +15,19 @@ CACHE = "dynamic"
 """What a text is read into: it keeps everything, so that nothing read later changes what was read."""
 
 
-def fresh(
-    model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = (), perceived: MediaInputs | None = None
+def new_forward(
+    model: LoadedModel, length: int, encoded: Sequence[Sequence[int]] = (), media_inputs: MediaInputs | None = None
 ) -> Forward:
     """A model that has read nothing yet but its source, or what it hears and sees, with room for `length` tokens; a row
     for each of `encoded`."""
     forward = Forward(model, caches.registry[CACHE].build(model, length, {}))
-    if perceived is not None:
-        forward.perceive(perceived)
+    if media_inputs is not None:
+        forward.set_media(media_inputs)
     elif encoded:
-        forward.encode(rows(model, encoded))
+        forward.encode(token_rows(model, encoded))
     return forward
 
 
-def rows(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
+def token_rows(model: LoadedModel, texts: Sequence[Sequence[int]]) -> torch.Tensor:
     """Token ids [B, n] of texts of one length."""
     return torch.tensor([list(text) for text in texts], device=model.device)

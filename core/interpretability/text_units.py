@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple, get_args
 
 from core.errors import ParameterError, TokenizerMissingError
 from core.models.loaded_model import LoadedModel
-from core.parameter import shortened
+from core.parameter import short_repr
 from resources.language import tr
 
 Unit = Literal["token", "word", "sentence"]
-_ENDS = frozenset(".!?…。！？")
+_SENTENCE_ENDS = frozenset(".!?…。！？")
 _CLOSING = frozenset("\"'”’»)]}」』）")
 """What may stand behind the mark that ends a sentence and still belongs to it."""
 
@@ -24,7 +24,7 @@ class TokenRange(NamedTuple):
     stop: int
 
 
-def spans(model: LoadedModel, ids: Sequence[int], unit: object) -> list[TokenRange]:
+def split_units(model: LoadedModel, ids: Sequence[int], unit: object) -> list[TokenRange]:
     """The units of a text, in order: every token belongs to one.
 
     A word is what stands between spaces, with the space before it; where there are none (Chinese, Thai), a token. A
@@ -33,7 +33,7 @@ def spans(model: LoadedModel, ids: Sequence[int], unit: object) -> list[TokenRan
     """
     if unit not in get_args(Unit):
         raise ParameterError(
-            tr("unit is {value}.").format(value=shortened(unit)),
+            tr("unit is {value}.").format(value=short_repr(unit)),
             tr("Choose one of: {names}.").format(names=", ".join(get_args(Unit))),
             "unit",
         )
@@ -50,11 +50,11 @@ def spans(model: LoadedModel, ids: Sequence[int], unit: object) -> list[TokenRan
     return [TokenRange(*pair) for pair in pairwise([*starts, len(ids)])]
 
 
-def _word_begins(texts: Sequence[str], alone: Sequence[bool]) -> Iterator[bool]:
-    for place, text in enumerate(texts):
-        before = texts[place - 1] if place else " "
+def _word_begins(texts: Sequence[str], special: Sequence[bool]) -> Iterator[bool]:
+    for index, text in enumerate(texts):
+        before = texts[index - 1] if index else " "
         yield (
-            alone[place] or (place > 0 and alone[place - 1]) or text[:1].isspace() or before[-1:].isspace()
+            special[index] or (index > 0 and special[index - 1]) or text[:1].isspace() or before[-1:].isspace()
             or _is_unspaced(text) or _is_unspaced(before)
         )  # fmt: skip
 
@@ -66,20 +66,20 @@ def _is_unspaced(text: str) -> bool:
     )
 
 
-def _sentence_begins(texts: Sequence[str], alone: Sequence[bool]) -> Iterator[bool]:
+def _sentence_begins(texts: Sequence[str], special: Sequence[bool]) -> Iterator[bool]:
     has_ended = True
-    for place, text in enumerate(texts):
-        goes_on = has_ended and place > 0 and _closes(text)
-        yield (has_ended and not goes_on) or alone[place] or (place > 0 and alone[place - 1])
-        has_ended = goes_on or _ends(text)
+    for index, text in enumerate(texts):
+        goes_on = has_ended and index > 0 and _closes_sentence(text)
+        yield (has_ended and not goes_on) or special[index] or (index > 0 and special[index - 1])
+        has_ended = goes_on or _ends_sentence(text)
 
 
-def _closes(text: str) -> bool:
+def _closes_sentence(text: str) -> bool:
     """Whether a piece behind a sentence still belongs to it: a closing quote, or the end of the line."""
-    return bool(text) and (set(text) <= _ENDS | _CLOSING or (text.isspace() and "\n" in text))
+    return bool(text) and (set(text) <= _SENTENCE_ENDS | _CLOSING or (text.isspace() and "\n" in text))
 
 
-def _ends(text: str) -> bool:
+def _ends_sentence(text: str) -> bool:
     """Whether a sentence ends with this piece."""
     shown = text.rstrip().rstrip("".join(_CLOSING))
-    return "\n" in text or (bool(shown) and shown[-1] in _ENDS)
+    return "\n" in text or (bool(shown) and shown[-1] in _SENTENCE_ENDS)

@@ -15,37 +15,37 @@ from typing import NamedTuple
 import torch
 
 from core.caches.tensors import cache_editing
-from core.caches.tensors.continuation_probe import memory_of
+from core.caches.tensors.continuation_probe import memory_kind
 from core.decoding.forward.forward_pass import Forward
-from core.decoding.full_text_scores import reads_at_once
-from core.decoding.speculation.tree_support import reads_drafts
+from core.decoding.full_text_scores import supports_full_pass
+from core.decoding.speculation.tree_support import supports_drafts
 from core.interpretability.native_text_pass import TextRemainder
-from core.interpretability.ragged_batch import RaggedBatch, ragged
-from core.interpretability.text_pass import fresh, rows
+from core.interpretability.ragged_batch import RaggedBatch, build_ragged_batch
+from core.interpretability.text_pass import new_forward, token_rows
 from core.models.loaded_model import LoadedModel
 
-ROWS = 16
+MAX_ROWS = 16
 """Texts in one pass, at most: more gain nothing, and a stop would have to wait for them."""
-LARGEST = 2**26
+MAX_LOGITS = 2**26
 """Numbers that the logits of one pass may have (256 MiB in float32)."""
-_FILLING = 256
+_EFFICIENT_TOKENS = 256
 """Tokens that keep a processor busy: what a pass over more of them computes leaves its own memory on the way, and rows
 of different lengths cost what fills them up."""
 
 
-_TOGETHER = 768
+_MAX_RAGGED_TOKENS = 768
 """Tokens in one pass where texts of different lengths stand side by side: more are not quicker."""
 
 
 class TextVariant(NamedTuple):
-    """A text that is that of another up to place `kept`; `number` says which of the variants it is."""
+    """A text that is that of another up to place `prefix_length`; `number` says which of the variants it is."""
 
     number: int
-    kept: int
+    prefix_length: int
     ids: tuple[int, ...]
 
 
-Ending = tuple[int, torch.Tensor]
+VariantLogits = tuple[int, torch.Tensor]
 """A variant's number, and the float32 logits [V] behind its last token."""
 
 
@@ -58,38 +58,46 @@ class PrefixPass(NamedTuple):
     """Tokens of the text itself."""
 
 
-def of_text(
-    whole: Forward, read: PrefixPass, variants: Sequence[TextVariant], cancel: threading.Event
-) -> Iterator[list[Ending]]:
-    """Endings of variants of the text that `whole` has read, a batch at a time; `cancel` is looked at before each.
+def score_text_variants(
+    forward: Forward, prefix: PrefixPass, variants: Sequence[TextVariant], cancel: threading.Event
+) -> Iterator[list[VariantLogits]]:
+    """Endings of variants of the text that `forward` has read, a batch at a time; `cancel` is looked at before each.
 
-    From the last change to the first: all that stands before one is what `whole` still holds, once it has been cut to
+    From the last change to the first: all that stands before one is what `forward` still holds, once it has been cut to
     there. Afterwards it is cut, where the model reads on behind what it has kept.
     """
-    model, shares = whole.model, _reads_on(whole.model)
-    if shares and (together := ragged(whole)) is not None:
-        yield from _together(together, variants, cancel)
+    model, shares = forward.model, _can_continue_prefix(forward.model)
+    if shares and (together := build_ragged_batch(forward)) is not None:
+        yield from _score_ragged(together, variants, cancel)
         return
-    ordered = sorted(variants, key=lambda one: one.kept, reverse=True)
-    for batch in _filled(model, ordered) if shares else _batches(ordered, _size(model, variants)):
+    ordered = sorted(variants, key=lambda one: one.prefix_length, reverse=True)
+    for batch in _full_batches(model, ordered) if shares else _batches(ordered, _batch_size(model, variants)):
         if cancel.is_set():
             return
-        kept = _shared(batch) if shares else 0
+        kept = _shared_prefix(batch) if shares else 0
         if kept:
-            cache_editing.crop(whole.cache, kept)
-        here = _repeated(whole, len(batch)) if kept else fresh(model, read.length, _once(read.encoded, len(batch)))
-        yield _endings(here, [one.number for one in batch], [one.ids[kept:] for one in batch])
+            cache_editing.crop(forward.cache, kept)
+        here = (
+            _branch_rows(forward, len(batch))
+            if kept
+            else new_forward(model, prefix.length, _repeat_source(prefix.encoded, len(batch)))
+        )
+        yield _score_padded(here, [one.number for one in batch], [one.ids[kept:] for one in batch])
 
 
-def _together(reader: RaggedBatch, variants: Sequence[TextVariant], cancel: threading.Event) -> Iterator[list[Ending]]:
+def _score_ragged(
+    reader: RaggedBatch, variants: Sequence[TextVariant], cancel: threading.Event
+) -> Iterator[list[VariantLogits]]:
     """Endings from passes over as many tokens as a stop may wait for."""
     batch, held = list[TextVariant](), 0
-    for one in [*sorted(variants, key=_kept, reverse=True), None]:
-        length = len(one.ids) - _kept(one) if one else 0
-        if batch and (one is None or held + length > _TOGETHER):
+    for one in [*sorted(variants, key=_reusable_length, reverse=True), None]:
+        length = len(one.ids) - _reusable_length(one) if one else 0
+        if batch and (one is None or held + length > _MAX_RAGGED_TOKENS):
             if cancel.is_set():
                 return
-            found = reader.endings([TextRemainder(_kept(other), other.ids[_kept(other) :]) for other in batch])
+            found = reader.last_logits(
+                [TextRemainder(_reusable_length(other), other.ids[_reusable_length(other) :]) for other in batch]
+            )
             yield [(other.number, logits) for other, logits in zip(batch, found, strict=True)]
             batch, held = [], 0
         if one:
@@ -97,51 +105,53 @@ def _together(reader: RaggedBatch, variants: Sequence[TextVariant], cancel: thre
             held += length
 
 
-def _kept(variant: TextVariant) -> int:
+def _reusable_length(variant: TextVariant) -> int:
     """Tokens of it that are not read again: one is left at least."""
-    return min(variant.kept, len(variant.ids) - 1)
+    return min(variant.prefix_length, len(variant.ids) - 1)
 
 
-def of_source(
+def score_source_variants(
     model: LoadedModel, text: Sequence[int], variants: Sequence[TextVariant], cancel: threading.Event
-) -> Iterator[list[Ending]]:
+) -> Iterator[list[VariantLogits]]:
     """Endings of one `text` behind variants of what the encoder reads: those of one length together, since an encoder
     sees what fills a row up."""
-    size = ROWS if reads_at_once(model) else 1
-    for _, alike in groupby(sorted(variants, key=_length), _length):
+    size = MAX_ROWS if supports_full_pass(model) else 1
+    for _, alike in groupby(sorted(variants, key=_variant_length), _variant_length):
         for batch in _batches(list(alike), size):
             if cancel.is_set():
                 return
-            forward = fresh(model, len(text), [one.ids for one in batch])
-            yield _endings(forward, [one.number for one in batch], [text] * len(batch))
+            forward = new_forward(model, len(text), [one.ids for one in batch])
+            yield _score_padded(forward, [one.number for one in batch], [text] * len(batch))
 
 
-def _endings(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequence[int]]) -> list[Ending]:
+def _score_padded(forward: Forward, numbers: Sequence[int], texts: Sequence[Sequence[int]]) -> list[VariantLogits]:
     longest, shortest = max(map(len, texts)), min(map(len, texts))
     filled = [[*text, *[text[-1]] * (longest - len(text))] for text in texts]
-    logits = forward(rows(forward.model, filled), keep=longest - shortest + 1).logits
+    logits = forward(token_rows(forward.model, filled), keep=longest - shortest + 1).logits
     return [(number, logits[row, len(texts[row]) - 1 - longest]) for row, number in enumerate(numbers)]
 
 
-def _repeated(forward: Forward, count: int) -> Forward:
+def _branch_rows(forward: Forward, count: int) -> Forward:
     """Another one at the same place, `count` rows wide."""
-    twin = forward.branch()
+    twin = forward.fork()
     twin.expand(count)
     return twin
 
 
-def _reads_on(model: LoadedModel) -> bool:
+def _can_continue_prefix(model: LoadedModel) -> bool:
     """Whether several tokens read behind a kept text are as good as the whole text read anew."""
-    return not model.is_recurrent and reads_at_once(model) and memory_of(model) == "kept" and reads_drafts(model)
+    return (
+        not model.is_recurrent and supports_full_pass(model) and memory_kind(model) == "kept" and supports_drafts(model)
+    )
 
 
-def _filled(model: LoadedModel, variants: Sequence[TextVariant]) -> Iterator[list[TextVariant]]:
+def _full_batches(model: LoadedModel, variants: Sequence[TextVariant]) -> Iterator[list[TextVariant]]:
     """Variants, the last change first, as many in a pass as keep the machine busy and fit into memory."""
-    most, batch = _most_tokens(model), list[TextVariant]()
+    most, batch = _max_tokens(model), list[TextVariant]()
     for one in variants:
         longer = [*batch, one]
-        longest = max(len(other.ids) for other in longer) - _shared(longer)
-        if batch and (len(longer) > ROWS or len(longer) * longest > most):
+        longest = max(len(other.ids) for other in longer) - _shared_prefix(longer)
+        if batch and (len(longer) > MAX_ROWS or len(longer) * longest > most):
             yield batch
             longer = [one]
         batch = longer
@@ -149,31 +159,31 @@ def _filled(model: LoadedModel, variants: Sequence[TextVariant]) -> Iterator[lis
         yield batch
 
 
-def _most_tokens(model: LoadedModel) -> int:
+def _max_tokens(model: LoadedModel) -> int:
     """In one pass over several texts."""
-    return min(LARGEST // model.vocabulary, _FILLING if model.device.type == "cpu" else LARGEST)
+    return min(MAX_LOGITS // model.vocabulary, _EFFICIENT_TOKENS if model.device.type == "cpu" else MAX_LOGITS)
 
 
-def _shared(variants: Sequence[TextVariant]) -> int:
+def _shared_prefix(variants: Sequence[TextVariant]) -> int:
     """Tokens that all of them begin with, when each is left one to be read."""
-    return min(map(_kept, variants))
+    return min(map(_reusable_length, variants))
 
 
-def _size(model: LoadedModel, variants: Sequence[TextVariant]) -> int:
+def _batch_size(model: LoadedModel, variants: Sequence[TextVariant]) -> int:
     """How many a pass takes; one where a model's whole pass is something else than what it writes by."""
-    if not variants or not reads_at_once(model):
+    if not variants or not supports_full_pass(model):
         return 1
     lengths = [len(one.ids) for one in variants]
-    return max(1, min(ROWS, LARGEST // ((max(lengths) - min(lengths) + 1) * model.vocabulary)))
+    return max(1, min(MAX_ROWS, MAX_LOGITS // ((max(lengths) - min(lengths) + 1) * model.vocabulary)))
 
 
 def _batches(variants: Sequence[TextVariant], size: int) -> Iterator[Sequence[TextVariant]]:
     return (variants[begin : begin + size] for begin in range(0, len(variants), size))
 
 
-def _once(encoded: Sequence[int], count: int = 1) -> list[Sequence[int]]:
+def _repeat_source(encoded: Sequence[int], count: int = 1) -> list[Sequence[int]]:
     return [encoded] * count if encoded else []
 
 
-def _length(variant: TextVariant) -> int:
+def _variant_length(variant: TextVariant) -> int:
     return len(variant.ids)

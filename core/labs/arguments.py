@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from core.arguments import check_kind, listed
-from core.plain_values import plain_value
+from core.arguments import check_kind, checked_list
+from core.plain_values import to_plain_value
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -17,21 +17,23 @@ T = TypeVar("T")
 Settings = TypeVar("Settings", bound="DataclassInstance")
 
 
-def check_made(name: str, value: object, kind: type) -> None:
+def check_lab_object(name: str, value: object, kind: type) -> None:
     """Raises ParameterError unless it is one of the lab's own objects."""
-    check_kind(name, value, kind, tr("Give a {kind}.").format(kind=_public(kind)))
+    check_kind(name, value, kind, tr("Give a {kind}.").format(kind=_public_name(kind)))
 
 
-def all_made(name: str, value: Iterable[T], kind: type[T]) -> list[T]:
+def lab_object_list(name: str, value: Iterable[T], kind: type[T]) -> list[T]:
     """What it holds. Raises ParameterError unless that are the lab's own objects."""
-    return listed(name, value, kind, tr("Give a list of {kind}.").format(kind=_public(kind)))
+    return checked_list(name, value, kind, tr("Give a list of {kind}.").format(kind=_public_name(kind)))
 
 
 def with_plain_fields(settings: Settings) -> Settings:
     """Return a copy whose numbers of NumPy and torch are Python's own, which can be written and sent."""
-    return replace(settings, **{field.name: plain_value(getattr(settings, field.name)) for field in fields(settings)})
+    return replace(
+        settings, **{field.name: to_plain_value(getattr(settings, field.name)) for field in fields(settings)}
+    )
 
 
-def _public(kind: type) -> str:
+def _public_name(kind: type) -> str:
     """`core.labs.scale.Shape`, wherever in the lab it is written down."""
     return ".".join((*kind.__module__.split(".")[:3], kind.__name__))

@@ -19,9 +19,9 @@ def decimal(count: float) -> SentenceNumber:
     return SentenceNumber(f"{count:.{0 if unit == 'B' or count >= 100 else 1}f} {unit}")
 
 
-def percent(share: float) -> SentenceNumber:
+def percent(fraction: float) -> SentenceNumber:
     """`27 %`."""
-    return SentenceNumber(words.whole_percent(share))
+    return SentenceNumber(words.whole_percent(fraction))
 
 
 def duration(seconds: float) -> SentenceNumber:

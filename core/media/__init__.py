@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from core.media.file import PICTURE, SOUND, Kind, MediaFile
 from core.media.limits import MOST_BYTES, MOST_PIXELS, MOST_SECONDS
-from core.media.opening import file_of, kind_of, read_bytes
+from core.media.opening import checked_path, kind_of, read_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,28 +40,28 @@ def inspect(path: str | Path) -> MediaFile:
 
     Raises MediaMissingError, MediaFormatError, MediaDamagedError, MediaTooLargeError.
     """
-    file = file_of(path)
+    file = checked_path(path)
     kind, content = kind_of(file), read_bytes(file)
     digest = hashlib.sha256(content).hexdigest()
     if kind == SOUND:
         from core.media import sounds
 
-        return sounds.describe(file, content, digest)
+        return sounds.describe_sound(file, content, digest)
     from core.media import pictures
 
-    return pictures.describe(file, content, digest)
+    return pictures.describe_picture(file, content, digest)
 
 
 def samples(path: str | Path, rate: int) -> np.ndarray:
     """The sound as one channel, float32 [n] between −1 and 1, at `rate` samples a second. Raises MediaError."""
-    from core.media.sounds import read
+    from core.media.sounds import read_samples
 
-    return read(path, rate)
+    return read_samples(path, rate)
 
 
 def picture(path: str | Path) -> Image.Image:
     """The picture as one sees it: RGB, upright, on white where it is transparent, the first of an animation's.
     Raises MediaError."""
-    from core.media.pictures import read
+    from core.media.pictures import read_picture
 
-    return read(path)
+    return read_picture(path)

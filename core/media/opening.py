@@ -9,39 +9,40 @@ from pathlib import Path
 from core.errors import MediaDamagedError, MediaError, MediaFormatError, MediaMissingError, MediaTooLargeError
 from core.media.file import PICTURE, SOUND, Kind
 from core.media.limits import MOST_BYTES
-from core.parameter import shortened
+from core.parameter import short_repr
 from resources.language import tr
 
-_BEGINS = (
+_SIGNATURES = (
     (b"fLaC", SOUND), (b"OggS", SOUND), (b"ID3", SOUND), (b".snd", SOUND), (b"caff", SOUND),
     (b"\x89PNG\r\n\x1a\n", PICTURE), (b"\xff\xd8\xff", PICTURE), (b"GIF8", PICTURE), (b"BM", PICTURE),
     (b"II*\0", PICTURE), (b"MM\0*", PICTURE),
 )  # fmt: skip
-_CONTAINERS = {b"WAVE": SOUND, b"WEBP": PICTURE, b"AIFF": SOUND, b"AIFC": SOUND}
+_CONTAINER_KINDS = {b"WAVE": SOUND, b"WEBP": PICTURE, b"AIFF": SOUND, b"AIFC": SOUND}
 """What RIFF and FORM files say of themselves at their ninth byte."""
 
 
-def file_of(path: object) -> Path:
+def checked_path(path: object) -> Path:
     """Where it lies. Raises MediaMissingError for what is no path."""
     if not isinstance(path, str | os.PathLike):
         raise MediaMissingError(
-            tr("{value} is no path to a file.").format(value=shortened(path)), tr("Choose a file that is on this disk.")
+            tr("{value} is no path to a file.").format(value=short_repr(path)),
+            tr("Choose a file that is on this disk."),
         )
     return Path(path)
 
 
 def kind_of(path: str | Path) -> Kind:
     """Sound or picture, by its first bytes alone: quick. Raises MediaError."""
-    file = file_of(path)
-    _check(file)
+    file = checked_path(path)
+    _check_file(file)
     try:
         with file.open("rb") as opened:
             head = opened.read(16)
     except OSError as error:
-        raise _missing(file, error.strerror or str(error)) from error
+        raise _missing_error(file, error.strerror or str(error)) from error
     if not head:
         raise MediaDamagedError(tr("{file} is empty.").format(file=file.name), tr("Choose another file."))
-    found = _sniff(head)
+    found = _kind_of_header(head)
     if found is None:
         raise MediaFormatError(
             tr("{file} is neither a sound nor a picture of a format that is read here.").format(file=file.name),
@@ -52,16 +53,16 @@ def kind_of(path: str | Path) -> Kind:
 
 def read_bytes(path: str | Path) -> bytes:
     """All of a file that `kind_of` has let through. Raises MediaError."""
-    file = file_of(path)
-    _check(file)
+    file = checked_path(path)
+    _check_file(file)
     try:
         with file.open("rb") as opened:
             return opened.read(MOST_BYTES)
     except OSError as error:
-        raise _missing(file, error.strerror or str(error)) from error
+        raise _missing_error(file, error.strerror or str(error)) from error
 
 
-def damaged(name: str, kind: Kind, details: object = "") -> MediaError:
+def damaged_error(name: str, kind: Kind, details: object = "") -> MediaError:
     """What is said of a file whose content cannot be decoded."""
     sentence = (
         tr("{file} cannot be played: it is damaged or cut short.")
@@ -71,15 +72,15 @@ def damaged(name: str, kind: Kind, details: object = "") -> MediaError:
     return MediaDamagedError(sentence.format(file=name), tr("Copy or save it again, or choose another."), str(details))
 
 
-def _sniff(head: bytes) -> Kind | None:
+def _kind_of_header(head: bytes) -> Kind | None:
     if head[:4] in (b"RIFF", b"FORM", b"RF64"):
-        return _CONTAINERS.get(head[8:12])
+        return _CONTAINER_KINDS.get(head[8:12])
     if head[0] == 0xFF and len(head) > 1 and head[1] & 0xE6 == 0xE2:
         return SOUND  # a frame of MPEG sound, layer III
-    return next((kind for begin, kind in _BEGINS if head.startswith(begin)), None)
+    return next((kind for begin, kind in _SIGNATURES if head.startswith(begin)), None)
 
 
-def _check(file: Path) -> None:
+def _check_file(file: Path) -> None:
     try:
         about = file.stat()
     except FileNotFoundError:
@@ -87,7 +88,7 @@ def _check(file: Path) -> None:
             tr("There is no file {file}.").format(file=file), tr("Choose a file that is on this disk.")
         ) from None
     except (OSError, ValueError) as error:
-        raise _missing(file, str(error)) from error
+        raise _missing_error(file, str(error)) from error
     if stat.S_ISDIR(about.st_mode):
         raise MediaMissingError(tr("{file} is a folder.").format(file=file), tr("Choose one of the files in it."))
     if not stat.S_ISREG(about.st_mode):
@@ -103,10 +104,10 @@ def _check(file: Path) -> None:
             tr("Make it shorter or smaller, or save it in a format that takes less room."),
         )
     if not os.access(file, os.R_OK):
-        raise _missing(file, tr("permission denied"))
+        raise _missing_error(file, tr("permission denied"))
 
 
-def _missing(file: Path, reason: str) -> MediaMissingError:
+def _missing_error(file: Path, reason: str) -> MediaMissingError:
     return MediaMissingError(
         tr("{file} cannot be opened: {reason}.").format(file=file, reason=reason), tr("Choose another file.")
     )

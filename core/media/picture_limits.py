@@ -10,117 +10,117 @@ from collections.abc import Iterator
 
 from resources.language import tr
 
-MOST_SIDE = 65_535
+MAX_SIDE = 65_535
 """Pixels; JPEG has no longer ones. Decoders pay for each row, however narrow."""
-MOST_SECONDS = 20.0
+MAX_DECODE_SECONDS = 20.0
 """Processor time to decode one picture; the largest ones take two or three."""
-MOST_SCANS = 500
-MOST_SCANNED = 2_000_000_000
+MAX_SCANS = 500
+MAX_SCANNED_PIXELS = 2_000_000_000
 """Pixels times the scans of a progressive JPEG, each of which goes over all of them. Cameras write about ten scans."""
-MOST_CHUNKS = 100_000
+MAX_CHUNKS = 100_000
 """Of a PNG."""
-MOST_ENTRIES = 1_000_000
+MAX_TIFF_VALUES = 1_000_000
 """Values of one field of a TIFF: offsets of its strips or tiles."""
-MOST_FRAMES = 10_000
+MAX_FRAMES = 10_000
 """Pictures of an animation that are counted."""
 
 _JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
-_ALONE = {0x01, 0xD8, 0xD9}
+_MARKERS_WITHOUT_LENGTH = {0x01, 0xD8, 0xD9}
 """Markers of a JPEG without a length."""
 
 
-class TooSlowError(Exception):
+class DecodeTimeoutError(Exception):
     """A picture takes more processor time to decode than any should."""
 
 
-class TimedBytes(io.BytesIO):
+class TimeLimitedBytes(io.BytesIO):
     """The content of a file; decoders that read it piece by piece are interrupted when their time is over."""
 
-    def __init__(self, content: bytes, seconds: float = MOST_SECONDS) -> None:
+    def __init__(self, content: bytes, seconds: float = MAX_DECODE_SECONDS) -> None:
         super().__init__(content)
         self._end = time.thread_time() + seconds
 
     def read(self, size: int | None = -1, /) -> bytes:
         """As of any file. Raises TooSlowError."""
         if time.thread_time() > self._end:
-            raise TooSlowError
+            raise DecodeTimeoutError
         return super().read(size)
 
 
-def unreasonable(content: bytes, width: int, height: int) -> str:
+def size_refusal(content: bytes, width: int, height: int) -> str:
     """Why a picture of this size is not decoded; empty where it can be."""
-    if max(width, height) > MOST_SIDE:
+    if max(width, height) > MAX_SIDE:
         return f"{width} × {height}"
     if content.startswith(b"\xff\xd8"):
         scans = count_scans(content)
-        if scans > MOST_SCANS or scans * width * height > MOST_SCANNED:
+        if scans > MAX_SCANS or scans * width * height > MAX_SCANNED_PIXELS:
             return tr("{scans:,} scans of {width} × {height}").format(scans=scans, width=width, height=height)
     return ""
 
 
-def unreasonable_structure(content: bytes) -> str:
+def structure_refusal(content: bytes) -> str:
     """Why a file is not even opened; empty where it can be."""
-    if content.startswith(b"\x89PNG") and (chunks := count_chunks(content)) > MOST_CHUNKS:
+    if content.startswith(b"\x89PNG") and (chunks := count_chunks(content)) > MAX_CHUNKS:
         return tr("{count:,} chunks").format(count=chunks)
     if content[:4] in (b"II*\0", b"MM\0*"):
         most = max((count for _tag, count in _tiff_fields(content)), default=0)
-        if most > MOST_ENTRIES:
+        if most > MAX_TIFF_VALUES:
             return tr("{count:,} entries").format(count=most)
     return ""
 
 
 def count_scans(content: bytes) -> int:
     """Scans of a JPEG, counted up to one more than are decoded."""
-    scans, place = 0, 2
-    while scans <= MOST_SCANS and (found := _JPEG_MARKER.search(content, place)) is not None:
-        marker, place = content[found.start() + 1], found.end()
+    scans, offset = 0, 2
+    while scans <= MAX_SCANS and (found := _JPEG_MARKER.search(content, offset)) is not None:
+        marker, offset = content[found.start() + 1], found.end()
         if marker == _END_OF_IMAGE:
             break
         scans += marker == _START_OF_SCAN
-        if marker not in _ALONE:
-            place += max(2, int.from_bytes(content[place : place + 2], "big"))
+        if marker not in _MARKERS_WITHOUT_LENGTH:
+            offset += max(2, int.from_bytes(content[offset : offset + 2], "big"))
     return scans
 
 
 def count_chunks(content: bytes) -> int:
     """Chunks of a PNG, counted up to one more than are read."""
-    chunks, place = 0, 8
-    while place + 8 <= len(content) and chunks <= MOST_CHUNKS:
+    chunks, offset = 0, 8
+    while offset + 8 <= len(content) and chunks <= MAX_CHUNKS:
         chunks += 1
-        place += 12 + int.from_bytes(content[place : place + 4], "big")
+        offset += 12 + int.from_bytes(content[offset : offset + 4], "big")
     return chunks
 
 
 def count_frames(content: bytes) -> int | None:
     """Pictures of a GIF or a TIFF, up to a limit; None for other formats, which say it in their header."""
     if content.startswith(b"GIF8"):
-        return max(1, sum(1 for _ in zip(range(MOST_FRAMES), _gif_frames(content), strict=False)))
+        return max(1, sum(1 for _ in zip(range(MAX_FRAMES), _gif_frames(content), strict=False)))
     if content[:4] in (b"II*\0", b"MM\0*"):
-        return max(1, sum(1 for _ in zip(range(MOST_FRAMES), _tiff_directories(content), strict=False)))
+        return max(1, sum(1 for _ in zip(range(MAX_FRAMES), _tiff_directories(content), strict=False)))
     return None
 
 
 def _gif_frames(content: bytes) -> Iterator[int]:
     """Where the pictures of a GIF begin."""
-    place = 13 + _colour_table(content, 10)
-    while place < len(content):
-        kind = content[place]
+    offset = 13 + _colour_table_bytes(content, 10)
+    while offset < len(content):
+        kind = content[offset]
         if kind == 0x2C:  # a picture
-            yield place
-            place += 11 + _colour_table(content, place + 9)
+            yield offset
+            offset += 11 + _colour_table_bytes(content, offset + 9)
         elif kind == 0x21:  # an extension
-            place += 2
+            offset += 2
         else:
             return
-        while place < len(content) and content[place]:  # blocks, each with its length in front
-            place += 1 + content[place]
-        place += 1
+        while offset < len(content) and content[offset]:  # blocks, each with its length in front
+            offset += 1 + content[offset]
+        offset += 1
 
 
-def _colour_table(content: bytes, place: int) -> int:
-    """Bytes of a colour table whose flags stand at `place`."""
-    flags = content[place] if place < len(content) else 0
+def _colour_table_bytes(content: bytes, offset: int) -> int:
+    """Bytes of a colour table whose flags stand at `offset`."""
+    flags = content[offset] if offset < len(content) else 0
     return 3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0
 
 
@@ -130,13 +130,13 @@ def _tiff_directories(content: bytes) -> Iterator[int]:
     seen: set[int] = set()
     link = 4
     while link + 4 <= len(content):
-        (place,) = struct.unpack_from(f"{order}I", content, link)
-        if place == 0 or place in seen or place + 2 > len(content):
+        (offset,) = struct.unpack_from(f"{order}I", content, link)
+        if offset == 0 or offset in seen or offset + 2 > len(content):
             return
-        seen.add(place)
-        yield place
-        (entries,) = struct.unpack_from(f"{order}H", content, place)
-        link = place + 2 + 12 * entries
+        seen.add(offset)
+        yield offset
+        (entries,) = struct.unpack_from(f"{order}H", content, offset)
+        link = offset + 2 + 12 * entries
 
 
 def _tiff_fields(content: bytes) -> Iterator[tuple[int, int]]:

@@ -10,20 +10,20 @@ import numpy as np
 
 from core.errors import MediaDamagedError, MediaError, MediaTooLargeError
 from core.media.file import SOUND, MediaFile
-from core.media.limits import MOST_CHANNELS, MOST_DECODED, MOST_RATE, MOST_SECONDS
-from core.media.opening import damaged, file_of, read_bytes
+from core.media.limits import MAX_CHANNELS, MAX_SAMPLE_RATE, MAX_SAMPLES, MOST_SECONDS
+from core.media.opening import checked_path, damaged_error, read_bytes
 from resources.language import tr
 
 if TYPE_CHECKING:
     import soundfile
 
-_BLOCK = 2**16
+_BLOCK_SAMPLES = 2**16
 """Samples of all channels that are decoded at once."""
-_UNKNOWN = 0x7FFF_0000
+_UNKNOWN_LENGTH = 0x7FFF_0000
 """A length that programs write which do not know it yet."""
 
 
-def describe(file: Path, content: bytes, digest: str) -> MediaFile:
+def describe_sound(file: Path, content: bytes, digest: str) -> MediaFile:
     """What the sound is. Raises MediaDamagedError, MediaTooLargeError."""
     mono, opened = _decode(file.name, content)
     return MediaFile(
@@ -32,9 +32,9 @@ def describe(file: Path, content: bytes, digest: str) -> MediaFile:
     )  # fmt: skip
 
 
-def read(path: str | Path, rate: int) -> np.ndarray:
+def read_samples(path: str | Path, rate: int) -> np.ndarray:
     """One channel, float32 [n], at `rate` samples a second. Raises MediaError."""
-    mono, opened = _decode(file_of(path).name, read_bytes(path))
+    mono, opened = _decode(checked_path(path).name, read_bytes(path))
     if opened.samplerate == rate:
         return mono
     import soxr
@@ -47,34 +47,34 @@ def _decode(name: str, content: bytes) -> tuple[np.ndarray, soundfile.SoundFile]
     """All of it, the channels' mean, and the opened file. Raises MediaError."""
     import soundfile
 
-    _check_whole(name, content)
+    _check_complete(name, content)
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as opened:
-            if not 0 < opened.samplerate <= MOST_RATE:
-                raise damaged(name, SOUND, tr("{rate:,} Hz").format(rate=opened.samplerate))
-            mono = _mixed(name, opened)
+            if not 0 < opened.samplerate <= MAX_SAMPLE_RATE:
+                raise damaged_error(name, SOUND, tr("{rate:,} Hz").format(rate=opened.samplerate))
+            mono = _mix_to_mono(name, opened)
     except MediaError:
         raise
     except (soundfile.SoundFileError, RuntimeError, ValueError, MemoryError) as error:
-        raise damaged(name, SOUND, error) from error
+        raise damaged_error(name, SOUND, error) from error
     if not len(mono):
         raise MediaDamagedError(tr("{file} holds no sound.").format(file=name), tr("Choose another file."))
     if not np.isfinite(mono).all():
-        raise damaged(name, SOUND, "NaN")
+        raise damaged_error(name, SOUND, "NaN")
     return mono, opened
 
 
-def _mixed(name: str, opened: soundfile.SoundFile) -> np.ndarray:
+def _mix_to_mono(name: str, opened: soundfile.SoundFile) -> np.ndarray:
     """Block by block, so that a header that promises days takes no memory."""
-    if opened.channels > MOST_CHANNELS:
-        raise damaged(name, SOUND, tr("{count:,} channels").format(count=opened.channels))
+    if opened.channels > MAX_CHANNELS:
+        raise damaged_error(name, SOUND, tr("{count:,} channels").format(count=opened.channels))
     most, blocks, count = MOST_SECONDS * opened.samplerate, list[np.ndarray](), 0
-    size = max(1, _BLOCK // opened.channels)
+    size = max(1, _BLOCK_SAMPLES // opened.channels)
     while len(block := opened.read(size, dtype="float32", always_2d=True)):
         count += len(block)
-        if count * opened.channels > MOST_DECODED:
+        if count * opened.channels > MAX_SAMPLES:
             raise MediaTooLargeError(
-                tr("{file} has more than the {most:,} samples that are read.").format(file=name, most=MOST_DECODED),
+                tr("{file} has more than the {most:,} samples that are read.").format(file=name, most=MAX_SAMPLES),
                 tr("Cut it into shorter ones, or save it with fewer channels or a lower rate."),
             )
         if count > most:
@@ -86,10 +86,10 @@ def _mixed(name: str, opened: soundfile.SoundFile) -> np.ndarray:
     return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
 
 
-def _check_whole(name: str, content: bytes) -> None:
+def _check_complete(name: str, content: bytes) -> None:
     """A WAV says how long it is; libsndfile reads what there is of it without a word."""
     if content[:4] == b"RIFF":
         promised = int.from_bytes(content[4:8], "little")
-        if promised < _UNKNOWN and promised + 8 > len(content) + 1:
+        if promised < _UNKNOWN_LENGTH and promised + 8 > len(content) + 1:
             cause = tr("{size:,} of {promised:,} bytes").format(size=len(content), promised=promised + 8)
-            raise damaged(name, SOUND, cause)
+            raise damaged_error(name, SOUND, cause)

@@ -19,8 +19,8 @@ from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from core.explain import words
 from core.models.loaded_model import LoadedModel
 from core.request import Request
-from core.settings import resolve
-from resources.language import mark, sentences, tr, trn
+from core.settings import resolve_settings
+from resources.language import join_sentences, mark, tr, trn
 
 Decode = Callable[[LoadedModel, Request, threading.Event], Iterator[Event]]
 
@@ -34,7 +34,7 @@ class EventFilter:
         """(sequence, id) of every token told."""
         self.cache_bytes = 0
 
-    def hear(self, events: Iterator[Event]) -> Iterator[Event]:
+    def filter_new(self, events: Iterator[Event]) -> Iterator[Event]:
         """Pass on what was not told yet. Raises OutOfMemoryError when the second text is not the first."""
         again: Counter[type[Event]] = Counter()
         for event in events:
@@ -45,18 +45,18 @@ class EventFilter:
             if again[kind] <= self.counts[kind]:
                 self._compare(event, again[kind] - 1)
                 continue
-            self._note(event)
+            self._record(event)
             yield event
 
-    def _note(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         self.counts[type(event)] += 1
         if isinstance(event, TokenChosen):
             self.tokens.append((event.sequence, event.id))
         elif isinstance(event, CacheMeasured):
             self.cache_bytes = event.bytes
 
-    def _compare(self, event: Event, place: int) -> None:
-        if isinstance(event, TokenChosen) and (event.sequence, event.id) != self.tokens[place]:
+    def _compare(self, event: Event, index: int) -> None:
+        if isinstance(event, TokenChosen) and (event.sequence, event.id) != self.tokens[index]:
             raise OutOfMemoryError(
                 tr(
                     "Memory ran out, and starting again with another cache gave another text: on this device the same "
@@ -71,46 +71,46 @@ def with_fallback(
 ) -> Iterator[Event]:
     """The events of `decode`; when memory ends and the request allows it, those of another attempt follow, less what
     was told already, after a Notice. `prefixes` are given up first. Raises what ended the last attempt."""
-    told, tried = EventFilter(), set[str]()
+    seen_events, tried = EventFilter(), set[str]()
     while True:
         successor: CacheBackend | None = None
         try:
-            yield from told.hear(decode(model, request, cancel))
+            yield from seen_events.filter_new(decode(model, request, cancel))
             return
         except Exception as error:
             if isinstance(error, OutOfMemoryError) or not is_out_of_memory(error):
                 raise
             tried.add(request.cache)
-            successor = next_cheaper(model, request, tried)
+            successor = next_smaller_cache(model, request, tried)
             if successor is None:
                 raise
         # Only here, when nothing refers to the error any more, is what it held on to free.
-        freed = _free(prefixes)
-        yield _notice(model, request, successor, told, freed)
+        freed = _free_memory(prefixes)
+        yield _notice(model, request, successor, seen_events, freed)
         request = replace(request, cache=successor.name, cache_options={})
 
 
-def next_cheaper(model: LoadedModel, request: Request, tried: set[str]) -> CacheBackend | None:
+def next_smaller_cache(model: LoadedModel, request: Request, tried: set[str]) -> CacheBackend | None:
     """The next back end to try; None when the user forbids it, the text would change, or none is left."""
     present = caches.registry.get(request.cache)
     if not request.memory_fallback or present is None or not present.exact:
         return None
-    strategy = resolve(model, replace(request, cache="dynamic"))[0]
-    for backend in _rescuers():
+    strategy = resolve_settings(model, replace(request, cache="dynamic"))[0]
+    for backend in _fallback_caches():
         again = replace(request, cache=backend.name, cache_options={})
-        fits = not backend.why_not(model, strategy.needs) and not strategy.why_not(model, again)
+        fits = not backend.unsupported_reason(model, strategy.needs) and not strategy.why_not(model, again)
         if fits and backend.name not in tried:
             return backend
     return None
 
 
-def _rescuers() -> list[CacheBackend]:
+def _fallback_caches() -> list[CacheBackend]:
     """Back ends that need less of the device's memory, in the order they are tried."""
     numbered = [(backend.rescue, backend) for backend in caches.registry.values() if backend.rescue is not None]
     return [backend for _, backend in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _free(prefixes: PrefixStore | None) -> int:
+def _free_memory(prefixes: PrefixStore | None) -> int:
     """Give back what can be given back; bytes that kept prefixes took."""
     freed = 0
     if prefixes is not None:
@@ -124,23 +124,23 @@ def _free(prefixes: PrefixStore | None) -> int:
     return freed
 
 
-def _notice(model: LoadedModel, request: Request, successor: CacheBackend, told: EventFilter, freed: int) -> Notice:
-    said = [_ran_out(model, told)]
+def _notice(model: LoadedModel, request: Request, successor: CacheBackend, seen: EventFilter, freed: int) -> Notice:
+    said = [_out_of_memory_text(model, seen)]
     if freed:
         said.append(tr("{size} of kept prefixes were freed.").format(size=words.size(freed)))
     going_on = tr("Going on with the cache “{cache}” ({summary}); the text stays as it is.")
     said.append(going_on.format(cache=tr(successor.title), summary=tr(successor.summary)))
-    return Notice("memory_fallback", sentences(*said))
+    return Notice("memory_fallback", join_sentences(*said))
 
 
-def _ran_out(model: LoadedModel, told: EventFilter) -> str:
+def _out_of_memory_text(model: LoadedModel, seen: EventFilter) -> str:
     """When, and with how much in the cache, as far as either is known."""
     sentence = {
         (False, False): mark("{device} ran out of memory."),
         (True, False): mark("{device} ran out of memory after {tokens}."),
         (False, True): mark("{device} ran out of memory, with {size} in the cache."),
         (True, True): mark("{device} ran out of memory after {tokens}, with {size} in the cache."),
-    }[bool(told.tokens), bool(told.cache_bytes)]
-    count = len(told.tokens)
+    }[bool(seen.tokens), bool(seen.cache_bytes)]
+    count = len(seen.tokens)
     tokens = trn("{count} token", "{count} tokens", count).format(count=f"{count:,}")
-    return tr(sentence).format(device=model.device, tokens=tokens, size=words.size(told.cache_bytes))
+    return tr(sentence).format(device=model.device, tokens=tokens, size=words.size(seen.cache_bytes))

@@ -11,7 +11,7 @@ import torch
 from core.errors import CorruptWeightsError
 from core.models import catalog
 from core.models.devices import choose_device, choose_weights
-from core.models.disk_offload.offloaded_loading import Limit, plan_shelf
+from core.models.disk_offload.offloaded_loading import MemoryLimit, plan_disk_offload
 from core.models.load_plan import plan_model
 from core.models.loaded_model import LoadedModel
 from core.models.quantizations import stays_quantized
@@ -40,7 +40,7 @@ class Blueprint(LoadedModel):
 
 def blueprint(
     name: str | Path, *, device: str = "auto", dtype: str = "auto", weights: str = "auto",
-    allow_remote_code: bool = False, memory_limit: Limit | None = None,
+    allow_remote_code: bool = False, memory_limit: MemoryLimit | None = None,
 ) -> Blueprint:  # fmt: skip
     """What `core.load` of the same arguments would give, as a module on torch's meta device.
 
@@ -50,13 +50,13 @@ def blueprint(
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
     kept = choose_weights(weights, dtype, where, plan.config)
-    shelf = plan_shelf(plan, kept.dtype, where, kept.packed, memory_limit)
+    shelf = plan_disk_offload(plan, kept.dtype, where, kept.packed, memory_limit)
     network = plan.outline(kept.dtype)
     if kept.packed is not None:
         outline_packed(plan, network, kept.packed)
     model = Blueprint(
         network, load_tokenizer(path, allow_remote_code), catalog.display_name(str(name), path), path,
-        takes=plan.takes, shelf=shelf,
+        takes=plan.takes, disk_offload=shelf,
     )  # fmt: skip
     model.planned = where
     if kept.packed is None and shelf is None and stays_quantized(plan.config):

@@ -14,16 +14,16 @@ NAMES = ("cache", "past_key_values", "cache_params")
 
 def cache_name(module: nn.Module) -> str:
     """The argument of its forward, and the field of what it gives back, that is the cache."""
-    return _named(type(module).forward)
+    return _cache_parameter(type(module).forward)
 
 
 @lru_cache(maxsize=256)
-def _named(forward: Callable[..., object]) -> str:
+def _cache_parameter(forward: Callable[..., object]) -> str:
     parameters = inspect.signature(forward).parameters
-    return next((name for name in NAMES if name in parameters), None) or _usual()
+    return next((name for name in NAMES if name in parameters), None) or _current_name()
 
 
-def _usual() -> str:
+def _current_name() -> str:
     """What this release of transformers calls it, for a wrapper whose forward passes on whatever it is given."""
     from transformers.modeling_outputs import CausalLMOutputWithPast
 

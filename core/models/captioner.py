@@ -68,11 +68,11 @@ def as_encoder_decoder(network: object) -> Any:
     captioner.__class__ = Captioner
     captioner.config = copy.deepcopy(network.config)
     captioner.config.is_encoder_decoder = True
-    captioner.generation_config = _settings(network)
+    captioner.generation_config = _generation_settings(network)
     return captioner
 
 
-def _settings(network: BlipForConditionalGeneration) -> Any:
+def _generation_settings(network: BlipForConditionalGeneration) -> Any:
     """The text half's, ended and begun as BLIP's own `generate` has it."""
     text: Any = network.config.text_config
     settings = copy.deepcopy(network.text_decoder.generation_config)

@@ -13,9 +13,9 @@ from core.models.memory_check import Fit, fits, weight_bytes
 from core.models.model_entry import ModelEntry, describe, read_config
 from core.models.model_files import INDEX_BYTES, exists, is_file, read_bytes, size_of
 from core.models.quantized.weight_formats import KINDS, PACKED
-from core.models.task import foreign_input, has_language_head
+from core.models.task import has_language_head, non_text_modality
 from core.models.weights import find_weights
-from core.parameter import shortened
+from core.parameter import short_repr
 from core.text_truncation import cut_short
 from resources.language import tr
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 BUNDLED = Path(__file__).resolve().parents[2] / "resources" / "models"
-_LONGEST_NAME = 300
+_MAX_NAME_LENGTH = 300
 """What an error quotes of a name."""
 
 
@@ -69,7 +69,7 @@ def hub_cached() -> list[ModelEntry]:
     for model in hub.cached_models():
         config = None if model.problem else _config_or_none(model.path)
         if config is not None:
-            if _generates(config):
+            if _can_generate(config):
                 found.append(describe(model.path, model.name, "hub", config))
         elif model.problem or exists(model.path / "config.json"):
             found.append(_describe_cached(model))
@@ -101,7 +101,7 @@ def inspect(folder: str | Path) -> ModelEntry:
 
 def locate(model: object) -> Path:
     """The folder of a bundled name, a path, or a hub id in the local cache. Raises ModelNotFoundError."""
-    name = str(model) if isinstance(model, str | PathLike) else shortened(model)
+    name = str(model) if isinstance(model, str | PathLike) else short_repr(model)
     if name and "/" not in name and "\\" not in name and is_file(BUNDLED / name / "config.json"):
         return BUNDLED / name
     path = Path(os.path.expanduser(name))
@@ -124,7 +124,7 @@ def locate(model: object) -> Path:
     what = tr("The folder {name} does not exist.") if looks_local else tr("There is no model “{name}” on this disk.")
     known = ", ".join(entry.name for entry in bundled()) or tr("none")
     raise ModelNotFoundError(
-        what.format(name=cut_short(name, _LONGEST_NAME)),
+        what.format(name=cut_short(name, _MAX_NAME_LENGTH)),
         tr("Choose a folder with a model, a model in the hub cache, or a bundled one ({known}).").format(known=known),
     )
 
@@ -159,8 +159,8 @@ def _config_or_none(snapshot: Path) -> JsonObject | None:
         return None
 
 
-def _generates(config: JsonObject) -> bool:
+def _can_generate(config: JsonObject) -> bool:
     """Whether its architectures name a language-model head; embedders, classifiers and what only hears do not."""
-    if foreign_input(config) in ("hears", "speaks") and "audio_config" not in config:
+    if non_text_modality(config) in ("hears", "speaks") and "audio_config" not in config:
         return False
     return has_language_head(config)

@@ -10,7 +10,7 @@ import torch
 from transformers import PreTrainedConfig
 
 from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import sense_of
+from core.models.text_decoder import media_input_of
 
 M = TypeVar("M", bound=torch.nn.Module)
 _DEPTH = 4
@@ -20,43 +20,43 @@ _DEPTH = 4
 def layer_path(model: LoadedModel) -> tuple[str, ...] | None:
     """Names that lead from the network to its list of layers, those of the part that writes; None without a single
     such list."""
-    writes_apart = model.is_encoder_decoder or sense_of(model.model, model.takes) == "prompt"
+    writes_apart = model.is_encoder_decoder or media_input_of(model.model, model.takes) == "prompt"
     start = _decoder_path(model) if writes_apart else ()
     if start is None:
         return None
-    found = _within(model, start)
+    found = _paths_in(model, start)
     if len(found) > 1 and (start := _decoder_path(model) or ()):
-        found = _within(model, start)  # what hears or sees may have as many layers as what writes
+        found = _paths_in(model, start)  # what hears or sees may have as many layers as what writes
     return found[0] if len(found) == 1 else None
 
 
-def layers_at(model: LoadedModel, path: Sequence[str]) -> torch.nn.ModuleList:
+def get_layers(model: LoadedModel, path: Sequence[str]) -> torch.nn.ModuleList:
     """The list that `layer_path` found."""
     layers = model.model.get_submodule(".".join(path))
     assert isinstance(layers, torch.nn.ModuleList)
     return layers
 
 
-def with_layers(
+def replace_layers(
     model: LoadedModel, path: Sequence[str], layers: Iterable[torch.nn.Module], name: str = ""
 ) -> LoadedModel:
     """The network with these layers in the place of its own; all else, modules and weights, is the network's own."""
     stack = torch.nn.ModuleList(layers)
     count = len(stack)
-    network = _twin(model.model, count)
+    network = _shallow_copy(model.model, count)
     module: torch.nn.Module = network
     for part in path[:-1]:
-        child = _twin(module.get_submodule(part), count)
+        child = _shallow_copy(module.get_submodule(part), count)
         module._modules[part] = child
         module = child
     module._modules[path[-1]] = stack
     return LoadedModel(network, model.tokenizer, name or model.name, processor=model.processor, takes=model.takes)
 
 
-def _within(model: LoadedModel, start: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _paths_in(model: LoadedModel, start: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Ways to the lists of a part."""
     part = model.model.get_submodule(".".join(start)) if start else model.model
-    return list(_lists(part, model.layers, start))
+    return list(_list_paths(part, model.layers, start))
 
 
 def _decoder_path(model: LoadedModel) -> tuple[str, ...] | None:
@@ -66,29 +66,29 @@ def _decoder_path(model: LoadedModel) -> tuple[str, ...] | None:
     return tuple(found.split(".")) if found else None
 
 
-def _lists(module: torch.nn.Module, count: int, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _list_paths(module: torch.nn.Module, count: int, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Ways to lists of `count` modules that are not parts of one another."""
     for name, child in module.named_children():
         if isinstance(child, torch.nn.ModuleList):
             if len(child) == count:
                 yield (*path, name)
         elif len(path) < _DEPTH:
-            yield from _lists(child, count, (*path, name))
+            yield from _list_paths(child, count, (*path, name))
 
 
-def _twin(module: M, count: int) -> M:
+def _shallow_copy(module: M, count: int) -> M:
     """A module object of its own around the same children, whose configuration knows `count` layers."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     config: PreTrainedConfig | None = vars(module).get("config")
-    if config is not None and _writing(config).num_hidden_layers != count:
-        vars(twin)["config"] = _shorter(config, count)
+    if config is not None and _decoder_config(config).num_hidden_layers != count:
+        vars(twin)["config"] = _with_layer_count(config, count)
     return twin
 
 
-def _shorter(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
+def _with_layer_count(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
     config = copy.deepcopy(config)
-    text = _writing(config)
+    text = _decoder_config(config)
     kinds = vars(text).get("layer_types")  # Mamba's are reckoned, and cannot be set
     if kinds:
         text.layer_types = list(kinds)[:count]
@@ -96,7 +96,7 @@ def _shorter(config: PreTrainedConfig, count: int) -> PreTrainedConfig:
     return config
 
 
-def _writing(config: PreTrainedConfig) -> PreTrainedConfig:
+def _decoder_config(config: PreTrainedConfig) -> PreTrainedConfig:
     """The part of a configuration that is of the layers that write; of most models all of it."""
     if hasattr(config, "num_hidden_layers"):
         return config

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from core.errors import DeviceError, ParameterError
-from core.models.dtype_benchmark import bfloat16_is_quicker
-from core.models.quantized.weight_formats import PACKED, check_kind
-from core.parameter import named
+from core.models.dtype_benchmark import is_bfloat16_faster
+from core.models.quantized.weight_formats import PACKED, check_format
+from core.parameter import display_name
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -18,44 +18,45 @@ if TYPE_CHECKING:
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def choose_device(wish: str) -> torch.device:
+def choose_device(requested: str) -> torch.device:
     """`auto` takes cuda, then mps, then cpu. Raises DeviceError when the one asked for is not there."""
-    if wish == "auto":
+    if requested == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "mps" if _has_mps() else "cpu")
     try:
-        device = torch.device(wish)
+        device = torch.device(requested)
     except (RuntimeError, TypeError, ValueError):  # torch's own, of a name or of what is none
         raise DeviceError(
-            tr("“{wish}” is not a device.").format(wish=named(wish)), tr("Use auto, cpu, cuda, cuda:1 … or mps.")
+            tr("“{wish}” is not a device.").format(wish=display_name(requested)),
+            tr("Use auto, cpu, cuda, cuda:1 … or mps."),
         ) from None
     there = {"cpu": True, "meta": False, "mps": _has_mps(), "cuda": (device.index or 0) < torch.cuda.device_count()}
     if not there.get(device.type, True):
         raise DeviceError(
             tr("This machine has no device “{wish}” that the installed torch {version} can use.").format(
-                wish=wish, version=torch.__version__
+                wish=requested, version=torch.__version__
             ),
             tr("Choose “auto” or “cpu”, or install a torch build for that device."),
         )
     return device
 
 
-def choose_dtype(wish: str, device: torch.device, config: PreTrainedConfig) -> torch.dtype:
+def choose_dtype(requested: str, device: torch.device, config: PreTrainedConfig) -> torch.dtype:
     """`auto`: the type the weights are stored in; on a CPU bfloat16 where that is quicker there, else float32.
 
     Raises ParameterError.
     """
-    if wish in tuple(DTYPES):  # anything may be asked for, what cannot be hashed too
-        return DTYPES[wish]
-    if wish != "auto":
+    if requested in tuple(DTYPES):  # anything may be asked for, what cannot be hashed too
+        return DTYPES[requested]
+    if requested != "auto":
         raise ParameterError(
-            tr("“{wish}” is not a number type.").format(wish=named(wish)),
+            tr("“{wish}” is not a number type.").format(wish=display_name(requested)),
             tr("Use auto, {names}.").format(names=", ".join(DTYPES)),
             "dtype",
         )
     stored = _stored_dtype(config)
     if device.type != "cpu":
         return stored
-    return stored if stored == torch.bfloat16 and bfloat16_is_quicker() else torch.float32
+    return stored if stored == torch.bfloat16 and is_bfloat16_faster() else torch.float32
 
 
 class WeightFormat(NamedTuple):
@@ -65,19 +66,19 @@ class WeightFormat(NamedTuple):
     packed: str | None
 
 
-def choose_weights(wish: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> WeightFormat:
+def choose_weights(requested: str, dtype: str, device: torch.device, config: PreTrainedConfig) -> WeightFormat:
     """What `core.load`'s arguments of these names mean. Raises ParameterError."""
-    if check_kind(wish) not in PACKED:
-        return WeightFormat(choose_dtype(dtype if wish == "auto" else wish, device, config), None)
+    if check_format(requested) not in PACKED:
+        return WeightFormat(choose_dtype(dtype if requested == "auto" else requested, device, config), None)
     if device.type != "cpu":
         raise ParameterError(
             tr("Weights in {kind} are multiplied by the processor, and this model is to run on {device}.").format(
-                kind=wish, device=device
+                kind=requested, device=device
             ),
             tr("Choose bfloat16 weights, or the device “cpu”."),
             "weights",
         )
-    return WeightFormat(torch.float32, wish)
+    return WeightFormat(torch.float32, requested)
 
 
 def _stored_dtype(config: PreTrainedConfig) -> torch.dtype:

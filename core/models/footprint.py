@@ -16,16 +16,16 @@ def cache_bytes(config: Mapping[str, object], tokens: int, element_bytes: int = 
     """
     inner = config.get("text_config")
     text = inner if isinstance(inner, dict) else config
-    layers, heads, width = (_first(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
+    layers, heads, width = (_config_size(text, names) for names in (_LAYERS, _HEADS, _WIDTH))
     if not layers or not heads or not width:
         return 0
-    kv_heads = _first(text, ("num_key_value_heads",)) or heads
-    head_dim = _first(text, ("head_dim", "d_kv")) or width // heads
-    layers = _first(text, ("num_decoder_layers",)) or layers
+    kv_heads = _config_size(text, ("num_key_value_heads",)) or heads
+    head_dim = _config_size(text, ("head_dim", "d_kv")) or width // heads
+    layers = _config_size(text, ("num_decoder_layers",)) or layers
     return 2 * layers * kv_heads * tokens * head_dim * element_bytes
 
 
-def _first(config: Mapping[str, object], names: tuple[str, ...]) -> int:
+def _config_size(config: Mapping[str, object], names: tuple[str, ...]) -> int:
     """The first of these that is a size, or the greatest of a list of them; 0 when none is."""
     sizes = (_size(config.get(name)) for name in names)
     return next((size for size in sizes if size > 0), 0)

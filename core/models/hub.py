@@ -13,7 +13,7 @@ from resources.language import tr
 _PREFIX = "models--"
 _REF_BYTES = 4096
 """A reference is the name of a commit."""
-_SHOWN = 80
+_MAX_QUOTED = 80
 """Characters of a name that a problem quotes."""
 
 
@@ -84,13 +84,13 @@ def _find_snapshot(folder: str) -> str | None:
     commits = _commits(snapshots)
     main = _read_main(os.path.join(folder, "refs", "main"))
     if main is not None and main not in commits:
-        raise _DamagedError(tr("its cache is damaged: there is no snapshot {commit}").format(commit=main[:_SHOWN]))
+        raise _DamagedError(tr("its cache is damaged: there is no snapshot {commit}").format(commit=main[:_MAX_QUOTED]))
     if not commits:
         return None
     if main is None:
-        main = max(commits, key=lambda commit: _last_change(os.path.join(snapshots, commit)))
+        main = max(commits, key=lambda commit: _modified_time(os.path.join(snapshots, commit)))
     snapshot = os.path.join(snapshots, main)
-    _last_change(snapshot)
+    _modified_time(snapshot)
     return snapshot
 
 
@@ -106,7 +106,7 @@ def _commits(snapshots: str) -> set[str]:
             found.add(entry.name)
         elif entry.name != ".DS_Store":
             raise _DamagedError(
-                tr("its cache is damaged: {file} is a file among snapshots").format(file=entry.name[:_SHOWN])
+                tr("its cache is damaged: {file} is a file among snapshots").format(file=entry.name[:_MAX_QUOTED])
             )
     return found
 
@@ -132,7 +132,7 @@ def _read_main(path: str) -> str | None:
     return commit
 
 
-def _last_change(snapshot: str) -> float:
+def _modified_time(snapshot: str) -> float:
     """When the newest of its files was written. Raises _DamagedError for a link to a file that is gone."""
     newest, folders = 0.0, [snapshot]
     while folders:
@@ -145,6 +145,8 @@ def _last_change(snapshot: str) -> float:
                     newest = max(newest, entry.stat().st_mtime)
                 except FileNotFoundError:
                     raise _DamagedError(
-                        tr("its cache is damaged: the content of {file} is missing").format(file=entry.name[:_SHOWN])
+                        tr("its cache is damaged: the content of {file} is missing").format(
+                            file=entry.name[:_MAX_QUOTED]
+                        )
                     ) from None
     return newest

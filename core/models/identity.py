@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from core.models.hf_protocols import Network
 
 _LENGTH = struct.Struct("<Q")
-_OF_THIS_MACHINE = {"_name_or_path", "transformers_version"}
+_MACHINE_KEYS = {"_name_or_path", "transformers_version"}
 """What a configuration says of where it was loaded, and with what."""
 
 
@@ -27,8 +27,8 @@ def identify(network: Network, name: str, path: Path | None) -> ModelIdentity:
     return ModelIdentity(
         name,
         type(network).__name__,
-        _hash_of([_file(path, "config.json", CONFIG_BYTES) or _own_config(network)]),
-        _hash_of(_listed_weights(path) or [_own_weights(network)]),
+        _hash_of([_read_optional(path, "config.json", CONFIG_BYTES) or _network_config(network)]),
+        _hash_of(_weight_listing(path) or [_network_weights(network)]),
         packed_kind(network) or "",
     )
 
@@ -40,7 +40,7 @@ def _hash_of(parts: list[bytes]) -> str:
     return total.hexdigest()
 
 
-def _file(path: Path | None, name: str, limit: int) -> bytes:
+def _read_optional(path: Path | None, name: str, limit: int) -> bytes:
     """The bytes of a file of the folder; none where it is not there."""
     if path is None:
         return b""
@@ -50,9 +50,9 @@ def _file(path: Path | None, name: str, limit: int) -> bytes:
         return b""
 
 
-def _listed_weights(path: Path | None) -> list[bytes]:
+def _weight_listing(path: Path | None) -> list[bytes]:
     """The index of the weights, or the headers of the files that hold them; none where a folder has neither."""
-    if index := _file(path, "model.safetensors.index.json", INDEX_BYTES):
+    if index := _read_optional(path, "model.safetensors.index.json", INDEX_BYTES):
         return [index]
     return list(_headers(path)) if path is not None else []
 
@@ -69,11 +69,11 @@ def _headers(path: Path) -> Iterator[bytes]:
         return
 
 
-def _own_config(network: Network) -> bytes:
-    held = {name: value for name, value in network.config.to_dict().items() if name not in _OF_THIS_MACHINE}
+def _network_config(network: Network) -> bytes:
+    held = {name: value for name, value in network.config.to_dict().items() if name not in _MACHINE_KEYS}
     return json.dumps(held, sort_keys=True, default=str).encode()
 
 
-def _own_weights(network: Network) -> bytes:
+def _network_weights(network: Network) -> bytes:
     held = [(name, str(weight.dtype), list(weight.shape)) for name, weight in network.named_parameters()]
     return json.dumps(sorted(held)).encode()

@@ -15,9 +15,9 @@ import torch
 
 
 @contextmanager
-def compiling_put_off() -> Iterator[None]:
+def without_torch_compile() -> Iterator[None]:
     """`torch.compile` loads nothing meanwhile; what it is given compiles itself when it is first called."""
-    really = torch.compile
+    original = torch.compile
 
     def later(model: Callable[..., object] | None = None, **options: Any) -> Any:
         if model is None:
@@ -25,7 +25,7 @@ def compiling_put_off() -> Iterator[None]:
 
         @functools.cache
         def compiled() -> Callable[..., object]:
-            return really(model, **options)
+            return original(model, **options)
 
         @functools.wraps(model)
         def call(*args: object, **settings: object) -> object:
@@ -37,10 +37,10 @@ def compiling_put_off() -> Iterator[None]:
     try:
         yield
     finally:
-        torch.compile = really
+        torch.compile = original
 
 
-with compiling_put_off():
+with without_torch_compile():
     from transformers.modeling_utils import load_state_dict
 
-__all__ = ["compiling_put_off", "load_state_dict"]
+__all__ = ["load_state_dict", "without_torch_compile"]

@@ -34,19 +34,19 @@ from core.errors import (
     UnknownArchitectureError,
 )
 from core.explain.words import size
-from core.models.config_validation import foreign_attention, impossible, misnamed
-from core.models.library_errors import reason, whole
+from core.models.config_validation import external_attention_repository, impossible_value_reason, invalid_names_reason
+from core.models.library_errors import full_message, readable_reason
 from core.models.memory_check import free_memory
-from core.models.modalities import TEXT, Takes, takes
+from core.models.modalities import TEXT, Takes, modalities_of
 from core.models.model_entry import read_config
 from core.models.model_files import check_folder, read_json
 from core.models.quantizations import (
-    FOREIGN_FILE,
-    foreign_quantization,
+    MODELOPT_FILE,
     missing_requirement,
+    modelopt_quantization,
     unloadable_quantization,
 )
-from core.models.task import OTHER_DRAFTS, drafts_from_within, foreign_input, why_not_text
+from core.models.task import OTHER_DRAFTS, is_draft_head, non_text_modality, not_text_reason
 from core.models.weights import WeightFiles, count_stored, find_weights
 from resources.language import tr
 
@@ -59,13 +59,13 @@ _LANGUAGE_CLASSES = {
     *MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values(),
     *MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES.values(),
 }
-_PACKED = 8
+_WEIGHTS_PER_NUMBER = 8
 """Numbers in one stored number, at most: quantized weights hold eight of four bits in an int32."""
-_SLACK = 2**24
+_EXTRA_NUMBERS = 2**24
 """Numbers that a module may compute for itself beside its weights (masks, tables of positions)."""
 
 
-BUILDING = threading.RLock()
+BUILD_LOCK = threading.RLock()
 """Held while transformers builds a module: it changes settings of the whole process meanwhile, and of two modules that
 are built at once one may come out without its tied weights."""
 
@@ -84,13 +84,13 @@ class ModelPlan:
     def outline(self, dtype: torch.dtype) -> Network:
         """The module without memory (torch's meta device). Raises ConfigInvalidError when none can be built."""
         try:
-            with BUILDING, torch.device("meta"):
+            with BUILD_LOCK, torch.device("meta"):
                 outline: Network = self.auto.from_config(
                     self.config, dtype=dtype, trust_remote_code=self.allow_remote_code
                 )
                 return outline
         except Exception as error:  # each architecture fails in its own way on values that do not go together
-            raise _not_buildable(self.path, error) from error
+            raise _build_error(self.path, error) from error
 
     def check_size(self, outline: Network, weights: WeightFiles) -> None:
         """That what the configuration promises is what the files hold, before memory is taken for it.
@@ -100,7 +100,7 @@ class ModelPlan:
         stored = count_stored(weights)
         there = stored.numbers if stored is not None else weights.bytes
         promised = sum(tensor.numel() for tensor in (*outline.parameters(), *outline.buffers()))
-        if promised <= _PACKED * there + _SLACK:
+        if promised <= _WEIGHTS_PER_NUMBER * there + _EXTRA_NUMBERS:
             return
         raise CorruptWeightsError(
             tr(
@@ -118,21 +118,21 @@ def plan_model(path: Path, allow_remote_code: bool) -> ModelPlan:
     """
     check_folder(path)
     raw = read_config(path)
-    _check(misnamed(raw), path)
+    _check_config(invalid_names_reason(raw), path)
     _check_reads_text(raw, path)
     _check_permission(raw, path, allow_remote_code)
     _check_architecture(raw, path, allow_remote_code)
-    _check(impossible(raw, _stored_tensors(path)), path)
+    _check_config(impossible_value_reason(raw, _stored_tensors(path)), path)
     _check_quantization(raw, path)
     config = _build_config(path, allow_remote_code)
     _check_requirement(config, path)
     config.return_dict = True  # whatever a folder says: only the form of what the module returns
     _check_purpose(raw, config, path)
-    reads = takes(raw)
-    return ModelPlan(path, config, _auto(config, reads), allow_remote_code, reads)
+    reads = modalities_of(raw)
+    return ModelPlan(path, config, _auto_class(config, reads), allow_remote_code, reads)
 
 
-def _auto(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:
+def _auto_class(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:
     if reads.sound:
         return AutoModelForSpeechSeq2Seq
     if reads.picture:
@@ -140,7 +140,7 @@ def _auto(config: PreTrainedConfig, reads: Takes) -> type[_BaseAutoModelClass]:
     return AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
 
 
-def _check(trouble: str | None, path: Path) -> None:
+def _check_config(trouble: str | None, path: Path) -> None:
     if trouble is not None:
         raise ConfigInvalidError(
             tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=trouble),
@@ -150,9 +150,9 @@ def _check(trouble: str | None, path: Path) -> None:
 
 def _check_quantization(raw: Mapping[str, object], path: Path) -> None:
     reason = unloadable_quantization(raw)
-    if reason is None and (path / FOREIGN_FILE).is_file():
+    if reason is None and (path / MODELOPT_FILE).is_file():
         with suppress(ModelFileError, OSError):
-            reason = foreign_quantization(read_json(path / FOREIGN_FILE))
+            reason = modelopt_quantization(read_json(path / MODELOPT_FILE))
     if reason is not None:
         raise ConfigInvalidError(
             tr("{file} cannot be loaded: {trouble}.").format(file=path.name, trouble=reason),
@@ -171,7 +171,7 @@ def _check_requirement(config: PreTrainedConfig, path: Path) -> None:
 
 
 def _check_reads_text(raw: Mapping[str, object], path: Path) -> None:
-    if drafts_from_within(raw):
+    if is_draft_head(raw):
         raise UnknownArchitectureError(
             tr("{folder} is only a draft head: it guesses from another model's hidden states and reads no text by "
                "itself.").format(folder=path.name),
@@ -192,14 +192,14 @@ def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> N
         return
     remedy = tr("Allow it for this model only if you trust where it comes from, or choose a model transformers knows.")
     code = raw.get("auto_map")
-    if isinstance(code, dict) and not _known(raw):
+    if isinstance(code, dict) and not _is_supported(raw):
         raise RemoteCodeError(
             tr(
                 "{file} brings program code of its own ({code}), which would run on this machine with your rights."
             ).format(file=path.name, code=", ".join(sorted(code))),
             remedy,
         )
-    if repository := foreign_attention(raw):
+    if repository := external_attention_repository(raw):
         raise RemoteCodeError(
             tr(
                 "{file} asks for compiled code from “{repository}” for its attention, which would run on "
@@ -209,19 +209,19 @@ def _check_permission(raw: Mapping[str, object], path: Path, allowed: bool) -> N
         )
 
 
-def _known(raw: Mapping[str, object]) -> bool:
+def _is_supported(raw: Mapping[str, object]) -> bool:
     kind = raw.get("model_type")
-    if takes(raw).media:
+    if modalities_of(raw).media:
         return kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES or kind in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
     return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or kind in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
 
 def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code: bool) -> None:
     kind = raw.get("model_type")
-    if _known(raw) or (allow_remote_code and "auto_map" in raw):
+    if _is_supported(raw) or (allow_remote_code and "auto_map" in raw):
         return
     if kind in CONFIG_MAPPING:
-        raise _no_text(path.name, kind, foreign_input(raw) or _listed_sense(kind))
+        raise _no_text_error(path.name, kind, non_text_modality(raw) or _modality_by_class(kind))
     cause = (
         tr("{folder} is of the type “{kind}”, which the installed transformers cannot generate text with.")
         if kind
@@ -233,7 +233,7 @@ def _check_architecture(raw: Mapping[str, object], path: Path, allow_remote_code
     )
 
 
-def _listed_sense(kind: object) -> str | None:
+def _modality_by_class(kind: object) -> str | None:
     """hears or sees, by transformers' own lists of classes."""
     if kind in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES:
         return "hears"
@@ -247,54 +247,54 @@ def _build_config(path: Path, allow_remote_code: bool) -> PreTrainedConfig:
         )
         return config
     except Exception as error:  # validators, missing libraries and the arithmetic of each family
-        raise _not_buildable(path, error) from error
+        raise _build_error(path, error) from error
 
 
 def _check_purpose(raw: Mapping[str, object], config: PreTrainedConfig, path: Path) -> None:
     """An encoder–decoder whose encoder does not read text is in the table of decoders only (Musicgen)."""
     kind = raw.get("model_type")
     if (
-        not takes(raw).media
+        not modalities_of(raw).media
         and config.is_encoder_decoder
-        and _known(raw)
+        and _is_supported(raw)
         and kind not in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
     ):
-        raise _no_text(path.name, kind, foreign_input(raw))
+        raise _no_text_error(path.name, kind, non_text_modality(raw))
 
 
-def check_purpose(network: Network) -> None:
+def check_reads_text(network: Network) -> None:
     """That a module of transformers reads text. Raises UnknownArchitectureError.
 
     One that transformers lists as a language model does, whatever else it takes; classes of others are believed.
     """
     kind, listed = network.config.model_type, type(network).__name__
-    if takes(network.config.to_dict()).needs:
+    if modalities_of(network.config.to_dict()).needs:
         raise UnknownArchitectureError(
             tr("{model} writes about what it hears or sees, and was given without its processor.").format(model=listed),
             tr("Give its processor too (decodescope.wrap(…, processor=…))."),
         )
     if network.main_input_name == "input_ids" and (kind not in CONFIG_MAPPING or listed in _LANGUAGE_CLASSES):
         return
-    sense = foreign_input(network.config.to_dict())
+    sense = non_text_modality(network.config.to_dict())
     if network.main_input_name != "input_ids" or sense is not None:
-        raise _no_text(listed, kind, sense)
+        raise _no_text_error(listed, kind, sense)
 
 
-def _no_text(name: str, kind: object, sense: str | None) -> UnknownArchitectureError:
+def _no_text_error(name: str, kind: object, sense: str | None) -> UnknownArchitectureError:
     return UnknownArchitectureError(
-        why_not_text(name, kind, sense), tr("Choose a decoder-only or encoder–decoder language model.")
+        not_text_reason(name, kind, sense), tr("Choose a decoder-only or encoder–decoder language model.")
     )
 
 
-def _not_buildable(path: Path, error: Exception) -> ConfigInvalidError:
+def _build_error(path: Path, error: Exception) -> ConfigInvalidError:
     if isinstance(error, ImportError):
         remedy = tr("Install the library that it names, or choose another model.")
     else:
         remedy = tr("Copy or download config.json again, or correct the value.")
     return ConfigInvalidError(
         tr("Nothing can be built from the config.json of {file}: {reason}").format(
-            file=path.name, reason=reason(error)
+            file=path.name, reason=readable_reason(error)
         ),
         remedy,
-        whole(error),
+        full_message(error),
     )

@@ -19,36 +19,36 @@ from core.models.cache_name import cache_name
 from core.models.captioner import as_encoder_decoder
 from core.models.devices import choose_device, choose_weights
 from core.models.disk_offload.offloaded_layers import DiskOffload
-from core.models.disk_offload.offloaded_loading import Limit, plan_shelf
+from core.models.disk_offload.offloaded_loading import MemoryLimit, plan_disk_offload
 from core.models.identity import identify
-from core.models.load_plan import check_purpose, plan_model
-from core.models.modalities import TEXT, Takes, takes
+from core.models.load_plan import check_reads_text, plan_model
+from core.models.modalities import TEXT, Takes, modalities_of
 from core.models.model_loading import load_network
 from core.models.processing import load_processor
-from core.models.quantized.weight_stats import count_weights, packed_kind, weigh
-from core.models.text import Pieces
+from core.models.quantized.weight_stats import count_weights, packed_kind, weight_bytes
+from core.models.text import TokenSpellings
 from core.models.tokenizers import load_tokenizer
 from core.models.word_spellings import word_spellings
-from core.parameter import shortened
+from core.parameter import short_repr
 from resources.language import tr
 
 if TYPE_CHECKING:
     from core.models.hf_protocols import Network
 
-_LIMITS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
+_LENGTH_KEYS = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings", "max_seq_len")
 """Fields that hold the decoder's longest text, in the order they are asked."""
-_RESERVED = {"prophetnet": 2, "xlm": 1}
+_RESERVED_POSITIONS = {"prophetnet": 2, "xlm": 1}
 """Places that no token can have: a padding's and the one that is predicted, a mask's."""
 
 
-def embedding_rows(network: Any, otherwise: int) -> int:
-    """Return how many rows a network's input embedding has; `otherwise` where it has no plain one."""
+def embedding_rows(network: Any, default: int) -> int:
+    """Return how many rows a network's input embedding has; `default` where it has no plain one."""
     try:
         weight = getattr(network.get_input_embeddings(), "weight", None)
     except (AttributeError, NotImplementedError):
-        return otherwise
+        return default
     rows = weight.shape[0] if isinstance(weight, torch.Tensor) and weight.dim() == 2 else 0
-    return int(rows) or otherwise
+    return int(rows) or default
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class LoadedModel:
     """transformers' own, which turns sound and pictures into what the module reads; None for a model of text alone."""
     takes: Takes = TEXT
     """What it reads: text, sound, pictures."""
-    shelf: DiskOffload | None = None
+    disk_offload: DiskOffload | None = None
     """The layers that stay on the disk and are read for each pass; None where all are in memory."""
     remembered: dict[str, Any] = field(default_factory=dict)
     """What strategies learn about this model and keep between runs (draft lengths, cost curves)."""
@@ -84,7 +84,7 @@ class LoadedModel:
         return packed_kind(self.model) or str(self.dtype).removeprefix("torch.")
 
     @property
-    def counts_finely(self) -> bool:
+    def has_exact_dtype(self) -> bool:
         """Its numbers have 32 bits or more: computing in another order changes nothing that decides."""
         return self.dtype in (torch.float32, torch.float64)
 
@@ -139,11 +139,11 @@ class LoadedModel:
     @cached_property
     def context(self) -> int | None:
         """Longest sequence it was built for, in tokens; None without such a limit (T5's relative positions, Mamba)."""
-        if keeps_a_state_alone(self):
+        if has_state_only(self):
             return None
-        limits = (getattr(self.config, name, None) for name in _LIMITS)
+        limits = (getattr(self.config, name, None) for name in _LENGTH_KEYS)
         limit = next((int(limit) for limit in limits if isinstance(limit, int)), 0)
-        return limit - _RESERVED.get(self.config.model_type, 0) if limit > 0 else None
+        return limit - _RESERVED_POSITIONS.get(self.config.model_type, 0) if limit > 0 else None
 
     @cached_property
     def parameters(self) -> int:
@@ -153,12 +153,12 @@ class LoadedModel:
     @cached_property
     def weight_bytes(self) -> int:
         """Bytes of the weights in memory."""
-        return weigh(self.model) if self.shelf is None else self.shelf.kept_bytes
+        return weight_bytes(self.model) if self.disk_offload is None else self.disk_offload.kept_bytes
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> TokenSpellings:
         """Text of single tokens."""
-        return Pieces(self.tokenizer)
+        return TokenSpellings(self.tokenizer)
 
     @property
     def token_bytes(self) -> Sequence[bytes | None] | None:
@@ -192,9 +192,9 @@ def wrap(model: Any, tokenizer: object = None, name: str | None = None, processo
             tr("{model} has no language-model head, so it cannot generate text.").format(model=type(model).__name__),
             tr("Load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM."),
         )
-    reads = takes({**model.config.to_dict(), "architectures": None}) if processor is not None else TEXT
+    reads = modalities_of({**model.config.to_dict(), "architectures": None}) if processor is not None else TEXT
     if not reads.media:
-        check_purpose(model)
+        check_reads_text(model)
     model.config.return_dict = True
     model.eval()
     return LoadedModel(as_encoder_decoder(model), tokenizer, name or _name_of(model), processor=processor, takes=reads)
@@ -209,7 +209,7 @@ def check_model(model: object) -> None:
     """Raises ParameterError for anything else than what `load` and `wrap` give, a model's name most of all."""
     if not isinstance(model, LoadedModel):
         raise ParameterError(
-            tr("The model is {value}, and not one that was loaded.").format(value=shortened(model)),
+            tr("The model is {value}, and not one that was loaded.").format(value=short_repr(model)),
             tr("Load it first: decodescope.load(name), or decodescope.wrap(module, tokenizer)."),
             "model",
         )
@@ -223,7 +223,7 @@ def load(
     weights: str = "auto",
     allow_pickle: bool = False,
     allow_remote_code: bool = False,
-    memory_limit: Limit | None = None,
+    memory_limit: MemoryLimit | None = None,
 ) -> LoadedModel:
     """Load a bundled model, a folder, or a hub model already on this disk; nothing is downloaded.
 
@@ -239,7 +239,7 @@ def load(
     where = choose_device(device)
     plan = plan_model(path, allow_remote_code)
     kept = choose_weights(weights, dtype, where, plan.config)
-    shelf = plan_shelf(plan, kept.dtype, where, kept.packed, memory_limit)
+    shelf = plan_disk_offload(plan, kept.dtype, where, kept.packed, memory_limit)
     network = load_network(plan, kept.dtype, where, allow_pickle, kept.packed, shelf)
     tokenizer = load_tokenizer(path, allow_remote_code)
     processor = load_processor(path, plan.config, plan.takes, allow_remote_code)
@@ -248,7 +248,7 @@ def load(
     return LoadedModel(as_encoder_decoder(network), tokenizer, called, path, processor, reads, shelf)
 
 
-def keeps_a_state_alone(model: LoadedModel) -> bool:
+def has_state_only(model: LoadedModel) -> bool:
     """Whether its memory is a state in a cache, without keys and values: Mamba's, xLSTM's."""
     has_heads = getattr(model.config, "num_attention_heads", None) is not None
     return model.is_recurrent and not has_heads and model.cache_name in model.forward_parameters

@@ -41,10 +41,10 @@ def fits(entry: ModelEntry, dtype: str = "float32", device: str = "auto", tokens
     weights = weight_bytes(entry, dtype)
     tokens = min(tokens, entry.context or tokens)
     cache = rows * _cache_bytes(entry, tokens, 2 if dtype in ("bfloat16", "float16") else 4) if tokens else 0
-    return reckoned(weights, cache, tokens, rows)
+    return check_memory(weights, cache, tokens, rows)
 
 
-def reckoned(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fit:
+def check_memory(weights: int, cache: int, tokens: int = 0, rows: int = 1) -> Fit:
     """Whether so many bytes of weights, and of keys and values of `rows` texts of `tokens`, fit into what is free."""
     needed, free = weights + cache, free_memory()
     ok = has_room(needed, free)

@@ -55,29 +55,29 @@ _FAMILIES: Mapping[str, Takes] = {
     "smolvlm": _PICTURES,
 }
 """By `model_type`: the families whose sounds and pictures are read here."""
-_WHISPERS = 51_864
+_MIN_WHISPER_VOCABULARY = 51_864
 """Tokens of the English-only Whisper; the others have more."""
 _TEXT_HEADS = ("ForCausalLM", "LMHeadModel")
-_WHOLE = {"GitForCausalLM"}
+_IMAGE_CLASSES = {"GitForCausalLM"}
 """Heads named as those of text alone, that take pictures."""
-_OTHERS = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval", "BlipModel"}
+_UNSUPPORTED_CLASSES = {"BlipForQuestionAnswering", "BlipForImageTextRetrieval", "BlipModel"}
 """Heads of such a family that write nothing, or in another way."""
 
 
-def takes(config: Mapping[str, object]) -> Takes:
+def modalities_of(config: Mapping[str, object]) -> Takes:
     """What the model of that configuration reads; text alone where one of its architectures is the text half of a
     larger one."""
     names = config.get("architectures")
     heads = [str(name) for name in names] if isinstance(names, list) else []
-    if heads and all(name.endswith(_TEXT_HEADS) and name not in _WHOLE for name in heads):
+    if heads and all(name.endswith(_TEXT_HEADS) and name not in _IMAGE_CLASSES for name in heads):
         return TEXT
-    if _OTHERS & {*heads}:
+    if _UNSUPPORTED_CLASSES & {*heads}:
         return TEXT
     found = _FAMILIES.get(str(config.get("model_type", "")), TEXT)
-    return found._replace(text=False) if found.sound and found.text and not _reads_before(config) else found
+    return found._replace(text=False) if found.sound and found.text and not _reads_prompt(config) else found
 
 
-def _reads_before(config: Mapping[str, object]) -> bool:
+def _reads_prompt(config: Mapping[str, object]) -> bool:
     """Whether it is of a vocabulary as large as Whisper's own: those alone have a mark for text before the sound."""
     size = config.get("vocab_size")
-    return isinstance(size, int) and size >= _WHISPERS
+    return isinstance(size, int) and size >= _MIN_WHISPER_VOCABULARY

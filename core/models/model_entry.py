@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core.errors import ConfigMissingError, ModelError, ModelFileError
-from core.models.config_validation import impossible, misnamed
+from core.models.config_validation import impossible_value_reason, invalid_names_reason
 from core.models.json_types import JsonObject
-from core.models.modalities import TEXT, Takes, takes
+from core.models.modalities import TEXT, Takes, modalities_of
 from core.models.model_files import is_file, read_json
 from core.models.quantizations import unloadable_quantization
 from core.models.weights import WeightFiles, WeightTotals, count_stored, find_weights
@@ -61,9 +61,11 @@ def describe(path: Path, name: str, source: str, known: JsonObject | None = None
 
     `known` is its config.json where that has been read already.
     """
-    config, problem = (known, None) if known is not None else _read_or_say(path)
-    weights, stored, trouble = _weigh(path)
-    values = misnamed(config) or impossible(config, stored.tensors if stored is not None else None)
+    config, problem = (known, None) if known is not None else _try_read_config(path)
+    weights, stored, trouble = _examine_weights(path)
+    values = invalid_names_reason(config) or impossible_value_reason(
+        config, stored.tensors if stored is not None else None
+    )
     usable = config if values is None else {}
     values = values or unloadable_quantization(config, is_quick=True)
     return ModelEntry(
@@ -71,19 +73,19 @@ def describe(path: Path, name: str, source: str, known: JsonObject | None = None
         title=Path(name).name if source == "folder" else name,
         source=source,
         path=path,
-        architecture=shape(usable),
+        architecture=describe_shape(usable),
         model_type=str(usable.get("model_type", "")),
         parameters=stored.numbers if stored is not None else None,
         bytes=weights.bytes,
         context=_first_size(usable, ("max_position_embeddings", "n_positions")),
         encoder_decoder=bool(usable.get("is_encoder_decoder")) or usable.get("model_type") == "blip",
         pickled=weights.pickled and not (problem or values),
-        takes=takes(usable),
+        takes=modalities_of(usable),
         problem=problem or values or trouble,
     )
 
 
-def _read_or_say(path: Path) -> tuple[JsonObject, str | None]:
+def _try_read_config(path: Path) -> tuple[JsonObject, str | None]:
     if not os.path.isdir(path):
         return {}, tr("there is no folder {path}").format(path=path)
     try:
@@ -92,7 +94,7 @@ def _read_or_say(path: Path) -> tuple[JsonObject, str | None]:
         return {}, error.cause
 
 
-def _weigh(path: Path) -> tuple[WeightFiles, WeightTotals | None, str | None]:
+def _examine_weights(path: Path) -> tuple[WeightFiles, WeightTotals | None, str | None]:
     """The files, what their headers promise, and what is wrong with them."""
     try:
         weights = find_weights(path)
@@ -109,14 +111,14 @@ def _weights_problem(weights: WeightFiles) -> str | None:
     return tr("only pickled weights; they must be allowed first") if weights.pickled else None
 
 
-def family(config: Mapping[str, object]) -> str:
+def family_name(config: Mapping[str, object]) -> str:
     """The model type as a name: `Llama`, `Qwen3 Moe`."""
     return str(config.get("model_type", "unknown")).replace("_", " ").title()
 
 
-def shape(config: JsonObject) -> str:
+def describe_shape(config: JsonObject) -> str:
     """Family and shape in a few words, as far as config.json tells: `Llama · 12 layers × 192`."""
-    named = family(config)
+    named = family_name(config)
     layers = _first_size(config, ("num_hidden_layers", "n_layer", "num_layers"))
     width = _first_size(config, ("hidden_size", "n_embd", "d_model"))
     return (

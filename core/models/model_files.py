@@ -14,9 +14,9 @@ from resources.language import tr
 
 CONFIG_BYTES = 16 * 2**20
 INDEX_BYTES = 256 * 2**20
-_LARGEST = {".json": 2**30, ".jinja": 2**20, ".txt": 2**30, ".py": 2**24}
+_MAX_BYTES = {".json": 2**30, ".jinja": 2**20, ".txt": 2**30, ".py": 2**24}
 """Bytes that a file with such a name may have; weights may have any number."""
-_NESTED = 64
+_MAX_DEPTH = 64
 """Levels of brackets. Libraries copy what they read by recursion, and Python ends after about a thousand calls."""
 
 
@@ -42,13 +42,13 @@ def read_bytes(file: Path, limit: int) -> bytes:
     """The whole of a regular file. Raises FileNotFoundError, and ModelFileError for whatever else is wrong."""
     try:
         about = file.stat()
-        if (reason := _why_not(file, about, limit)) is not None:
-            raise _unreadable(file, reason)
+        if (reason := _unreadable_reason(file, about, limit)) is not None:
+            raise _unreadable_error(file, reason)
         return file.read_bytes()
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
-        raise _unreadable(file, str(error)) from error
+        raise _unreadable_error(file, str(error)) from error
 
 
 def read_json(file: Path, limit: int = CONFIG_BYTES) -> JsonObject:
@@ -56,11 +56,11 @@ def read_json(file: Path, limit: int = CONFIG_BYTES) -> JsonObject:
     try:
         data = json.loads(read_bytes(file, limit).decode("utf-8"))
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _unreadable(file, tr("not readable JSON: {error}").format(error=error)) from None
+        raise _unreadable_error(file, tr("not readable JSON: {error}").format(error=error)) from None
     if not isinstance(data, dict):
-        raise _unreadable(file, tr("it does not hold a JSON object"))
-    if _depth(data) > _NESTED:
-        raise _unreadable(file, tr("its brackets are nested more than {most} deep").format(most=_NESTED))
+        raise _unreadable_error(file, tr("it does not hold a JSON object"))
+    if _depth(data) > _MAX_DEPTH:
+        raise _unreadable_error(file, tr("its brackets are nested more than {most} deep").format(most=_MAX_DEPTH))
     return data
 
 
@@ -77,9 +77,9 @@ def check_folder(path: Path) -> None:
             continue
         if stat.S_ISDIR(about.st_mode) and not file.suffix:
             continue
-        limit = _LARGEST.get(file.suffix, 2**50)
-        if (reason := _why_not(file, about, limit)) is not None:
-            raise _unreadable(file, reason)
+        limit = _MAX_BYTES.get(file.suffix, 2**50)
+        if (reason := _unreadable_reason(file, about, limit)) is not None:
+            raise _unreadable_error(file, reason)
 
 
 def _contents(path: Path) -> Iterator[Path]:
@@ -95,7 +95,7 @@ def _contents(path: Path) -> Iterator[Path]:
         ) from error
 
 
-def _why_not(file: Path, about: os.stat_result, limit: int) -> str | None:
+def _unreadable_reason(file: Path, about: os.stat_result, limit: int) -> str | None:
     if stat.S_ISDIR(about.st_mode):
         return tr("it is a folder")
     if not stat.S_ISREG(about.st_mode):
@@ -107,7 +107,7 @@ def _why_not(file: Path, about: os.stat_result, limit: int) -> str | None:
     return None if os.access(file, os.R_OK) else tr("it may not be read (permission denied)")
 
 
-def _unreadable(file: Path, reason: str) -> ModelFileError:
+def _unreadable_error(file: Path, reason: str) -> ModelFileError:
     return ModelFileError(
         tr("{file} cannot be used: {reason}.").format(file=file, reason=reason), tr("Copy or download the file again.")
     )
@@ -116,11 +116,11 @@ def _unreadable(file: Path, reason: str) -> ModelFileError:
 def _depth(data: Json) -> int:
     """Levels of nesting, without recursion."""
     level, depth = [data], 0
-    while level and depth <= _NESTED:
+    while level and depth <= _MAX_DEPTH:
         depth += 1
-        level = [item for value in level for item in _inside(value) if isinstance(item, (dict, list))]
+        level = [item for value in level for item in _children(value) if isinstance(item, (dict, list))]
     return depth
 
 
-def _inside(value: Json) -> Iterable[Json]:
+def _children(value: Json) -> Iterable[Json]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -20,13 +20,13 @@ from core.errors import (
     UnpackableError,
 )
 from core.models.disk_offload.offloaded_layers import DiskOffload
-from core.models.disk_offload.offloaded_loading import load_shelved
-from core.models.library_errors import reason, whole
-from core.models.load_plan import BUILDING, ModelPlan
+from core.models.disk_offload.offloaded_loading import load_offloaded
+from core.models.library_errors import full_message, readable_reason
+from core.models.load_plan import BUILD_LOCK, ModelPlan
 from core.models.model_files import is_file, read_json
-from core.models.quantized.packed_loading import Report, already_packed, load_converted, load_packed
+from core.models.quantized.packed_loading import LoadingReport, is_already_quantized, load_converted, load_packed
 from core.models.quantized.tensor_files import is_conversion
-from core.models.weights import WeightFiles, find_weights, shortfall
+from core.models.weights import WeightFiles, damage_description, find_weights
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 def load_network(
     plan: ModelPlan, dtype: torch.dtype, device: torch.device, allow_pickle: bool, packed: str | None = None,
-    shelf: DiskOffload | None = None,
+    disk_offload: DiskOffload | None = None,
 ) -> Network:  # fmt: skip
     """The module with its weights, on its device, ready to run; `packed`: int8 or int4, in which they are kept;
-    `shelf`: the layers that stay on the disk.
+    `disk_offload`: the layers that stay on the disk.
 
     Raises ModelError subclasses and OutOfMemoryError.
     """
@@ -50,12 +50,12 @@ def load_network(
     outline = plan.outline(dtype)
     plan.check_size(outline, weights)
     try:
-        with BUILDING:
-            if shelf is not None:
-                network, report = load_shelved(plan, outline, shelf)
+        with BUILD_LOCK:
+            if disk_offload is not None:
+                network, report = load_offloaded(plan, outline, disk_offload)
             else:
-                network, report = _read(plan, outline, weights, dtype, packed)
-        ready: Network = _moved(network, device).eval()
+                network, report = _read_network(plan, outline, weights, dtype, packed)
+        ready: Network = _move_to(network, device).eval()
     except UnpackableError:
         raise
     except Exception as error:  # pickles, headers and checkpoints of other libraries fail in ways of their own
@@ -65,19 +65,19 @@ def load_network(
     return ready
 
 
-def _moved(network: Any, device: torch.device) -> Any:
+def _move_to(network: Any, device: torch.device) -> Any:
     """As torch's own `to`, whose annotation transformers hides."""
     return network.to(device)
 
 
-def _read(
+def _read_network(
     plan: ModelPlan, outline: Network, weights: WeightFiles, dtype: torch.dtype, packed: str | None
-) -> tuple[Network, Report]:
+) -> tuple[Network, LoadingReport]:
     if packed is not None:
         return load_packed(plan, outline, weights, packed)
-    if is_conversion(weights, dtype) and not already_packed(plan):
+    if is_conversion(weights, dtype) and not is_already_quantized(plan):
         return load_converted(plan, outline, weights, dtype)
-    loaded: tuple[Network, Report] = plan.auto.from_pretrained(
+    loaded: tuple[Network, LoadingReport] = plan.auto.from_pretrained(
         plan.path, config=plan.config, dtype=dtype, trust_remote_code=plan.allow_remote_code, local_files_only=True,
         use_safetensors=not weights.pickled, output_loading_info=True,
     )  # fmt: skip
@@ -96,10 +96,10 @@ def _check_generation_config(path: Path) -> None:
     except Exception as error:  # what transformers finds in its values, each kind in a way of its own
         raise ConfigInvalidError(
             tr("The generation_config.json of {model} cannot be used: {reason}").format(
-                model=path.name, reason=reason(error)
+                model=path.name, reason=readable_reason(error)
             ),
             remedy,
-            whole(error),
+            full_message(error),
         ) from error
 
 
@@ -137,16 +137,16 @@ def _check_file(file: Path, pickled: bool) -> None:
     except (SafetensorError, OSError) as error:
         raise CorruptWeightsError(
             tr("The weights file {file} is truncated or corrupt: {reason}.").format(
-                file=file.name, reason=shortfall(file)
+                file=file.name, reason=damage_description(file)
             ),
             tr("Copy or download it again; nothing was changed on disk."),
             str(error),
         ) from error
 
 
-def _check_complete(report: Report, path: Path) -> None:
-    missing = sorted(_key(name) for name in report.get("missing_keys", ()))
-    shapes = [_key(name) for name in report.get("mismatched_keys", ())]
+def _check_complete(report: LoadingReport, path: Path) -> None:
+    missing = sorted(_parameter_name(name) for name in report.get("missing_keys", ()))
+    shapes = [_parameter_name(name) for name in report.get("mismatched_keys", ())]
     if not missing and not shapes:
         return
     names = ", ".join([*missing, *shapes][:3])
@@ -159,7 +159,7 @@ def _check_complete(report: Report, path: Path) -> None:
     )
 
 
-def _key(found: str | tuple[object, ...]) -> str:
+def _parameter_name(found: str | tuple[object, ...]) -> str:
     """A parameter's name; one of another shape comes with both shapes."""
     return str(found[0] if isinstance(found, tuple) else found)
 
@@ -182,5 +182,5 @@ def _loading_error(error: Exception, path: Path) -> Exception:
     return CorruptWeightsError(
         tr("The weights in {file} cannot be read, or do not fit its config.json.").format(file=path.name),
         tr("Copy or download the model again, whole."),
-        whole(error),
+        full_message(error),
     )

@@ -15,62 +15,64 @@ from transformers.models.auto import processing_auto
 from core.errors import ProcessorMissingError
 from core.models.modalities import Takes
 from core.models.model_files import is_file
-from core.models.tokenizers import is_foreign_failure
+from core.models.tokenizers import is_library_failure
 from resources.language import tr
 
 log = logging.getLogger(__name__)
 
-_FILES = ("preprocessor_config.json", "processor_config.json")
-_ALONE = frozenset({"blip", "git"})
+_PROCESSOR_FILES = ("preprocessor_config.json", "processor_config.json")
+_PIXEL_MODELS = frozenset({"blip", "git"})
 """Models that take pixels as they are: no mark of the prompt stands for them."""
 
 
-def load_processor(path: Path, config: PreTrainedConfig, takes: Takes, allow_remote_code: bool) -> object:
+def load_processor(path: Path, config: PreTrainedConfig, modalities: Takes, allow_remote_code: bool) -> object:
     """transformers' own for the folder; None for a model of text alone, and for one that can do without where the
     folder holds none. Raises ProcessorMissingError."""
-    if not takes.media:
+    if not modalities.media:
         return None
-    if not any(is_file(path / name) for name in _FILES):
-        if not takes.needs:
+    if not any(is_file(path / name) for name in _PROCESSOR_FILES):
+        if not modalities.needs:
             return None
         raise ProcessorMissingError(
             tr("{folder} holds no {file}, so its sounds and pictures cannot be read.").format(
-                folder=path.name, file=_FILES[0]
+                folder=path.name, file=_PROCESSOR_FILES[0]
             ),
             tr("Copy or download the model again, whole."),
         )
     try:
-        return _kind(config, takes).from_pretrained(path, trust_remote_code=allow_remote_code, local_files_only=True)
+        return _processor_class(config, modalities).from_pretrained(
+            path, trust_remote_code=allow_remote_code, local_files_only=True
+        )
     except BaseException as error:  # every class fails in a way of its own
-        if not is_foreign_failure(error):
+        if not is_library_failure(error):
             raise
         log.debug("processor of %s", path, exc_info=True)
         raise ProcessorMissingError(
             tr("What reads sounds and pictures for {folder} cannot be loaded: {error}").format(
                 folder=path.name, error=error
             ),
-            tr("Copy or download {file} again.").format(file=_FILES[0]),
+            tr("Copy or download {file} again.").format(file=_PROCESSOR_FILES[0]),
             f"{type(error).__name__}: {error}",
         ) from error
 
 
-def _kind(config: PreTrainedConfig, takes: Takes) -> Any:
+def _processor_class(config: PreTrainedConfig, takes: Takes) -> Any:
     """The part that is needed: a tokenizer is loaded by itself, with its own errors."""
     if takes.sound:
         return AutoFeatureExtractor
-    if config.is_encoder_decoder or config.model_type in _ALONE:
+    if config.is_encoder_decoder or config.model_type in _PIXEL_MODELS:
         return AutoImageProcessor
-    return whole_processor(config.model_type)
+    return text_image_processor(config.model_type)
 
 
-def whole_processor(kind: str) -> object:
+def text_image_processor(kind: str) -> object:
     """The class that reads text and pictures together for a family, by its `model_type`."""
     names: dict[str, str] = vars(processing_auto)["PROCESSOR_MAPPING_NAMES"]
     whole = getattr(transformers, names[kind])
-    return _without_films(whole) if "video_processor" in whole.get_attributes() else whole
+    return _without_video(whole) if "video_processor" in whole.get_attributes() else whole
 
 
-def _without_films(whole: Any) -> object:
+def _without_video(whole: Any) -> object:
     """The processor of a family that takes films too, which need libraries that pictures do not (torchvision, and
     num2words for the number of a film's pictures)."""
     module = sys.modules[whole.__module__]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
     from transformers.quantizers.base import HfQuantizer
 
-FOREIGN_FILE = "hf_quant_config.json"
+MODELOPT_FILE = "hf_quant_config.json"
 """What NVIDIA's ModelOpt writes beside config.json."""
 _NAMES = {"modelopt": "NVIDIA ModelOpt", "modelopt_fp4": "NVIDIA ModelOpt", "mlx": "MLX", "exl2": "ExLlamaV2",
           "exl3": "ExLlamaV3", "deepspeedfp": "DeepSpeed", "marlin": "Marlin", "qqq": "QQQ"}  # fmt: skip
@@ -23,22 +23,22 @@ _PLAIN = {"gguf", "gemma"}
 def unloadable_quantization(config: Mapping[str, object], *, is_quick: bool = False) -> str | None:
     """Return why the weights that a config.json describes cannot be loaded, or None where they can. `is_quick`: compare
     with the forms known here alone, without importing transformers."""
-    return next(filter(None, (_reason(one, is_quick) for one in _quantizations(config))), None)
+    return next(filter(None, (_unloadable_reason(one, is_quick) for one in _quantizations(config))), None)
 
 
-def foreign_quantization(values: Mapping[str, object]) -> str | None:
+def modelopt_quantization(values: Mapping[str, object]) -> str | None:
     """Return the same for the content of `hf_quant_config.json`."""
     inner = values.get("quantization")
     inner = inner if isinstance(inner, Mapping) else {}
     algorithm = inner.get("quant_algo")
-    return _reason({"quant_method": "modelopt", "quant_algo": algorithm}) if algorithm else None
+    return _unloadable_reason({"quant_method": "modelopt", "quant_algo": algorithm}) if algorithm else None
 
 
 def missing_requirement(config: PreTrainedConfig) -> str | None:
     """Return what this machine lacks to load quantized weights (a package, a graphics card), in the words of
     transformers, or None where nothing is missing."""
     try:
-        quantizer = _quantizer(config)
+        quantizer = _create_quantizer(config)
     except ImportError as error:
         return _first_line(error)
     except Exception:  # values that are wrong are reported when the weights are read
@@ -54,7 +54,7 @@ def missing_requirement(config: PreTrainedConfig) -> str | None:
 def stays_quantized(config: PreTrainedConfig) -> bool:
     """Whether weights stay in their stored form when they are loaded here; some are turned into plain numbers."""
     try:
-        quantizer = _quantizer(config)
+        quantizer = _create_quantizer(config)
         if quantizer is None or quantizer.quantization_config.quant_method in _PLAIN:
             return False
         quantizer.validate_environment(device_map=None, weights_only=True)
@@ -63,7 +63,7 @@ def stays_quantized(config: PreTrainedConfig) -> bool:
     return not getattr(quantizer.quantization_config, "dequantize", False)
 
 
-def _quantizer(config: PreTrainedConfig) -> HfQuantizer | None:
+def _create_quantizer(config: PreTrainedConfig) -> HfQuantizer | None:
     """Make what transformers would load the weights with."""
     texts: Any = config.get_text_config(decoder=True)
     values = getattr(config, "quantization_config", None) or getattr(texts, "quantization_config", None)
@@ -100,7 +100,7 @@ def _is_known(method: str) -> bool:
     return method in AUTO_QUANTIZATION_CONFIG_MAPPING
 
 
-def _reason(quantization: Mapping[str, object], is_quick: bool = False) -> str | None:
+def _unloadable_reason(quantization: Mapping[str, object], is_quick: bool = False) -> str | None:
     method = quantization.get("quant_method")
     if not isinstance(method, str) or method == "bitsandbytes":
         return None

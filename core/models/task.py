@@ -10,7 +10,7 @@ _HEARS = {"audio_config", "num_mel_bins", "input_feat_per_channel", "feat_extrac
 _SEES = {"vision_config", "image_size", "image_token_id", "image_token_index", "num_channels", "patch_size"}
 _SPEAKS = {"num_codebooks", "codebook_size", "audio_channels"}
 _HEADS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
-_SENTENCES = {
+_MODALITY_SENTENCES = {
     "hears": mark("{name} (“{kind}”) takes sound, and for models of its kind Decodescope reads and writes text only."),
     "sees": mark(
         "{name} (“{kind}”) takes pictures, and for models of its kind Decodescope reads and writes text only."
@@ -39,7 +39,7 @@ _DRAFTERS = ("eagle", "dflash", "medusa")
 """In the names of architectures that guess from another model's hidden states."""
 
 
-def drafts_from_within(config: Mapping[str, object]) -> bool:
+def is_draft_head(config: Mapping[str, object]) -> bool:
     """Whether it is a draft head: it reads another model's hidden states, and no text by itself (EAGLE, DFlash, Medusa,
     the assistants of transformers)."""
     names = config.get("architectures")
@@ -48,7 +48,7 @@ def drafts_from_within(config: Mapping[str, object]) -> bool:
     return assists or "medusa_num_heads" in config or any(name in named for name in _DRAFTERS)
 
 
-def foreign_input(config: Mapping[str, object]) -> str | None:
+def non_text_modality(config: Mapping[str, object]) -> str | None:
     """hears, sees or speaks: by the names that only such models' configurations hold; None for plain text."""
     for sense, names in (("hears", _HEARS), ("sees", _SEES), ("speaks", _SPEAKS)):
         if any(config.get(name) is not None for name in names):
@@ -62,8 +62,8 @@ def has_language_head(config: Mapping[str, object]) -> bool:
     return isinstance(names, list) and any(str(name).endswith(_HEADS) for name in names)
 
 
-def why_not_text(name: str, kind: object, sense: str | None) -> str:
+def not_text_reason(name: str, kind: object, sense: str | None) -> str:
     """The sentence for a model that is not one of plain text."""
     if library := _LIBRARIES.get(str(kind)):
         return tr(_BY_LIBRARY).format(name=name, kind=kind, library=library)
-    return tr(_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)
+    return tr(_MODALITY_SENTENCES.get(sense or "", _NO_TEXT)).format(name=name, kind=kind)

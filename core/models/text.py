@@ -10,19 +10,26 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from core.models.hf_protocols import Tokenizer
-from core.models.token_scheme import BYTE_TOKEN, added_ids, byte_alphabet, scheme_of, special_ids
+from core.models.token_scheme import BYTE_TOKEN, added_ids, byte_alphabet, detect_scheme, special_ids
 
 __all__ = [
-    "BYTE_TOKEN", "INCOMPLETE", "Decoder", "IncrementalDecoder", "Pieces", "TextState", "TextStream", "byte_alphabet",
+    "BYTE_TOKEN",
+    "INCOMPLETE",
+    "Decoder",
+    "IncrementalDecoder",
+    "TextState",
+    "TextStream",
+    "TokenSpellings",
+    "byte_alphabet",
     "shown_bytes",
 ]  # fmt: skip
 
 INCOMPLETE = "\ufffd"
 _WINDOW = 6
 """Tokens before a new one that its text may depend on."""
-_LONGEST = 16
+_MAX_TAIL = 16
 """Tokens that are kept of a text's end, at most: the cost of a token stays constant."""
-_BYTES_OF_A_CHARACTER = 4
+_MAX_CHARACTER_BYTES = 4
 _PREFIX = "abcdef"
 """The text behind which `generate` spells a token to find stop strings in it."""
 
@@ -40,30 +47,30 @@ def _append(texts: list[str], rest: str) -> None:
         texts[-1] += shown_bytes(rest)
 
 
-class Pieces:
+class TokenSpellings:
     """What single token ids stand for, remembered."""
 
     def __init__(self, tokenizer: Tokenizer | None) -> None:
         self._tokenizer: Any = tokenizer
-        self._known: dict[int, str] = {}
-        self._spelled: dict[int, bytes | None] = {}
+        self._texts: dict[int, str] = {}
+        self._bytes: dict[int, bytes | None] = {}
         self._stops: dict[int, bytes | None] = {}
         self._prefix: list[str] | None = None
-        self.scheme = scheme_of(tokenizer)
+        self.scheme = detect_scheme(tokenizer)
         self.special = special_ids(tokenizer)
         """The ids that decoding skips."""
         self._added = added_ids(tokenizer)
 
     def __getitem__(self, token: int) -> str:
-        piece = self._known.get(token)
+        piece = self._texts.get(token)
         if piece is None:
-            piece = self._known[token] = self._spell(token)
+            piece = self._texts[token] = self._spell(token)
         return piece
 
     def texts(self, ids: Sequence[int]) -> list[str]:
         """What each of `ids` adds to the text that they spell. A character made of several tokens comes with the last
         of them, bytes that belong to no whole character as ⟨E2⟩, and special tokens as they are."""
-        found = self._joined(ids)
+        found = self._byte_texts(ids)
         if self._tokenizer is None or self.scheme.errors:
             return found
         known = [token for token in ids if self.data(token) is not None]
@@ -74,9 +81,9 @@ class Pieces:
         if own == f" {whole}":
             first = next(place for place, token in enumerate(ids) if self.data(token))
             return [*found[:first], found[first].removeprefix(" "), *found[first + 1 :]]
-        return self._decoded(ids, found)
+        return self._decoded_texts(ids, found)
 
-    def _joined(self, ids: Sequence[int]) -> list[str]:
+    def _byte_texts(self, ids: Sequence[int]) -> list[str]:
         """The texts by the bytes of each token."""
         found: list[str] = []
         decoder = _Utf8("surrogateescape")
@@ -88,7 +95,7 @@ class Pieces:
         _append(found, decoder.decode(b"", final=True))
         return found
 
-    def _decoded(self, ids: Sequence[int], joined: Sequence[str]) -> list[str]:
+    def _decoded_texts(self, ids: Sequence[int], joined: Sequence[str]) -> list[str]:
         """The texts as the tokenizer decodes them, where the tokens' bytes do not add up to that; those of byte tokens
         as in `joined`."""
         decoder = IncrementalDecoder(self._tokenizer, self)
@@ -99,7 +106,7 @@ class Pieces:
             if self.is_byte(token):
                 bytes_before = True
                 continue
-            keeps_space = bytes_before and not state.begun
+            keeps_space = bytes_before and not state.has_text
             text, state = decoder.push(state, token)
             found[place] = joined[place] if keeps_space else text
         _append(found, decoder.flush(state))
@@ -124,11 +131,11 @@ class Pieces:
 
     def data(self, token: int) -> bytes | None:
         """The bytes that a token spells; None for special tokens, and for those that the tokenizer does not know."""
-        if token not in self._spelled:
-            self._spelled[token] = None if token in self.special else self._read(token)
-        return self._spelled[token]
+        if token not in self._bytes:
+            self._bytes[token] = None if token in self.special else self._read_bytes(token)
+        return self._bytes[token]
 
-    def _read(self, token: int) -> bytes | None:
+    def _read_bytes(self, token: int) -> bytes | None:
         raw = self._raw(token)
         if raw is None or isinstance(raw, bytes):
             return raw
@@ -155,12 +162,12 @@ class Pieces:
         if scheme.byte_level or scheme.latin1 or (scheme.byte_fallback and BYTE_TOKEN.fullmatch(raw)):
             return scheme.token_bytes(raw, token in self._added)
         try:
-            text = str(self._tokenizer.convert_tokens_to_string([*self._behind(), raw]))
+            text = str(self._tokenizer.convert_tokens_to_string([*self._prefix_tokens(), raw]))
             return text[text.index(_PREFIX) + len(_PREFIX) :].encode("utf-8", "surrogatepass")
         except (AttributeError, TypeError, ValueError):  # no such method, or no token for these letters
             return scheme.token_bytes(raw, token in self._added)
 
-    def _behind(self) -> list[str]:
+    def _prefix_tokens(self) -> list[str]:
         """The tokens of the text that stop strings are looked for behind."""
         if self._prefix is None:
             ids = self._tokenizer(_PREFIX, add_special_tokens=False)["input_ids"]
@@ -179,7 +186,7 @@ class Decoder:
             return ""
         return self._tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
-    def added(self, known: Sequence[int], ids: Sequence[int]) -> str:
+    def added_text(self, known: Sequence[int], ids: Sequence[int]) -> str:
         """The text that `ids` has after that of its beginning `known`, which ends with a whole character.
 
         Decoders with byte tokens give up a whole run of them for one byte that does not belong there; what was shown
@@ -194,13 +201,13 @@ class TextState(NamedTuple):
 
     tail: tuple[int, ...]
     """The last tokens; empty where their bytes are enough."""
-    held: int
+    held_tokens: int
     """Tokens at the end whose character is still incomplete."""
-    begun: bool
+    has_text: bool
     """Whether any text stands before: some tokenizers strip the space in front of the very first word."""
     pending: bytes = b""
     """The bytes of the incomplete character."""
-    foreign: int = 0
+    context_tokens: int = 0
     """How many of the held tokens stand in the text before the first token that was pushed."""
 
 
@@ -210,52 +217,52 @@ class IncrementalDecoder:
     The texts that `push` returns on the way and `flush` returns at the end add up to the decoded sequence.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None, pieces: Pieces | None = None) -> None:
-        self._blind = tokenizer is None
+    def __init__(self, tokenizer: Tokenizer | None, pieces: TokenSpellings | None = None) -> None:
+        self._has_no_tokenizer = tokenizer is None
         self._decode = Decoder(tokenizer)
-        self._pieces = pieces if pieces is not None else Pieces(tokenizer)
+        self._pieces = pieces if pieces is not None else TokenSpellings(tokenizer)
         self._scheme = self._pieces.scheme
-        self._plain: set[int] = set()
+        self._context_free: set[int] = set()
         """Tokens whose text behind other text is their own piece: they need not be decoded again."""
         self.start = TextState((), 0, False)
         """The state of an empty text."""
 
-    def behind(self, context: Sequence[int]) -> TextState:
+    def state_after(self, context: Sequence[int]) -> TextState:
         """The state behind the tokens of a text that is there already."""
-        if self._blind:
+        if self._has_no_tokenizer:
             return self.start
         if self._scheme.errors:
-            pending = self._pending_of(context)
+            pending = self._pending_bytes(context)
             return TextState((), int(bool(pending)), True, pending, int(bool(pending)))
         ids = [token for token in context if self._pieces.data(token) is not None]
-        pending = self._pending_of(ids) if self._scheme.byte_fallback or self._scheme.byte_level else b""
-        held = self._tokens_of(ids, pending)
+        pending = self._pending_bytes(ids) if self._scheme.byte_fallback or self._scheme.byte_level else b""
+        held = self._count_pending_tokens(ids, pending)
         tail = self.tail(ids)
         return TextState(tail, held, bool(self._decode(tail[: len(tail) - held])), pending, held)
 
     def push(self, state: TextState, token: int) -> tuple[str, TextState]:
         """Whole characters that `token` completes, and the state behind it."""
-        if self._blind:
+        if self._has_no_tokenizer:
             return "", state
         data = self._pieces.data(token)
         if not data:  # decoding skips it
             return "", state
         if self._scheme.errors:
             return self._push_bytes(state, data)
-        if token in self._plain and state.begun and not state.held:
-            return self._pieces[token], self._grown(state, token)
+        if token in self._context_free and state.has_text and not state.held_tokens:
+            return self._pieces[token], self._append(state, token)
         return self._push_tokens(state, token)
 
     def flush(self, state: TextState) -> str:
         """What is still held back at the end of a text, incomplete as it is."""
-        if not state.held or self._blind:
+        if not state.held_tokens or self._has_no_tokenizer:
             return ""
         if self._scheme.errors:
-            return "" if state.foreign else codecs.utf_8_decode(state.pending, self._scheme.errors, True)[0]
-        known = len(state.tail) - state.held + state.foreign
-        return self._decode.added(state.tail[:known], state.tail)
+            return "" if state.context_tokens else codecs.utf_8_decode(state.pending, self._scheme.errors, True)[0]
+        known = len(state.tail) - state.held_tokens + state.context_tokens
+        return self._decode.added_text(state.tail[:known], state.tail)
 
-    def flushed(self, state: TextState) -> TextState:
+    def state_after_flush(self, state: TextState) -> TextState:
         """The state once `flush` has been shown."""
         return TextState(state.tail, 0, True)
 
@@ -265,11 +272,11 @@ class IncrementalDecoder:
         if len(ids) <= _WINDOW:
             return tuple(ids)
         start = len(ids) - _WINDOW
-        first = max(0, start - _BYTES_OF_A_CHARACTER + 1)
+        first = max(0, start - _MAX_CHARACTER_BYTES + 1)
         while start > first and self._continues_character(ids[start]):
             start -= 1
         recent = ids[start:]
-        head = self._broken_before(ids, start)
+        head = self._invalid_byte_before(ids, start)
         if not any(map(self._is_visible, recent)):
             before = (ids[place] for place in range(start - 1, -1, -1))
             head = [next(filter(self._is_visible, before), ids[0]), *head]
@@ -280,30 +287,37 @@ class IncrementalDecoder:
         buffer = state.pending + data
         text, consumed = codecs.utf_8_decode(buffer, self._scheme.errors, False)
         rest = buffer[consumed:]
-        if state.foreign and _is_broken(text, buffer):
+        if state.context_tokens and _starts_invalid(text, buffer):
             text = text.removeprefix(INCOMPLETE)
-        if not rest and not state.held:
-            return text, state if state.begun else state._replace(begun=True)
+        if not rest and not state.held_tokens:
+            return text, state if state.has_text else state._replace(has_text=True)
         if not rest:
             return text, TextState((), 0, True)
         is_new = bool(text) or consumed > 0
-        return text, TextState((), 1 if is_new else state.held + 1, True, rest, 0 if is_new else state.foreign)
+        return text, TextState(
+            (), 1 if is_new else state.held_tokens + 1, True, rest, 0 if is_new else state.context_tokens
+        )
 
     def _push_tokens(self, state: TextState, token: int) -> tuple[str, TextState]:
         """Decoding is the tokenizer's own, of the last few tokens."""
         ids = (*state.tail, token)
-        known = len(state.tail) - state.held
+        known = len(state.tail) - state.held_tokens
         buffer, pending, held = self._incomplete(state, ids, token)
         end = len(ids) - held
         if end <= known:
-            return "", TextState(ids, held, state.begun, pending, state.foreign)
-        if state.foreign and _is_broken(codecs.utf_8_decode(buffer, "replace", False)[0], buffer):
-            known += state.foreign
-        text = self._decode.added(ids[:known], ids[:end])
-        if state.begun and not (state.held or held) and self._scheme.is_local and not self._pieces.is_byte(token):
+            return "", TextState(ids, held, state.has_text, pending, state.context_tokens)
+        if state.context_tokens and _starts_invalid(codecs.utf_8_decode(buffer, "replace", False)[0], buffer):
+            known += state.context_tokens
+        text = self._decode.added_text(ids[:known], ids[:end])
+        if (
+            state.has_text
+            and not (state.held_tokens or held)
+            and self._scheme.is_local
+            and not self._pieces.is_byte(token)
+        ):
             if text == self._pieces[token]:
-                self._plain.add(token)
-        return text, self._shortened(TextState(ids, held, state.begun or bool(text), pending))
+                self._context_free.add(token)
+        return text, self._shorten(TextState(ids, held, state.has_text or bool(text), pending))
 
     def _incomplete(self, state: TextState, ids: Sequence[int], token: int) -> tuple[bytes, bytes, int]:
         """The bytes since the last whole character, those of them that belong to an incomplete one, and its tokens."""
@@ -313,35 +327,35 @@ class IncrementalDecoder:
             pending = buffer[codecs.utf_8_decode(buffer, "replace", False)[1] :]
             if self._scheme.byte_fallback:
                 return buffer, pending, len(pending)
-            held = state.held + 1 if pending and state.held < _WINDOW else 0
+            held = state.held_tokens + 1 if pending and state.held_tokens < _WINDOW else 0
             return buffer, pending if held else b"", held
         if self._scheme.byte_fallback or data.endswith(INCOMPLETE.encode()):
             return state.pending + data, b"", 0
-        is_held = self._decode(ids).endswith(INCOMPLETE) and state.held < _BYTES_OF_A_CHARACTER - 1
-        return b"", b"", state.held + 1 if is_held else 0
+        is_held = self._decode(ids).endswith(INCOMPLETE) and state.held_tokens < _MAX_CHARACTER_BYTES - 1
+        return b"", b"", state.held_tokens + 1 if is_held else 0
 
-    def _grown(self, state: TextState, token: int) -> TextState:
-        return self._shortened(TextState((*state.tail, token), 0, True))
+    def _append(self, state: TextState, token: int) -> TextState:
+        return self._shorten(TextState((*state.tail, token), 0, True))
 
-    def _shortened(self, state: TextState) -> TextState:
-        return state if len(state.tail) <= _LONGEST else state._replace(tail=self.tail(state.tail))
+    def _shorten(self, state: TextState) -> TextState:
+        return state if len(state.tail) <= _MAX_TAIL else state._replace(tail=self.tail(state.tail))
 
-    def _pending_of(self, ids: Sequence[int]) -> bytes:
+    def _pending_bytes(self, ids: Sequence[int]) -> bytes:
         """The bytes of an incomplete character at the end of `ids`."""
         data = b""
         for place in range(len(ids) - 1, -1, -1):
-            if len(data) >= _BYTES_OF_A_CHARACTER or not (
-                self._is_part(ids[place]) or ids[place] in self._pieces.special
+            if len(data) >= _MAX_CHARACTER_BYTES or not (
+                self._may_split_characters(ids[place]) or ids[place] in self._pieces.special
             ):
                 break
             data = (self._pieces.data(ids[place]) or b"") + data
         return data[codecs.utf_8_decode(data, "replace", False)[1] :]
 
-    def _is_part(self, token: int) -> bool:
+    def _may_split_characters(self, token: int) -> bool:
         """Whether the characters of a text may be divided among this token and its neighbours."""
         return bool(self._scheme.errors) or self._scheme.byte_level or self._pieces.is_byte(token)
 
-    def _tokens_of(self, ids: Sequence[int], pending: bytes) -> int:
+    def _count_pending_tokens(self, ids: Sequence[int], pending: bytes) -> int:
         """How many tokens at the end of `ids` hold the bytes of the incomplete character."""
         count, length = 0, 0
         while length < len(pending):
@@ -351,13 +365,13 @@ class IncrementalDecoder:
 
     def _continues_character(self, token: int) -> bool:
         data = self._pieces.data(token)
-        return bool(data) and self._is_part(token) and data[0] & 0xC0 == 0x80 if data else False
+        return bool(data) and self._may_split_characters(token) and data[0] & 0xC0 == 0x80 if data else False
 
     def _is_visible(self, token: int) -> bool:
         data = self._pieces.data(token)
-        return bool(data and data.strip()) and not self._is_part(token)
+        return bool(data and data.strip()) and not self._may_split_characters(token)
 
-    def _broken_before(self, ids: Sequence[int], start: int) -> list[int]:
+    def _invalid_byte_before(self, ids: Sequence[int], start: int) -> list[int]:
         """A byte token that breaks the run of them that `ids[start:]` begins with, where one before it does: a decoder
         gives up the whole run."""
         if not self._pieces.is_byte(ids[start]):
@@ -373,7 +387,7 @@ class IncrementalDecoder:
         return []
 
 
-def _is_broken(text: str, data: bytes) -> bool:
+def _starts_invalid(text: str, data: bytes) -> bool:
     """Whether the first character of `data`, decoded as `text`, is invalid."""
     return text.startswith(INCOMPLETE) and not data.startswith(INCOMPLETE.encode())
 
@@ -385,9 +399,11 @@ class TextStream:
     that begins in them is shown once it is whole.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None, context: Sequence[int], pieces: Pieces | None = None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer | None, context: Sequence[int], pieces: TokenSpellings | None = None
+    ) -> None:
         self._decoder = IncrementalDecoder(tokenizer, pieces)
-        self.state = self._decoder.behind(context)
+        self.state = self._decoder.state_after(context)
 
     def copy(self) -> TextStream:
         """Another one at the same place of the same text."""
@@ -398,7 +414,7 @@ class TextStream:
     @property
     def held(self) -> int:
         """Tokens at the end whose character is incomplete."""
-        return self.state.held
+        return self.state.held_tokens
 
     def push(self, token: int) -> str:
         """Whole characters that `token` completes; empty while one is incomplete."""
@@ -408,5 +424,5 @@ class TextStream:
     def flush(self) -> str:
         """What is still held back, incomplete as it is."""
         text = self._decoder.flush(self.state)
-        self.state = self._decoder.flushed(self.state)
+        self.state = self._decoder.state_after_flush(self.state)
         return text

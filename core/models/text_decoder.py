@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from core.models.hf_protocols import Network
     from core.models.modalities import Takes
 
-Sense = Literal["none", "encoder", "before", "prompt"]
+MediaInput = Literal["none", "encoder", "before", "prompt"]
 """How a network takes sounds and pictures. encoder: an encoder of its own reads them, and the decoder looks at its
 states (Whisper, TrOCR); before: their states stand before the text's first token (GIT); prompt: tokens of the prompt
 stand for them (LLaVA, Qwen-VL); none: it reads text alone."""
 _TRIAL_STATES = 6
 """States of an encoder that nothing was given to, for a trial."""
-_BEFORE = frozenset({"git"})
+_BEFORE_TEXT = frozenset({"git"})
 
 
-def sense_of(network: Network, takes: Takes) -> Sense:
+def media_input_of(network: Network, takes: Takes) -> MediaInput:
     """By what the module is, whatever was given to it; `takes`: what it reads."""
     if not takes.media:
         return "none"
     if network.config.is_encoder_decoder:
         return "encoder"
-    return "before" if network.config.model_type in _BEFORE else "prompt"
+    return "before" if network.config.model_type in _BEFORE_TEXT else "prompt"
 
 
-def positions_of(network: Network) -> Callable[..., Any] | None:
+def position_function(network: Network) -> Callable[..., Any] | None:
     """What tells where tokens of pictures stand, in models that place them by row and column (Qwen-VL); None in others.
 
     Such a module remembers how far text behind a picture is shifted, and shifts the next text too: it is always told.
@@ -41,14 +41,14 @@ def positions_of(network: Network) -> Callable[..., Any] | None:
     return found
 
 
-def forget_pictures(network: Network) -> None:
+def reset_image_offset(network: Network) -> None:
     """How far text behind the last picture is shifted: what is read next is read as if there had been none."""
     inner: Any = getattr(network, "model", None)
     if getattr(inner, "rope_deltas", None) is not None:
         inner.rope_deltas = None
 
 
-def source_for_trial(network: Network, ids: torch.Tensor) -> ModelOutput:
+def dummy_encoder_outputs(network: Network, ids: torch.Tensor) -> ModelOutput:
     """States [1, n, D] of an encoder that has read `ids` [1, n]; of one that reads no text, numbers in their place.
 
     What a decoder keeps of them, and how it reads on, does not depend on what they are.

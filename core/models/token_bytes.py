@@ -9,9 +9,9 @@ from core.models.text import Decoder, IncrementalDecoder
 
 if TYPE_CHECKING:
     from core.models.hf_protocols import Tokenizer
-    from core.models.text import Pieces
+    from core.models.text import TokenSpellings
 
-_SAMPLE = 97
+_SAMPLE_INTERVAL = 97
 """Every so many tokens one is spelled by the tokenizer too, to see whether their own bytes are what it writes."""
 
 
@@ -19,7 +19,7 @@ class SpellingModel(Protocol):
     """What spelling asks of a model."""
 
     @property
-    def pieces(self) -> Pieces: ...
+    def pieces(self) -> TokenSpellings: ...
 
     @property
     def tokenizer(self) -> Tokenizer | None: ...
@@ -35,11 +35,11 @@ def token_bytes(model: SpellingModel) -> list[bytes | None]:
     """What each token writes behind others; None for those that write nothing (special ones, gaps). Found out once."""
     known: list[bytes | None] | None = model.remembered.get("token_bytes")
     if known is None:
-        known = model.remembered["token_bytes"] = _spelled(model)
+        known = model.remembered["token_bytes"] = _compute_bytes(model)
     return known
 
 
-def _spelled(model: SpellingModel) -> list[bytes | None]:
+def _compute_bytes(model: SpellingModel) -> list[bytes | None]:
     """Byte-level and SentencePiece tokens carry their bytes. Others (WordPiece: `##ing`) are spelled behind a word by
     the tokenizer itself."""
     own = [model.pieces.data(token) for token in range(model.vocabulary)]
@@ -48,10 +48,10 @@ def _spelled(model: SpellingModel) -> list[bytes | None]:
         return own
 
     def written(token: int) -> bytes:
-        return decode.added([anchor], [anchor, token]).encode("utf-8", "surrogatepass")
+        return decode.added_text([anchor], [anchor, token]).encode("utf-8", "surrogatepass")
 
     known = [token for token, data in enumerate(own) if data is not None and _is_text(data)]
-    if all(written(token) == own[token] for token in known[::_SAMPLE]):
+    if all(written(token) == own[token] for token in known[::_SAMPLE_INTERVAL]):
         return own
     return [data if data is None or not _is_text(data) else written(token) for token, data in enumerate(own)]
 
@@ -78,4 +78,4 @@ def strips_first_space(model: SpellingModel, before: Sequence[int]) -> bool:
         return False
     decode = Decoder(model.tokenizer)
     known = IncrementalDecoder(model.tokenizer, model.pieces).tail(before)
-    return not decode.added(known, [*known, token]).startswith(" ")
+    return not decode.added_text(known, [*known, token]).startswith(" ")

@@ -57,15 +57,15 @@ class TokenScheme:
         return self.byte_fallback and not self.byte_level and BYTE_TOKEN.fullmatch(raw) is not None
 
 
-def scheme_of(tokenizer: Any) -> TokenScheme:
+def detect_scheme(tokenizer: Any) -> TokenScheme:
     """The scheme of a tokenizer, read from its decoder."""
     is_plain = _decodes_plainly(tokenizer)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
-        return _of_decoder(backend.decoder, is_plain)
+        return _scheme_of_decoder(backend.decoder, is_plain)
     if hasattr(tokenizer, "byte_decoder"):
         return TokenScheme(byte_level=True, errors="replace" if is_plain else "")
-    if _names_bytes_by_latin1(tokenizer):
+    if _has_latin1_bytes(tokenizer):
         return TokenScheme(latin1=True, errors="ignore" if is_plain else "")
     return TokenScheme(byte_fallback=True, space_mark=True)
 
@@ -99,8 +99,8 @@ def _decodes_plainly(tokenizer: Any) -> bool:
     return all(str(getattr(method, "__module__", "")).startswith("transformers.tokenization_") for method in methods)
 
 
-def _of_decoder(decoder: Any, is_plain: bool) -> TokenScheme:
-    parts = _parts(decoder)
+def _scheme_of_decoder(decoder: Any, is_plain: bool) -> TokenScheme:
+    parts = _decoder_parts(decoder)
     names = {str(part.get("type")) for part in parts}
     marks = [part for part in parts if part.get("type") == "Metaspace" or _replaces_mark(part)]
     if "ByteLevel" in names:
@@ -122,7 +122,7 @@ def _replaces_mark(part: dict[str, Any]) -> bool:
     )  # fmt: skip
 
 
-def _parts(decoder: Any) -> list[dict[str, Any]]:
+def _decoder_parts(decoder: Any) -> list[dict[str, Any]]:
     """The parts of a decoder of the library `tokenizers`, nested ones included; empty where it does not tell them."""
     if decoder is None:
         return []
@@ -130,17 +130,17 @@ def _parts(decoder: Any) -> list[dict[str, Any]]:
         state = json.loads(decoder.__getstate__())
     except Exception:  # a decoder written in Python has no state that could be read
         return [{"type": "custom"}]
-    return list(_flat(state))
+    return list(_flatten(state))
 
 
-def _flat(state: Any) -> Iterator[dict[str, Any]]:
+def _flatten(state: Any) -> Iterator[dict[str, Any]]:
     if isinstance(state, dict):
         yield state
         for part in state.get("decoders", ()):
-            yield from _flat(part)
+            yield from _flatten(part)
 
 
-def _names_bytes_by_latin1(tokenizer: Any) -> bool:
+def _has_latin1_bytes(tokenizer: Any) -> bool:
     try:
         return bool(tokenizer.convert_tokens_to_string(["\xc3", "\xa9"]) == "é")
     except Exception:  # other tokenizers in Python fail here in ways of their own

@@ -57,19 +57,19 @@ def find_weights(path: Path) -> WeightFiles:
     for stem, suffix in (("model", "safetensors"), ("pytorch_model", "bin")):
         index, single = path / f"{stem}.{suffix}.index.json", path / f"{stem}.{suffix}"
         if exists(index):
-            return WeightFiles(tuple(path / shard for shard in shards(index)), suffix == "bin")
+            return WeightFiles(tuple(path / shard for shard in shard_names(index)), suffix == "bin")
         if exists(single):
             return WeightFiles((single,), suffix == "bin")
     return WeightFiles((), False)
 
 
-def shards(index: Path) -> list[str]:
+def shard_names(index: Path) -> list[str]:
     """The files that an index of weights names. Raises CorruptWeightsError."""
     try:
         named = read_json(index, INDEX_BYTES).get("weight_map")
     except (ModelFileError, FileNotFoundError) as error:
         raise CorruptWeightsError(str(error), tr("Copy or download the file again.")) from error
-    names = [name for name in named.values() if _is_name(name)] if isinstance(named, dict) else []
+    names = [name for name in named.values() if _is_file_name(name)] if isinstance(named, dict) else []
     if not isinstance(named, dict) or not named or len(names) < len(named):
         raise CorruptWeightsError(
             tr("The weights index {index} does not say which file holds which tensor (weight_map).").format(
@@ -80,7 +80,7 @@ def shards(index: Path) -> list[str]:
     return sorted(set(names))
 
 
-def _is_name(name: object) -> TypeGuard[str]:
+def _is_file_name(name: object) -> TypeGuard[str]:
     """A file of the same folder."""
     return isinstance(name, str) and bool(name) and Path(name).name == name and "\0" not in name
 
@@ -148,10 +148,10 @@ def read_header(file: Path) -> dict[str, TensorHeader] | None:
     if not isinstance(header, dict):
         return None
     header.pop("__metadata__", None)
-    return header if _are_entries(header) else None
+    return header if _are_valid_entries(header) else None
 
 
-def _are_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorHeader]]:
+def _are_valid_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorHeader]]:
     """All at once: a model has hundreds, and each list of models asks for all of theirs."""
     entries = [entry for entry in header.values() if isinstance(entry, dict)]
     shapes, offsets = ([entry.get(key) for entry in entries] for key in ("shape", "data_offsets"))
@@ -162,7 +162,7 @@ def _are_entries(header: dict[str, object]) -> TypeGuard[dict[str, TensorHeader]
     return not set(map(type, sizes)) - {int} and (not sizes or (min(sizes) >= 0 and max(sizes) < 2**53))
 
 
-def shortfall(file: Path) -> str:
+def damage_description(file: Path) -> str:
     """What is wrong with a file that safetensors cannot open, as far as its header still tells."""
     size, header = size_of(file), read_header(file)
     if header is None:

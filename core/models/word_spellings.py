@@ -27,17 +27,17 @@ def word_spellings(model: SpellingModel, text: str) -> list[list[int]]:
         before = list(encode(context, add_special_tokens=False))
         for form in forms:
             ids = list(encode(context + form, add_special_tokens=False))
-            if ids[: len(before)] == before and decode.added(before, ids).strip() in written:
+            if ids[: len(before)] == before and decode.added_text(before, ids).strip() in written:
                 found[tuple(ids[len(before) :])] = None
     unknown = getattr(tokenizer, "unk_token_id", None)
-    known = _by_bytes(model)
+    known = _tokens_by_bytes(model)
     for word in written - {""}:
         singles = (known.get(form.encode("utf-8", "surrogatepass")) for form in (word, f" {word}"))
         found |= {(token,): None for token in singles if token is not None}
     return [list(ids) for ids in found if ids and unknown not in ids]
 
 
-def _by_bytes(model: SpellingModel) -> dict[bytes, int]:
+def _tokens_by_bytes(model: SpellingModel) -> dict[bytes, int]:
     """The first token of the vocabulary that writes these bytes."""
     known: dict[bytes, int] | None = model.remembered.get("tokens_by_bytes")
     if known is None:

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Literal
 
 from core.arguments import check_cancel
-from core.native.build_paths import FLAGS, MAIN, compiler, folder, place
+from core.native.build_paths import FLAGS, MAIN_SOURCE, find_compiler, library_folder, library_path
 from core.native.native_library import is_switched_on, library
 from resources.language import tr
 
 State = Literal["ready", "missing", "built", "off", "no_compiler", "failed", "cancelled"]
-_KEPT = 4
+_MAX_LIBRARIES = 4
 """Libraries that stay on the disk: of this program and of others before it, the latest."""
-_LOOK_EVERY = 0.1
-_LONGEST = 600.0
+_POLL_INTERVAL = 0.1
+_TIMEOUT = 600.0
 """Seconds after which a compiler is given up."""
 
 
@@ -45,12 +45,12 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
     Raises ParameterError for a `cancel` that is none, nothing else.
     """
     check_cancel(cancel)
-    standing, path, found = quick_standing(), place(), compiler()
+    standing, path, found = quick_standing(), library_path(), find_compiler()
     if standing.state != "missing" or path is None or found is None:
         return standing
     begun = time.monotonic()
     try:
-        with _workshop() as shop:
+        with _build_folder() as shop:
             built = _build(found, shop, path, cancel or threading.Event())
     except OSError as error:
         built = Quickened("failed", tr("The quick step could not be built."), details=str(error))
@@ -64,19 +64,19 @@ def quicken(cancel: threading.Event | None = None) -> Quickened:
 
 def quick_standing() -> Quickened:
     """Whether the quick step is there (`ready`), could be built (`missing`), or why not; builds nothing."""
-    if place() is None or not is_switched_on():
+    if library_path() is None or not is_switched_on():
         return Quickened("off", tr("The quick step is switched off."))
     if library() is not None:
         return Quickened("ready", tr("The quick step is there."))
-    if compiler() is None:
+    if find_compiler() is None:
         return Quickened("no_compiler", tr("No quick step: this machine has no C++ compiler (g++ or clang++)."))
     return Quickened("missing", tr("The quick step is not built yet."))
 
 
 @contextlib.contextmanager
-def _workshop() -> Iterator[Path]:
+def _build_folder() -> Iterator[Path]:
     """A folder beside the libraries, gone afterwards; one that a killed program left goes as well."""
-    home = folder()
+    home = library_folder()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     home.chmod(0o700)
     shop = Path(tempfile.mkdtemp(prefix="building-", dir=home))
@@ -84,14 +84,14 @@ def _workshop() -> Iterator[Path]:
         yield shop
     finally:
         shutil.rmtree(shop, ignore_errors=True)
-        _tidy(home)
+        _clean_up(home)
 
 
-def _build(found: str, shop: Path, path: Path, cancel: threading.Event) -> Quickened | None:
+def _build(compiler_path: str, folder_path: Path, path: Path, cancel: threading.Event) -> Quickened | None:
     """None when it lies at `path`. Threads are left out where the compiler has no library for them."""
-    target, said = shop / path.name, ""
+    target, said = folder_path / path.name, ""
     for more in (("-fopenmp",), ()):
-        code, said = _compile([found, *FLAGS, *more, str(MAIN), "-o", str(target)], shop, cancel)
+        code, said = _compile([compiler_path, *FLAGS, *more, str(MAIN_SOURCE), "-o", str(target)], folder_path, cancel)
         if cancel.is_set():
             return Quickened("cancelled", tr("The quick step is built another time."))
         if code == 0 and target.is_file():
@@ -116,16 +116,16 @@ def _compile(command: list[str], shop: Path, cancel: threading.Event) -> tuple[i
 
 
 def _wait(child: subprocess.Popen[bytes], cancel: threading.Event) -> int:
-    until = time.monotonic() + _LONGEST
-    while not cancel.wait(_LOOK_EVERY) and time.monotonic() < until:
+    until = time.monotonic() + _TIMEOUT
+    while not cancel.wait(_POLL_INTERVAL) and time.monotonic() < until:
         code = child.poll()
         if code is not None:
             return code
-    _end(child)
+    _kill(child)
     return -1
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _kill(child: subprocess.Popen[bytes]) -> None:
     """The compiler and the programs that it has started."""
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError):
@@ -134,11 +134,11 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _tidy(home: Path) -> None:
+def _clean_up(home: Path) -> None:
     """Leave the latest few libraries, and no workshop that is older than a compiler may take."""
     built = sorted(home.glob("step-*.so"), key=lambda file: file.stat().st_mtime)
-    for file in built[:-_KEPT]:
+    for file in built[:-_MAX_LIBRARIES]:
         file.unlink(missing_ok=True)
     for shop in home.glob("building-*"):
-        if time.time() - shop.stat().st_mtime > 2 * _LONGEST:
+        if time.time() - shop.stat().st_mtime > 2 * _TIMEOUT:
             shutil.rmtree(shop, ignore_errors=True)

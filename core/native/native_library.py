@@ -7,14 +7,14 @@ import logging
 from ctypes import POINTER, c_double, c_int64, c_void_p
 from pathlib import Path
 
-from core.native.build_paths import is_ours, place
+from core.native.build_paths import is_private, library_path
 from core.native.structs import MatrixStruct, ModelStruct, NormStruct, PassStruct, RaggedAttentionStruct
 
 log = logging.getLogger(__name__)
 
 VERSION = 8
 """Of the functions below; a library that says otherwise is not used."""
-AT_ONCE = 2**16
+MAX_WITH_GIL = 2**16
 """Numbers that are read without giving up the interpreter's lock: they take some 50 µs, and a thread that draws keeps
 the lock for a millisecond once it has it."""
 
@@ -31,27 +31,27 @@ class NativeLibrary:
         loaded.decodescope_version.restype = c_int64
         if loaded.decodescope_version() != VERSION:
             raise OSError(f"{path.name} is of another version")
-        self.shift = int(loaded.decodescope_shift())
+        self.vector_offset = int(loaded.decodescope_shift())
         """What is added to each number of a vector in eight bits, so that it has no sign; 0 where it may have one."""
-        self.has_halves = bool(loaded.decodescope_halves())
+        self.supports_float16 = bool(loaded.decodescope_halves())
         """Whether it reads weights in float16."""
-        self.panel = int(loaded.decodescope_panel())
+        self.panel_rows = int(loaded.decodescope_panel())
         """Rows of a matrix that lie side by side where it is kept in panels."""
-        self._step, self._multiply, self._read = (
+        self._step, self._multiply, self._stats = (
             loaded.decodescope_step, loaded.decodescope_multiply, loaded.decodescope_read,
         )  # fmt: skip
         self._step.argtypes = (POINTER(ModelStruct), POINTER(PassStruct))
         self._multiply.argtypes = (POINTER(MatrixStruct), c_void_p, c_void_p, c_int64, c_void_p, c_int64)
-        self._read.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
-        self._read_at_once = at_once.decodescope_read
-        self._read_at_once.argtypes = self._read.argtypes
-        self._beside = loaded.decodescope_beside
-        self._beside.argtypes = (POINTER(RaggedAttentionStruct),)
+        self._stats.argtypes = (c_void_p, c_int64, c_int64, c_int64, c_void_p, c_int64, c_void_p)
+        self._stats_with_gil = at_once.decodescope_read
+        self._stats_with_gil.argtypes = self._stats.argtypes
+        self._ragged_attention = loaded.decodescope_beside
+        self._ragged_attention.argtypes = (POINTER(RaggedAttentionStruct),)
         self._product, self._gated = loaded.decodescope_product, loaded.decodescope_gated
         self._product.argtypes = (POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64, c_int64, c_int64)
         self._gated.argtypes = (POINTER(MatrixStruct), POINTER(MatrixStruct), c_void_p, c_int64, c_void_p, c_int64)
         for function in (
-            self._step, self._multiply, self._read, self._read_at_once, self._beside, self._product, self._gated,
+            self._step, self._multiply, self._stats, self._stats_with_gil, self._ragged_attention, self._product, self._gated,
         ):  # fmt: skip
             function.restype = c_int64
         self._norm, self._choices = loaded.decodescope_norm, loaded.decodescope_choices
@@ -59,49 +59,51 @@ class NativeLibrary:
         self._choices.argtypes = (c_void_p, c_int64, c_int64, c_void_p, c_void_p)
         for nothing in (self._norm, self._choices):
             nothing.restype = None
-        self.samplers = Samplers(at_once)
+        self.samplers = SamplerFunctions(at_once)
 
-    def step(self, model: ModelStruct, a_pass: PassStruct) -> None:
+    def step(self, model: ModelStruct, pass_struct: PassStruct) -> None:
         """Go through the model: logits are written, and keys and values gain the tokens."""
-        _check(self._step(model, a_pass))
+        _check(self._step(model, pass_struct))
 
     def multiply(self, matrix: MatrixStruct, halves: int, steps: int, rows: int, found: int, threads: int) -> None:
         """float32 [rows, outputs] of split vectors: int8 [2 · rows, inputs], and float32 steps [rows]."""
         _check(self._multiply(matrix, halves, steps, rows, found, threads))
 
-    def read(self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, found: int) -> None:
+    def compute_stats(self, scores: list[int], rows: int, vocabulary: int, chosen: int, top_n: int, found: int) -> None:
         """Figures of `rows` steps: `scores` are float32 [rows, vocabulary] before the first stage and behind each,
         `chosen` int64 [rows], `found` float32 [rows, `columns`]."""
         pointers = (c_void_p * len(scores))(*scores)
-        read = self._read_at_once if len(scores) * rows * vocabulary <= AT_ONCE else self._read
+        read = self._stats_with_gil if len(scores) * rows * vocabulary <= MAX_WITH_GIL else self._stats
         _check(read(pointers, len(scores) - 1, rows, vocabulary, chosen, top_n, found))
 
-    def beside(self, of: RaggedAttentionStruct) -> None:
+    def ragged_attention(self, attention: RaggedAttentionStruct) -> None:
         """What a layer's heads read, of many tokens of several texts; queries and keys are turned where they lie."""
-        _check(self._beside(of))
+        _check(self._ragged_attention(attention))
 
     def norm(self, hidden: int, norm: NormStruct, shape: tuple[int, ...], found: int) -> None:
         """The norm of float32 hidden [rows, width]."""
         self._norm(hidden, norm, *shape, found)
 
-    def product(
-        self, matrix: MatrixStruct, vectors: int, rows: int, found: int, apart: int, adds: bool, threads: int
+    def matmul(
+        self, matrix: MatrixStruct, vectors: int, rows: int, found: int, row_stride: int, adds: bool, threads: int
     ) -> None:  # fmt: skip
-        """float32 [rows, outputs] of vectors [rows, inputs] and a matrix of float32, `apart` numbers from one row of
+        """float32 [rows, outputs] of vectors [rows, inputs] and a matrix of float32, `row_stride` numbers from one row of
         them to the next; added to what is there where it `adds`."""
-        _check(self._product(matrix, vectors, rows, found, apart, adds, threads))
+        _check(self._product(matrix, vectors, rows, found, row_stride, adds, threads))
 
-    def gated(self, gate: MatrixStruct, up: MatrixStruct, vectors: int, rows: int, found: int, threads: int) -> None:
+    def gated_matmul(
+        self, gate: MatrixStruct, up: MatrixStruct, vectors: int, rows: int, found: int, threads: int
+    ) -> None:
         """float32 silu(gate) · up [rows, outputs], where both are such products."""
         _check(self._gated(gate, up, vectors, rows, found, threads))
 
-    def choices(self, scores: int, shape: tuple[int, ...], chosen: int, found: int) -> None:
+    def top_choices(self, scores: int, shape: tuple[int, ...], chosen: int, found: int) -> None:
         """First choice, its probability, that of the chosen token and its rank, float32 [rows, 4]; of float32 scores
         [rows, vocabulary] and int64 tokens [rows]."""
         self._choices(scores, *shape, chosen, found)
 
 
-class Samplers:
+class SamplerFunctions:
     """What samplers ask of scores: `source/samplers.h`. None of it gives up the interpreter's lock."""
 
     def __init__(self, loaded: ctypes.CDLL) -> None:
@@ -114,24 +116,26 @@ class Samplers:
         self._spread.restype = self._parts.restype = None
         self._likely.restype = self._passages.restype = c_int64
 
-    def spread(self, scores: int, rows: int, vocabulary: int, found: int) -> None:
+    def score_stats(self, scores: int, rows: int, vocabulary: int, found: int) -> None:
         """Greatest, least, log of the sum of exponentials, entropy in nats, count and deviation of the finite ones of
         each row, float64 [rows, 6] of float32 scores [rows, vocabulary]."""
         self._spread(scores, rows, vocabulary, found)
 
-    def likely(self, scores: int, vocabulary: int, threshold: float, most: int, tokens: int, found: int) -> int:
-        """int64 tokens and float32 shares of those at least so likely, `most` at the most, the likeliest first; how
+    def likely_tokens(
+        self, scores: int, vocabulary: int, threshold: float, max_count: int, tokens: int, found: int
+    ) -> int:
+        """int64 tokens and float32 shares of those at least so likely, `max_count` at the most, the likeliest first; how
         many there are. `scores`: float32 [vocabulary]."""
-        count = int(self._likely(scores, vocabulary, threshold, most, tokens, found))
+        count = int(self._likely(scores, vocabulary, threshold, max_count, tokens, found))
         _check(count < 0)
         return count
 
-    def parts(self, scores: int, vocabulary: int, ends: tuple[float, float], parts: int, found: int) -> None:
+    def histogram(self, scores: int, vocabulary: int, ends: tuple[float, float], parts: int, found: int) -> None:
         """int64 [parts]: how many of the finite ones of float32 scores [vocabulary] stand in each equal part between
         the two `ends`."""
         self._parts(scores, vocabulary, *ends, parts, found)
 
-    def passages(
+    def repeated_passages(
         self, text: int, count: int, breaks: tuple[int, int], lengths: tuple[int, int], found: int
     ) -> int:  # fmt: skip
         """int64 (place, length) of each earlier passage with which int64 `text` [count] ends, of the least length or
@@ -157,32 +161,32 @@ class _LibraryHolder:
     def find(self) -> NativeLibrary | None:
         """Looks for it until it is there; one that cannot be opened is not tried again."""
         if self.library is None:
-            path = place()
+            path = library_path()
             if path is not None and path != self._refused and path.is_file():
                 self._open(path)
         return self.library
 
     def _open(self, path: Path) -> None:
         try:
-            self.library = NativeLibrary(path) if is_ours(path) else None
+            self.library = NativeLibrary(path) if is_private(path) else None
         except (OSError, AttributeError):
             log.info("the built step cannot be opened; torch goes through the model", exc_info=True)
         self._refused = path if self.library is None else None
 
 
-_SHELF = _LibraryHolder()
+_HOLDER = _LibraryHolder()
 
 
 def library() -> NativeLibrary | None:
     """The built library, where it is there and switched on."""
-    return _SHELF.find() if _SHELF.is_on else None
+    return _HOLDER.find() if _HOLDER.is_on else None
 
 
 def is_switched_on() -> bool:
     """Whether what is built may be used."""
-    return _SHELF.is_on
+    return _HOLDER.is_on
 
 
 def switch_quick_steps(on: bool) -> None:
     """Use what is built, from the next run on, or leave it; on at first."""
-    _SHELF.is_on = on
+    _HOLDER.is_on = on

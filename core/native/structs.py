@@ -7,7 +7,7 @@ from ctypes import POINTER, c_double, c_int64, c_void_p
 
 NORMS = {"none": 0, "root_mean_square": 1, "layer_norm": 2}
 WEIGHTS = {"float32": 0, "bfloat16": 1, "int8": 2, "float16": 3, "int4": 4}
-ACTS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
+ACTIVATIONS = {"silu": 0, "gelu_tanh": 1, "gelu_erf": 2, "relu": 3}
 
 
 class NormStruct(ctypes.Structure):

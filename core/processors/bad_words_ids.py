@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="bad_words_ids",
-    make=lambda value, context: library().NoBadWordsLogitsProcessor(value, context.eos),
+    make=lambda value, context: transformers_processors().NoBadWordsLogitsProcessor(value, context.eos),
     order=70,
     label=mark("banned words"),
     phrase=mark("the list of banned words"),

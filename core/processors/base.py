@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from core.grammar.grammar_setting import Progress
+from core.grammar.grammar_setting import GrammarProgress
 from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from core.events import StageDetail, StageKind
-    from core.watermarks import WatermarkSigns
+    from core.watermarks import WatermarkScorer
 
     Transform = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     """(ids [B, T], scores [B, V]) → scores [B, V]; what came in stays as it is."""
-    Dice = Callable[[int], torch.Tensor]
-    Telling = Callable[[], StageDetail | None]
+    Uniform = Callable[[int], torch.Tensor]
+    DetailFactory = Callable[[], StageDetail | None]
     """What a picture of a step needs, made when somebody looks, by any thread: it holds figures and no scores."""
-    Witness = Callable[[int, torch.Tensor, torch.Tensor, int], Telling]
+    StageObserver = Callable[[int, torch.Tensor, torch.Tensor, int], DetailFactory]
     """(row, its scores [V] before and behind the stage, chosen token) → who tells of the step. It has kept what it
     tells of: the stage itself has gone on to later steps by then."""
 
@@ -30,8 +30,8 @@ Panel = Literal["sampling", "sampling_advanced", "penalties", "length", "more"]
 """Where a panel shows the setting, and which strategies have it: the first two those that sample."""
 
 
-class TokenPieces(Protocol):
-    """What single tokens stand for (`core.models.text.Pieces`)."""
+class TokenTextSource(Protocol):
+    """What single tokens stand for (`core.models.text.TokenSpellings`)."""
 
     special: frozenset[int]
 
@@ -66,7 +66,7 @@ class ProcessorModel(Protocol):
         """Whether it keeps a state instead of every token."""
 
     @property
-    def pieces(self) -> TokenPieces:
+    def pieces(self) -> TokenTextSource:
         """What its tokens stand for."""
 
     @property
@@ -93,7 +93,7 @@ class Context(NamedTuple):
     eos: torch.Tensor | None
     keep: int
     """Fewest tokens that a filter leaves over."""
-    dice: Dice
+    rng: Uniform
     """(rows) → a number of [0, 1) for each row [B], by the run's seed; never twice the same."""
     negative_ids: torch.Tensor | None = None
     options: Settings = MappingProxyType({})
@@ -104,7 +104,7 @@ class Context(NamedTuple):
     """What the answer begins with (`Request.beginning`)."""
 
 
-def always(context: Context) -> bool:
+def applies_always(context: Context) -> bool:
     """It applies to every run."""
     return True
 
@@ -138,7 +138,7 @@ class Processor:
     """Place among its panel's settings."""
     is_on: Callable[[Any], bool] = bool
     """Whether a value other than None switches it on."""
-    applies: Callable[[Context], bool] = always
+    applies: Callable[[Context], bool] = applies_always
     samples: bool = False
     """It takes part only while sampling."""
     blind: bool = False
@@ -147,7 +147,7 @@ class Processor:
     """Drafters apply it too, so that they guess what the model will choose; never needed for exactness."""
     reads: bool = False
     """It runs the model a second time, with a memory of its own: speculation takes that over (`_Guide`)."""
-    throws: bool = False
+    uses_rng: bool = False
     """It throws `Context.dice` once a step."""
     in_turn: bool = False
     """It must see every token drawn before the next is judged: drafts, which are judged together, are refused."""
@@ -159,46 +159,46 @@ class Processor:
     """Group beams: it comes before the penalty for what earlier groups chose."""
     follow: Callable[[Any, torch.Tensor], None] | None = None
     """(transform, rows): beams have changed places, row i was row `rows[i]`; for one that remembers its rows."""
-    witness: Callable[[Any], Witness] | None = None
+    observe: Callable[[Any], StageObserver] | None = None
     """(transform) → a witness of what it did last, asked for behind each step that is traced."""
-    progress: Callable[[Any, Sequence[int]], Progress] | None = None
+    progress: Callable[[Any, Sequence[int]], GrammarProgress] | None = None
     """(transform, an answer's tokens without an end token) → how far a text has come with the form it is held to."""
-    signs: Callable[[Any, Settings, ProcessorModel], WatermarkSigns] | None = None
+    signs: Callable[[Any, Settings, ProcessorModel], WatermarkScorer] | None = None
     """(value, `Request.options`, model) → who finds its watermark again in a text that is given; ValueError as `make`
     raises it. None: it leaves none."""
     aliases: tuple[str, ...] = ()
 
 
-TOLD = 16
+MAX_DETAIL_TOKENS = 16
 """Tokens that a stage's detail names at most."""
 
 
-def library() -> Any:
+def transformers_processors() -> Any:
     """transformers' module of processors; its annotations are narrower than what its classes accept."""
     from transformers.generation import logits_process  # heavy, and only a run needs it
 
     return logits_process
 
 
-def tells_nothing() -> None:
-    """A `Telling` of a step of which there is nothing to tell."""
+def no_detail() -> None:
+    """A `DetailFactory` of a step of which there is nothing to tell."""
 
 
-def not_one(value: float) -> bool:
+def is_not_one(value: float) -> bool:
     """1 switches it off."""
     return value != 1.0
 
 
-def below_one(value: float) -> bool:
+def is_below_one(value: float) -> bool:
     """1 and more switch it off."""
     return value < 1.0
 
 
-def inside_unit(value: float) -> bool:
+def is_inside_unit(value: float) -> bool:
     """0, 1 and what lies beyond switch it off."""
     return 0.0 < value < 1.0
 
 
-def given(value: object) -> bool:
+def is_given(value: object) -> bool:
     """Any value switches it on."""
     return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor, library
+from core.processors.base import Context, Processor, transformers_processors
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _make(value: Sequence[int], context: Context) -> Transform:
     shift = 1 if context.start <= 1 and context.config.forced_bos_token_id is not None else 0
-    processor: Transform = library().SuppressTokensAtBeginLogitsProcessor(
+    processor: Transform = transformers_processors().SuppressTokensAtBeginLogitsProcessor(
         value, context.start + shift, device=context.model.device
     )
     return processor

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from core.parameter import Parameter
-from core.processors.base import TOLD, Context, Processor
-from core.processors.measures import added, passages
+from core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
+from core.processors.measures import add_at_tokens, find_passages
 from resources.language import mark
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import ProcessorModel, TokenPieces, Witness
+    from core.processors.base import ProcessorModel, StageObserver, TokenTextSource
 
 BASE = Parameter(
     "dry_base", mark("DRY base"), "float", 1.75,
@@ -36,20 +36,20 @@ RANGE = Parameter(
 )  # fmt: skip
 BREAKERS = (b"\n", b":", b'"', b"*")
 """A passage does not reach across these (p-e-w, text-generation-webui #5677)."""
-LONGEST = 150
+MIN_FOLLOWED = 150
 """Passages are followed so far at least, and until their penalty is beyond every score."""
 _KEY = "dry_breaks"
 _NOTHING = -1
 """No token's id."""
-_UNASKED, _ASKING = -1, b"\xff"
+_UNKNOWN, _UNKNOWN_BYTE = -1, b"\xff"
 """Of a token that nobody has asked about yet, as a number and as a byte."""
-BEYOND = 1e6
+MAX_PENALTY = 1e6
 """A penalty that is: no logit comes near it."""
 
 
-def repeated(text: np.ndarray, breaks: np.ndarray, longest: int) -> Iterator[tuple[int, int]]:
+def find_repeats(text: np.ndarray, breaks: np.ndarray, max_length: int) -> Iterator[tuple[int, int]]:
     """(place, length): where a token stood behind an earlier passage of `text` [T] with which it ends, and how long
-    that passage is, `longest` at most; `breaks` [T] marks tokens that end one."""
+    that passage is, `max_length` at most; `breaks` [T] marks tokens that end one."""
     import numpy as np
 
     last = len(text) - 1
@@ -58,7 +58,7 @@ def repeated(text: np.ndarray, breaks: np.ndarray, longest: int) -> Iterator[tup
     held = np.where(breaks, _NOTHING, text)  # what ends a passage is like no token
     places = (text[:-1] == text[last]).nonzero()[0]
     length = 1
-    while places.size and length < longest:
+    while places.size and length < max_length:
         goes_on = (held[places - length] == text[last - length]) & (places >= length)
         yield from ((place + 1, length) for place in places[~goes_on].tolist())
         places = places[goes_on]
@@ -66,37 +66,37 @@ def repeated(text: np.ndarray, breaks: np.ndarray, longest: int) -> Iterator[tup
     yield from ((place + 1, length) for place in places.tolist())
 
 
-class _Breaks:
+class _BreakTable:
     """Which of a model's tokens end a passage; each is spelt once, when it comes first."""
 
-    def __init__(self, pieces: TokenPieces, vocabulary: int) -> None:
+    def __init__(self, pieces: TokenTextSource, vocabulary: int) -> None:
         import numpy as np
 
         self._pieces = pieces
-        self._told = np.full(vocabulary + 1, _UNASKED, np.int8)
+        self._table = np.full(vocabulary + 1, _UNKNOWN, np.int8)
         """By token: 1 where it does, 0 where not. The last one stands for whatever the model does not write."""
-        self._told[vocabulary] = 1
-        self.place = int(self._told.ctypes.data), vocabulary
+        self._table[vocabulary] = 1
+        self.address = int(self._table.ctypes.data), vocabulary
         """Where that lies in memory, and of how many tokens it tells."""
 
-    def of(self, text: np.ndarray) -> np.ndarray:
+    def is_break(self, text: np.ndarray) -> np.ndarray:
         """[T] of tokens [T]."""
         import numpy as np
 
-        text = np.minimum(text, len(self._told) - 1)
-        told: np.ndarray = self._told[text]
-        if _ASKING in told.tobytes():
-            for token in set(text[told == _UNASKED].tolist()):
+        text = np.minimum(text, len(self._table) - 1)
+        told: np.ndarray = self._table[text]
+        if _UNKNOWN_BYTE in told.tobytes():
+            for token in set(text[told == _UNKNOWN].tolist()):
                 data = self._pieces.data(token) or b""
-                self._told[token] = any(breaker in data for breaker in BREAKERS)
-            told = self._told[text]
+                self._table[token] = any(breaker in data for breaker in BREAKERS)
+            told = self._table[text]
         return told.view(bool)
 
 
-def _breaks_of(model: ProcessorModel) -> _Breaks:
+def _cached_breaks(model: ProcessorModel) -> _BreakTable:
     """Kept with the model: the next run has the same tokens."""
-    known = model.remembered.setdefault(_KEY, _Breaks(model.pieces, model.vocabulary))
-    assert isinstance(known, _Breaks)
+    known = model.remembered.setdefault(_KEY, _BreakTable(model.pieces, model.vocabulary))
+    assert isinstance(known, _BreakTable)
     return known
 
 
@@ -104,12 +104,12 @@ class RepeatMatch(NamedTuple):
     """The longest passage behind which a token stood."""
 
     length: int
-    back: int
+    distance: int
     """How many tokens before the next one it stood there last."""
     penalty: float
 
 
-class Dry:
+class DryPenalty:
     """Logit − multiplier · base^(n − allowed) for tokens behind a repeated passage of n ≥ allowed tokens."""
 
     def __init__(self, multiplier: float, context: Context) -> None:
@@ -117,15 +117,15 @@ class Dry:
         self._base = float(context.options.get(BASE.name, BASE.default))
         self._allowed = int(context.options.get(ALLOWED.name, ALLOWED.default))
         self._window = int(context.options.get(RANGE.name, RANGE.default))
-        further = (math.log(BEYOND) - math.log(multiplier)) / math.log(self._base) if self._base > 1 else 0
-        self._longest = max(LONGEST, self._allowed + math.ceil(further))
-        self._known = _breaks_of(context.model)
+        further = (math.log(MAX_PENALTY) - math.log(multiplier)) / math.log(self._base) if self._base > 1 else 0
+        self._longest = max(MIN_FOLLOWED, self._allowed + math.ceil(further))
+        self._known = _cached_breaks(context.model)
         self._matches: list[dict[int, RepeatMatch]] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with the penalties of the texts `ids` [B, T] taken off."""
         self._matches = [self._search(ids, row) for row in range(len(ids))]
-        return added(
+        return add_at_tokens(
             scores,
             {
                 row: {token: -match.penalty for token, match in matches.items()}
@@ -144,43 +144,43 @@ class Dry:
         for token, (place, length) in zip(tokens, pairs, strict=True):
             back = window - place
             known = found.get(token)
-            if known is None or (length, -back) > (known.length, -known.back):
+            if known is None or (length, -back) > (known.length, -known.distance):
                 found[token] = RepeatMatch(length, back, self._penalty(length))
         return found
 
     def _passages(self, ids: torch.Tensor, row: int, window: int) -> Iterable[tuple[int, int]]:
         """Of the end of one of the texts [B, T], of the allowed length or more."""
-        quick = passages(ids, row, window, self._known.place, (self._allowed, self._longest))
+        quick = find_passages(ids, row, window, self._known.address, (self._allowed, self._longest))
         if quick is not None:
             return quick
         text = ids[row, ids.shape[1] - window :].cpu().numpy()
-        pairs = repeated(text, self._known.of(text), self._longest)
+        pairs = find_repeats(text, self._known.is_break(text), self._longest)
         return ((place, length) for place, length in pairs if length >= self._allowed)
 
     def _penalty(self, length: int) -> float:
         """Never infinite: what is the only token left is chosen all the same."""
-        return min(self._multiplier * self._base ** (length - self._allowed), BEYOND**5)
+        return min(self._multiplier * self._base ** (length - self._allowed), MAX_PENALTY**5)
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of the passages found at this step."""
         matches, pieces = self._matches, self._model.pieces
-        return lambda row, before, after, chosen: partial(_told, matches[row], pieces)
+        return lambda row, before, after, chosen: partial(_repeat_detail, matches[row], pieces)
 
 
-def _told(matches: dict[int, RepeatMatch], pieces: TokenPieces) -> StageDetail:
+def _repeat_detail(matches: dict[int, RepeatMatch], pieces: TokenTextSource) -> StageDetail:
     from core.events import Repeat, Repeats, StageDetail  # made when something runs
 
-    heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].back))
+    heaviest = sorted(matches.items(), key=lambda item: (-item[1].length, item[1].distance))
     told = (
-        Repeat(token, pieces[token], m.back, m.length, m.penalty, token in pieces.special)
-        for token, m in heaviest[:TOLD]
+        Repeat(token, pieces[token], m.distance, m.length, m.penalty, token in pieces.special)
+        for token, m in heaviest[:MAX_DETAIL_TOKENS]
     )
     return StageDetail(repeats=Repeats(tuple(told), len(heaviest)))
 
 
-def make(value: float, context: Context) -> Dry:
+def make(value: float, context: Context) -> DryPenalty:
     """The penalty of one run."""
-    return Dry(value, context)
+    return DryPenalty(value, context)
 
 
 PROCESSOR = Processor(
@@ -198,5 +198,5 @@ PROCESSOR = Processor(
     beside=(BASE, ALLOWED, RANGE),
     panel="penalties",
     shown=30,
-    witness=Dry.witness,
+    observe=DryPenalty.make_observer,
 )  # fmt: skip

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor, given
+from core.processors.base import Context, Processor, is_given
 from core.processors.measures import entropies
 from resources.language import mark, tr
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Witness
+    from core.processors.base import StageObserver
 
 LOW = Parameter(
     "dynatemp_low", mark("Dynamic T from"), "float", 0.5,
@@ -29,7 +29,7 @@ EXPONENT = Parameter(
 )  # fmt: skip
 
 
-COLDEST = 1e-30
+MIN_TEMPERATURE = 1e-30
 """Below this the likeliest token is as certain, and a division by it is no number any more."""
 
 
@@ -37,40 +37,40 @@ def temperatures(scores: torch.Tensor, low: float, high: float, exponent: float)
     """The temperature of each row of scores [B, V]: low + (high − low) · (H / ln n)^exponent, H the entropy in
     nats, n how many tokens are left (KoboldCpp, text-generation-webui)."""
     shares = [min(entropy / math.log(max(left, 2)), 1.0) for entropy, left in entropies(scores)]
-    return [max(low + (high - low) * share**exponent, COLDEST) for share in shares]
+    return [max(low + (high - low) * share**exponent, MIN_TEMPERATURE) for share in shares]
 
 
-class ByEntropy:
+class DynamicTemperature:
     """Scores divided by the step's own temperature."""
 
     def __init__(self, low: float, high: float, exponent: float) -> None:
         self._low, self._high, self._exponent = low, high, exponent
-        self._heat: list[float] = []
+        self._temperatures: list[float] = []
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V], each row at its temperature."""
-        heat = self._heat = temperatures(scores, self._low, self._high, self._exponent)
+        heat = self._temperatures = temperatures(scores, self._low, self._high, self._exponent)
         return scores / (heat[0] if len(heat) == 1 else scores.new_tensor(heat)[:, None])
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of the temperatures of this step."""
-        heat, low, high = self._heat, self._low, self._high
-        return lambda row, before, after, chosen: partial(_told, heat[row], low, high)
+        heat, low, high = self._temperatures, self._low, self._high
+        return lambda row, before, after, chosen: partial(_temperature_detail, heat[row], low, high)
 
 
-def _told(heat: float, low: float, high: float) -> StageDetail:
+def _temperature_detail(heat: float, low: float, high: float) -> StageDetail:
     from core.events import StageDetail, StepTemperature  # made when something runs
 
     return StageDetail(heat=StepTemperature(heat, low, high))
 
 
-def make(value: float, context: Context) -> ByEntropy:
+def make(value: float, context: Context) -> DynamicTemperature:
     """The temperatures of one run. Raises ValueError where they would fall instead of rise."""
     low = float(context.options.get(LOW.name, LOW.default))
     exponent = float(context.options.get(EXPONENT.name, EXPONENT.default))
     if value < low:
         raise ValueError(tr("it ends at {high:g}, below where it begins, {low:g}").format(high=value, low=low))
-    return ByEntropy(low, float(value), exponent)
+    return DynamicTemperature(low, float(value), exponent)
 
 
 PROCESSOR = Processor(
@@ -88,8 +88,8 @@ PROCESSOR = Processor(
     beside=(LOW, EXPONENT),
     panel="sampling_advanced",
     shown=60,
-    is_on=given,
+    is_on=is_given,
     samples=True,
     blind=True,
-    witness=ByEntropy.witness,
+    observe=DynamicTemperature.make_observer,
 )  # fmt: skip

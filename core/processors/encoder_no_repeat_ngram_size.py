@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_no_repeat_ngram_size",
-    make=lambda value, context: library().EncoderNoRepeatNGramLogitsProcessor(value, context.encoder_ids),
+    make=lambda value, context: transformers_processors().EncoderNoRepeatNGramLogitsProcessor(value, context.encoder_ids),
     order=60,
     label=mark("no {v}-gram of the source"),
     phrase=mark("the ban on any {v} tokens of the source"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library, not_one
+from core.processors.base import Processor, is_not_one, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="encoder_repetition_penalty",
-    make=lambda value, context: library().EncoderRepetitionPenaltyLogitsProcessor(
+    make=lambda value, context: transformers_processors().EncoderRepetitionPenaltyLogitsProcessor(
         penalty=float(value), encoder_input_ids=context.encoder_ids
     ),
     order=30,
@@ -20,6 +20,6 @@ PROCESSOR = Processor(
         minimum=0.0, maximum=100.0, soft_maximum=2.0, step=0.01, exclusive=True, advanced=True,
     ),
     shown=60,
-    is_on=not_one,
+    is_on=is_not_one,
     applies=lambda context: context.encoder_ids is not None,
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, inside_unit, library
+from core.processors.base import Processor, is_inside_unit, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="eta_cutoff",
-    make=lambda value, context: library().EtaLogitsWarper(
+    make=lambda value, context: transformers_processors().EtaLogitsWarper(
         epsilon=value, min_tokens_to_keep=context.keep, device=context.model.device
     ),
     order=230,
@@ -21,7 +21,7 @@ PROCESSOR = Processor(
     ),
     panel="sampling_advanced",
     shown=40,
-    is_on=inside_unit,
+    is_on=is_inside_unit,
     samples=True,
     blind=True,
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, has_end, library
+from core.processors.base import Processor, has_end, is_given, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="exponential_decay_length_penalty",
-    make=lambda value, context: library().ExponentialDecayLengthPenalty(
+    make=lambda value, context: transformers_processors().ExponentialDecayLengthPenalty(
         tuple(value), context.eos, context.start
     ),
     order=130,
@@ -20,6 +20,6 @@ PROCESSOR = Processor(
         form="decay", advanced=True,
     ),
     shown=100,
-    is_on=given,
+    is_on=is_given,
     applies=has_end,
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, library
+from core.processors.base import Processor, is_given, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_bos_token_id",
-    make=lambda value, context: library().ForcedBOSTokenLogitsProcessor(value),
+    make=lambda value, context: transformers_processors().ForcedBOSTokenLogitsProcessor(value),
     order=100,
     label=mark("forced first"),
     phrase=mark("the forced first token"),
@@ -19,5 +19,5 @@ PROCESSOR = Processor(
         minimum=0, maximum=10_000_000, step=1, form="ids", advanced=True,
     ),
     shown=80,
-    is_on=given,
+    is_on=is_given,
 )  # fmt: skip

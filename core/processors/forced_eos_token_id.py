@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, library
+from core.processors.base import Processor, is_given, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="forced_eos_token_id",
-    make=lambda value, context: library().ForcedEOSTokenLogitsProcessor(
+    make=lambda value, context: transformers_processors().ForcedEOSTokenLogitsProcessor(
         context.max_length, value, device=context.model.device
     ),
     order=110,
@@ -20,6 +20,6 @@ PROCESSOR = Processor(
         mark("The token written when the length limit is reached, by id."), advanced=True,
     ),
     shown=90,
-    is_on=given,
+    is_on=is_given,
     applies=lambda context: context.options.get("grammar") is None,  # an end in the middle would be no text of it
 )  # fmt: skip

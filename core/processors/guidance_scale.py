@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor, library, not_one
+from core.processors.base import Context, Processor, is_not_one, transformers_processors
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 def _make(value: float, context: Context) -> Transform:
     if context.model.is_encoder_decoder or context.model.is_recurrent:
         raise ValueError(tr("guidance works with decoder-only transformers"))
-    processor: Transform = library().UnbatchedClassifierFreeGuidanceLogitsProcessor(
+    processor: Transform = transformers_processors().UnbatchedClassifierFreeGuidanceLogitsProcessor(
         value, context.model.model, unconditional_ids=context.negative_ids, use_cache=True
     )
     return processor
 
 
-def _follow(processor: Any, rows: Any) -> None:
+def _reorder_context(processor: Any, rows: Any) -> None:
     """Its second reading goes along; `generate` leaves it behind, mixing the beams up."""
     from transformers import Cache
 
@@ -44,10 +44,10 @@ PROCESSOR = Processor(
         minimum=0.0, maximum=100.0, soft_maximum=5.0, step=0.1, advanced=True, unset=1.0,
     ),
     shown=10,
-    is_on=not_one,
+    is_on=is_not_one,
     reads=True,
     end="first",
     drafts=False,
     before_diversity=True,
-    follow=_follow,
+    follow=_reorder_context,
 )  # fmt: skip

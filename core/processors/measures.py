@@ -9,55 +9,54 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-    from core.native.native_library import NativeLibrary, Samplers
+    from core.native.native_library import NativeLibrary, SamplerFunctions
 
-_FLOAT, _DOUBLE, _WHOLE = 4, 8, 8
+_FLOAT, _DOUBLE, _INTEGER = 4, 8, 8
 """Bytes."""
 
 
-_BEST, _LOWEST, _LOG_SUM, _ENTROPY, _LEFT, _DEVIATION = range(6)
-"""Places among a row's figures (`Samplers.spread`)."""
-_FIGURES = 6
+_BEST, _LOWEST, _LOG_SUM, _ENTROPY, _REMAINING, _DEVIATION = range(6)
+"""Places among a row's figures (`SamplerFunctions.spread`)."""
+_STAT_COUNT = 6
 
 
 class LikelyTokens(NamedTuple):
     """The likeliest tokens of a row of scores above some threshold, the likeliest first, and how many lie above it."""
 
     tokens: list[int]
-    shares: list[float]
+    probabilities: list[float]
     total: int
 
 
-def library() -> NativeLibrary | None:
+def get_native_library() -> NativeLibrary | None:
     """What is built, if anything. Imported with the first use: a list of settings needs no machine code."""
-    from core.native.native_library import library
 
-    return library()
+    return get_native_library()
 
 
-def quick(scores: torch.Tensor) -> Samplers | None:
+def native_samplers(scores: torch.Tensor) -> SamplerFunctions | None:
     """Machine code for such scores: float32 of the host's memory."""
-    found = library()
+    found = get_native_library()
     if found is None or not scores.is_cpu or scores.element_size() != _FLOAT or not scores.is_floating_point():
         return None
     return found.samplers
 
 
-def _figures(scores: torch.Tensor) -> array[float] | None:
+def _native_stats(scores: torch.Tensor) -> array[float] | None:
     """Of each row of scores [B, V], one row behind the other; None where nothing is built for it."""
-    found = quick(scores)
+    found = native_samplers(scores)
     if found is None:
         return None
     scores, (rows, vocabulary) = scores.contiguous(), scores.shape
-    figures = array("d", bytes(_FIGURES * _DOUBLE * rows))
-    found.spread(scores.data_ptr(), rows, vocabulary, figures.buffer_info()[0])
+    figures = array("d", bytes(_STAT_COUNT * _DOUBLE * rows))
+    found.score_stats(scores.data_ptr(), rows, vocabulary, figures.buffer_info()[0])
     return figures
 
 
 def entropies(scores: torch.Tensor) -> list[tuple[float, float]]:
     """The entropy of each row of scores [B, V] in nats, and how many tokens are left there."""
-    if (found := _figures(scores)) is not None:
-        return list(zip(found[_ENTROPY::_FIGURES], found[_LEFT::_FIGURES], strict=True))
+    if (found := _native_stats(scores)) is not None:
+        return list(zip(found[_ENTROPY::_STAT_COUNT], found[_REMAINING::_STAT_COUNT], strict=True))
     import torch
 
     uncertain = torch.special.entr(scores.softmax(-1)).sum(-1).tolist()
@@ -65,18 +64,18 @@ def entropies(scores: torch.Tensor) -> list[tuple[float, float]]:
     return [(entropy, scores.shape[-1] - gone) for entropy, gone in zip(uncertain, struck, strict=True)]
 
 
-def log_sums(scores: torch.Tensor) -> list[tuple[float, float]]:
+def max_and_logsumexp(scores: torch.Tensor) -> list[tuple[float, float]]:
     """The greatest of each row of scores [B, V], and ln Σ exp(score)."""
-    if (found := _figures(scores)) is not None:
-        return list(zip(found[_BEST::_FIGURES], found[_LOG_SUM::_FIGURES], strict=True))
+    if (found := _native_stats(scores)) is not None:
+        return list(zip(found[_BEST::_STAT_COUNT], found[_LOG_SUM::_STAT_COUNT], strict=True))
     return list(zip(scores.amax(-1).tolist(), scores.logsumexp(-1).tolist(), strict=True))
 
 
-def deviations(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
+def max_and_deviation(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
     """The greatest of each row of scores [B, V], σ of the finite ones, at once where all are, nearly always, and the
     least of them where it was found on the way."""
-    if (known := _figures(scores)) is not None:
-        return list(zip(*(known[place::_FIGURES] for place in (_BEST, _DEVIATION, _LOWEST)), strict=True))
+    if (known := _native_stats(scores)) is not None:
+        return list(zip(*(known[place::_STAT_COUNT] for place in (_BEST, _DEVIATION, _LOWEST)), strict=True))
     found = scores.std(-1, correction=0, keepdim=True)
     if not all(math.isfinite(one) for (one,) in found.tolist()):
         finite = scores.isfinite()
@@ -87,38 +86,40 @@ def deviations(scores: torch.Tensor) -> list[tuple[float, float, float | None]]:
     return [(most, deviation, None) for most, (deviation,) in zip(best, found.tolist(), strict=True)]
 
 
-def likely(scores: torch.Tensor, threshold: float, most: int, row: int = 0) -> LikelyTokens:
-    """Of a row of scores [B, V]: tokens with p ≥ threshold, `most` at the most; of equal ones the first comes first."""
-    vocabulary, found = scores.shape[-1], quick(scores)
-    most = min(most, vocabulary)
+def likely_tokens(scores: torch.Tensor, threshold: float, max_count: int, row: int = 0) -> LikelyTokens:
+    """Of a row of scores [B, V]: tokens with p ≥ threshold, `max_count` at the most; of equal ones the first comes first."""
+    vocabulary, found = scores.shape[-1], native_samplers(scores)
+    max_count = min(max_count, vocabulary)
     if found is None:
-        return _likely(scores[row], threshold, most)
-    tokens, shares = array("q", bytes(_WHOLE * most)), array("f", bytes(_FLOAT * most))
+        return _likely_by_torch(scores[row], threshold, max_count)
+    tokens, shares = array("q", bytes(_INTEGER * max_count)), array("f", bytes(_FLOAT * max_count))
     begin = scores.contiguous().data_ptr() + _FLOAT * row * vocabulary
-    count = found.likely(begin, vocabulary, threshold, most, tokens.buffer_info()[0], shares.buffer_info()[0])
+    count = found.likely_tokens(
+        begin, vocabulary, threshold, max_count, tokens.buffer_info()[0], shares.buffer_info()[0]
+    )
     return LikelyTokens(tokens[:count].tolist(), shares[:count].tolist(), count)
 
 
-def _likely(row: torch.Tensor, threshold: float, most: int) -> LikelyTokens:
+def _likely_by_torch(row: torch.Tensor, threshold: float, max_count: int) -> LikelyTokens:
     shares = row.softmax(-1)
-    top = shares.topk(most)
+    top = shares.topk(max_count)
     pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     high = [(token, share) for token, share in pairs if share >= threshold]
-    count = len(high) if len(high) < most else int((shares.double() >= threshold).sum())
+    count = len(high) if len(high) < max_count else int((shares.double() >= threshold).sum())
     return LikelyTokens([token for token, _ in high], [share for _, share in high], count)
 
 
-def counts(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
+def score_histogram(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
     """How many of the finite ones of scores [V] stand in each of so many equal parts between two of them."""
-    found = quick(row)
+    found = native_samplers(row)
     if found is None:
-        return _counts(row[row.isfinite()], lowest, highest, parts)
-    row, told = row.contiguous(), array("q", bytes(_WHOLE * parts))
-    found.parts(row.data_ptr(), len(row), (lowest, highest), parts, told.buffer_info()[0])
+        return _histogram_by_numpy(row[row.isfinite()], lowest, highest, parts)
+    row, told = row.contiguous(), array("q", bytes(_INTEGER * parts))
+    found.histogram(row.data_ptr(), len(row), (lowest, highest), parts, told.buffer_info()[0])
     return tuple(told)
 
 
-def _counts(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
+def _histogram_by_numpy(row: torch.Tensor, lowest: float, highest: float, parts: int) -> tuple[int, ...]:
     """NumPy counts small whole numbers in a third of the time that torch takes for a histogram."""
     import numpy as np
 
@@ -134,41 +135,41 @@ def cut_below(scores: torch.Tensor, floors: list[float]) -> torch.Tensor:
     return scores.masked_fill(scores < floor, -math.inf)
 
 
-def added(scores: torch.Tensor, more: dict[int, dict[int, float]]) -> torch.Tensor:
+def add_at_tokens(scores: torch.Tensor, additions: dict[int, dict[int, float]]) -> torch.Tensor:
     """Scores [B, V] with something added, by row and token; the same where there is nothing to add."""
-    if not any(more.values()):
+    if not any(additions.values()):
         return scores
     scores = scores.clone()
-    if quick(scores) is not None:  # NumPy takes a quarter of torch's time for a handful
+    if native_samplers(scores) is not None:  # NumPy takes a quarter of torch's time for a handful
         numbers = scores.numpy()
-        for row, found in more.items():
+        for row, found in additions.items():
             numbers[row, list(found)] += list(found.values())
         return scores
-    for row, found in more.items():
+    for row, found in additions.items():
         scores[row, list(found)] += scores.new_tensor(list(found.values()))
     return scores
 
 
-def of_last(scores: torch.Tensor, ids: torch.Tensor) -> list[float]:
+def last_token_scores(scores: torch.Tensor, ids: torch.Tensor) -> list[float]:
     """The score, in each row of scores [B, V], of the token with which its text of ids [B, T] ends."""
-    if quick(scores) is not None:
+    if native_samplers(scores) is not None:
         numbers, last = scores.numpy(), ids.numpy()[:, -1]
         return [float(numbers[row, token]) for row, token in enumerate(last)]
     found: list[float] = scores.gather(-1, ids[:, -1:]).flatten().tolist()
     return found
 
 
-def passages(
+def find_passages(
     ids: torch.Tensor, row: int, window: int, breaks: tuple[int, int], lengths: tuple[int, int]
 ) -> list[tuple[int, int]] | None:  # fmt: skip
     """(place, length) of the tokens of a text of int64 ids [B, T], in its last `window`, that stood behind an earlier
     passage with which it ends, `lengths` at least and at most; places count from the window's beginning. `breaks`:
     where int8 by token lie and how many tokens there are, one more behind them for what is none. None where nothing is
     built, or one of them is not known yet."""
-    found = library()
+    found = get_native_library()
     if found is None or ids.device.type != "cpu" or ids.stride(1) != 1:
         return None
-    told, place = array("q", bytes(2 * _WHOLE * window)), ids.shape[1] - window + row * ids.stride(0)
-    begin = ids.data_ptr() + _WHOLE * place
-    count = found.samplers.passages(begin, window, breaks, lengths, told.buffer_info()[0])
+    told, place = array("q", bytes(2 * _INTEGER * window)), ids.shape[1] - window + row * ids.stride(0)
+    begin = ids.data_ptr() + _INTEGER * place
+    count = found.samplers.repeated_passages(begin, window, breaks, lengths, told.buffer_info()[0])
     return None if count < 0 else list(zip(told[0 : 2 * count : 2], told[1 : 2 * count : 2], strict=True))

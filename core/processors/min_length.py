@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, has_end
-from core.processors.no_end_before import NoEndBefore
+from core.processors.no_end_before import MinLengthBan
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_length",
-    make=lambda value, context: NoEndBefore(value, context.eos),
+    make=lambda value, context: MinLengthBan(value, context.eos),
     order=80,
     label=mark("min length {v}"),
     phrase=mark("the minimum length of {v}"),

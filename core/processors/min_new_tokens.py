@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from core.parameter import Parameter
 from core.processors.base import Processor, has_end
-from core.processors.no_end_before import NoEndBefore
+from core.processors.no_end_before import MinLengthBan
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_new_tokens",
-    make=lambda value, context: NoEndBefore(context.start + value, context.eos),
+    make=lambda value, context: MinLengthBan(context.start + value, context.eos),
     order=90,
     label=mark("at least {v}"),
     phrase=mark("the minimum of {v} new tokens"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="min_p",
-    make=lambda value, context: library().MinPLogitsWarper(
+    make=lambda value, context: transformers_processors().MinPLogitsWarper(
         min_p=float(value), min_tokens_to_keep=context.keep
     ),
     order=200,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
 from core.processors.base import Context, Processor
-from core.processors.measures import cut_below, log_sums, of_last
+from core.processors.measures import cut_below, last_token_scores, max_and_logsumexp
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Witness
+    from core.processors.base import StageObserver
 
 ETA = Parameter(
     "mirostat_eta", mark("Mirostat's learning rate"), "float", 0.1,
@@ -39,38 +39,38 @@ class Mirostat:
         self.tau, self.eta = tau, eta
         self.mu: list[float] = []
         """Of each text, in bits."""
-        self._before: tuple[torch.Tensor, list[tuple[float, float]]] | None = None
+        self._previous: tuple[torch.Tensor, list[tuple[float, float]]] | None = None
         """The scores [B, V] of the step before; of each row the greatest, and the log of the sum of exponentials."""
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with what surprises more than μ at −∞; `ids` [B, T] end with what was drawn last."""
-        if self._before is None:
+        if self._previous is None:
             self.mu = [2 * self.tau] * len(scores)
         else:
-            drawn = zip(self.mu, _surprises(*self._before, ids), strict=True)
+            drawn = zip(self.mu, _surprises(*self._previous, ids), strict=True)
             self.mu = [mu - self.eta * (surprise - self.tau) for mu, surprise in drawn]
-        found = log_sums(scores)
-        self._before = scores, found
+        found = max_and_logsumexp(scores)
+        self._previous = scores, found
         floors = [min(whole - _BIT * mu, best) for mu, (best, whole) in zip(self.mu, found, strict=True)]
         return cut_below(scores, floors)
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of μ and the surprises of this step."""
         limits = self.mu
-        assert self._before is not None
-        _, sums = self._before
+        assert self._previous is not None
+        _, sums = self._previous
         return lambda row, before, after, chosen: partial(
-            _told, self.tau, limits[row], (sums[row][1] - before[chosen].item()) / _BIT
+            _surprise_detail, self.tau, limits[row], (sums[row][1] - before[chosen].item()) / _BIT
         )
 
-    def follow(self, rows: torch.Tensor) -> None:
+    def reorder(self, rows: torch.Tensor) -> None:
         """Row i was row `rows[i]`."""
-        if self._before is not None:
-            (scores, sums), places = self._before, rows.tolist()
-            self.mu, self._before = [self.mu[row] for row in places], (scores[rows], [sums[row] for row in places])
+        if self._previous is not None:
+            (scores, sums), places = self._previous, rows.tolist()
+            self.mu, self._previous = [self.mu[row] for row in places], (scores[rows], [sums[row] for row in places])
 
 
-def _told(tau: float, limit: float, surprise: float) -> StageDetail:
+def _surprise_detail(tau: float, limit: float, surprise: float) -> StageDetail:
     from core.events import StageDetail, SurpriseAim  # made when something runs
 
     return StageDetail(aim=SurpriseAim(tau, limit, surprise))
@@ -78,7 +78,7 @@ def _told(tau: float, limit: float, surprise: float) -> StageDetail:
 
 def _surprises(scores: torch.Tensor, sums: list[tuple[float, float]], ids: torch.Tensor) -> list[float]:
     """In bits, by each row of scores [B, V], of the token with which its text of ids [B, T] ends."""
-    return [(whole - score) / _BIT for (_, whole), score in zip(sums, of_last(scores, ids), strict=True)]
+    return [(whole - score) / _BIT for (_, whole), score in zip(sums, last_token_scores(scores, ids), strict=True)]
 
 
 def make(value: float, context: Context) -> Mirostat:
@@ -105,6 +105,6 @@ PROCESSOR = Processor(
     samples=True,
     drafts=False,
     in_turn=True,
-    follow=Mirostat.follow,
-    witness=Mirostat.witness,
+    follow=Mirostat.reorder,
+    observe=Mirostat.make_observer,
 )  # fmt: skip

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import torch
 
 
-class NoEndBefore:
+class MinLengthBan:
     """(ids [B, T], scores [B, V]) → scores: the end tokens are ruled out until T is `length`."""
 
     def __init__(self, length: int, ends: torch.Tensor | None) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="no_repeat_ngram_size",
-    make=lambda value, context: library().NoRepeatNGramLogitsProcessor(value),
+    make=lambda value, context: transformers_processors().NoRepeatNGramLogitsProcessor(value),
     order=50,
     label=mark("no {v}-gram twice"),
     phrase=mark("the ban on any {v} tokens coming twice"),

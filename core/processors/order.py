@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from core import processors
-from core.arguments import check_several
+from core.arguments import check_iterable
 from core.errors import ParameterError
 from core.processors.base import Processor
 from resources.language import tr
@@ -14,7 +14,7 @@ OPTION = "stages"
 """Its key in `Request.options`."""
 
 
-def ordered(names: Sequence[str] | None = None) -> list[Processor]:
+def ordered_processors(names: Sequence[str] | None = None) -> list[Processor]:
     """All processors, on or off, in the order in which they act.
 
     The stages that are named share out among themselves the places they have by default, in the order given; every
@@ -24,10 +24,10 @@ def ordered(names: Sequence[str] | None = None) -> list[Processor]:
     """
     usual = list(processors.registry.values())
     if names is not None:
-        check_several(OPTION, names, tr("Give a list of the names of stages."))
-    asked = [_known(name) for name in names] if names is not None else []
+        check_iterable(OPTION, names, tr("Give a list of the names of stages."))
+    asked = [_find_processor(name) for name in names] if names is not None else []
     if twice := next((one for place, one in enumerate(asked) if one in asked[:place]), None):
-        raise _refused(tr("The order names the stage “{name}” twice.").format(name=twice.name), tr("Name it once."))
+        raise _order_error(tr("The order names the stage “{name}” twice.").format(name=twice.name), tr("Name it once."))
     wanted = iter(asked)
     order = [next(wanted) if one in asked else one for one in usual]
     _check_ends(order)
@@ -36,22 +36,22 @@ def ordered(names: Sequence[str] | None = None) -> list[Processor]:
 
 def stage_order(names: Sequence[str] | None = None) -> tuple[str, ...]:
     """The names of all stages in the order in which they act where a request names `names`, or by default. Raises as
-    `ordered` does."""
-    return tuple(stage.name for stage in ordered(names))
+    `ordered_processors` does."""
+    return tuple(stage.name for stage in ordered_processors(names))
 
 
-def is_usual(names: Sequence[str] | None, active: Iterable[str]) -> bool:
-    """Whether the stages that are on act in transformers' order all the same. Raises as `ordered` does."""
+def is_default_order(names: Sequence[str] | None, active: Iterable[str]) -> bool:
+    """Whether the stages that are on act in transformers' order all the same. Raises as `ordered_processors` does."""
     on = set(active)
-    return [one.name for one in ordered(names) if one.name in on] == [
+    return [one.name for one in ordered_processors(names) if one.name in on] == [
         name for name in processors.registry if name in on
     ]
 
 
-def _known(name: str) -> Processor:
+def _find_processor(name: str) -> Processor:
     known = processors.registry.get(name)
     if known is None:
-        raise _refused(
+        raise _order_error(
             tr("The order names “{name}”, which is no stage.").format(name=name),
             tr("The stages are: {names}.").format(names=", ".join(processors.registry)),
         )
@@ -63,10 +63,10 @@ def _check_ends(order: Sequence[Processor]) -> None:
     for end, stages in (("first", order), ("last", order[::-1])):
         there = stages[: sum(stage.end == end for stage in stages)]
         if other := next((stage for stage in there if stage.end != end), None):
-            raise _misplaced(next(stage for stage in stages if stage.end == end and stage not in there), other)
+            raise _misplaced_error(next(stage for stage in stages if stage.end == end and stage not in there), other)
 
 
-def _misplaced(stage: Processor, other: Processor) -> ParameterError:
+def _misplaced_error(stage: Processor, other: Processor) -> ParameterError:
     told, remedy = {
         "first": (
             tr("The order puts {stage} behind {other}, and it has to act first."),
@@ -77,8 +77,8 @@ def _misplaced(stage: Processor, other: Processor) -> ParameterError:
             tr("Leave {stage} out of the order, or name it last."),
         ),
     }[stage.end]
-    return _refused(told.format(stage=stage.name, other=other.name), remedy.format(stage=stage.name))
+    return _order_error(told.format(stage=stage.name, other=other.name), remedy.format(stage=stage.name))
 
 
-def _refused(cause: str, remedy: str) -> ParameterError:
+def _order_error(cause: str, remedy: str) -> ParameterError:
     return ParameterError(cause, remedy, OPTION)

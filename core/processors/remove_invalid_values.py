@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="remove_invalid_values",
-    make=lambda value, context: library().InfNanRemoveLogitsProcessor(),
+    make=lambda value, context: transformers_processors().InfNanRemoveLogitsProcessor(),
     order=120,
     label=mark("repaired"),
     phrase=mark("the repair of invalid numbers"),

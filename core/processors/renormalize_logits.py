@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="renormalize_logits",
-    make=lambda value, context: library().LogitNormalization(),
+    make=lambda value, context: transformers_processors().LogitNormalization(),
     order=250,
     label=mark("renormalised"),
     parameter=Parameter(

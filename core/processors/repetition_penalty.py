@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library, not_one
+from core.processors.base import Processor, is_not_one, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="repetition_penalty",
-    make=lambda value, context: library().RepetitionPenaltyLogitsProcessor(float(value)),
+    make=lambda value, context: transformers_processors().RepetitionPenaltyLogitsProcessor(float(value)),
     order=40,
     label=mark("repetition {v}"),
     phrase=mark("the repetition penalty of {v}"),
@@ -19,5 +19,5 @@ PROCESSOR = Processor(
     ),
     panel="penalties",
     shown=10,
-    is_on=not_one,
+    is_on=is_not_one,
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="sequence_bias",
-    make=lambda value, context: library().SequenceBiasLogitsProcessor(sequence_bias=value),
+    make=lambda value, context: transformers_processors().SequenceBiasLogitsProcessor(sequence_bias=value),
     order=20,
     label=mark("sequence bias"),
     phrase=mark("the sequence bias"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library
+from core.processors.base import Processor, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="suppress_tokens",
-    make=lambda value, context: library().SuppressTokensLogitsProcessor(value, device=context.model.device),
+    make=lambda value, context: transformers_processors().SuppressTokensLogitsProcessor(value, device=context.model.device),
     order=140,
     label=mark("suppressed {v}"),
     phrase=mark("the list of suppressed tokens"),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor, given
+from core.processors.base import Context, Processor, is_given
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from transformers.generation.logits_process import SynthIDTextWatermarkState
 
     from core.parameter import Settings
-    from core.processors.base import ProcessorModel, Witness
-    from core.watermarks import SynthSigns
+    from core.processors.base import ProcessorModel, StageObserver
+    from core.watermarks import SynthIdScorer
 
 KEYS = Parameter(
     "synthid_keys", mark("SynthID's keys"), "text",
@@ -30,42 +30,42 @@ HISTORY = Parameter(
     mark("How many steps back a repeated context is recognised; behind one the text is left as it is."),
     minimum=1, maximum=100_000, soft_maximum=4096, step=1, option=True, advanced=True,
 )  # fmt: skip
-LONGEST_KEY = 18
+MAX_KEY_DIGITS = 18
 """Letters of a key: more digits do not fit into the 64 bits that it is kept in."""
 _TABLE_SEED, _TABLE_SIZE = 0, 2**16
 """transformers' defaults."""
 
 
-def keys_of(text: str) -> list[int]:
+def parse_keys(text: str) -> list[int]:
     """The keys that are written there. Raises ValueError for what is no whole number."""
     words = text.replace(",", " ").split()
-    if not words or not all(word.removeprefix("-").isdecimal() and len(word) <= LONGEST_KEY for word in words):
-        raise ValueError(tr("its keys have to be whole numbers of {most} digits at most").format(most=LONGEST_KEY))
+    if not words or not all(word.removeprefix("-").isdecimal() and len(word) <= MAX_KEY_DIGITS for word in words):
+        raise ValueError(tr("its keys have to be whole numbers of {most} digits at most").format(most=MAX_KEY_DIGITS))
     return [int(word) for word in words]
 
 
-def processor_of(length: int, options: Settings, device: torch.device) -> SynthIDTextWatermarkLogitsProcessor:
+def create_processor(length: int, options: Settings, device: torch.device) -> SynthIDTextWatermarkLogitsProcessor:
     """transformers' processor with these settings."""
     from transformers import SynthIDTextWatermarkLogitsProcessor
 
-    keys = keys_of(str(options.get(KEYS.name, KEYS.default)))
+    keys = parse_keys(str(options.get(KEYS.name, KEYS.default)))
     history = int(options.get(HISTORY.name, HISTORY.default))
     return SynthIDTextWatermarkLogitsProcessor(int(length), keys, _TABLE_SIZE, _TABLE_SEED, history, device)
 
 
-def signs(length: int, options: Settings, model: ProcessorModel) -> SynthSigns:
+def create_detector(length: int, options: Settings, model: ProcessorModel) -> SynthIdScorer:
     """Who knows the g-values by these settings. Raises ValueError for keys that are none."""
-    from core.watermarks import SynthSigns
+    from core.watermarks import SynthIdScorer
 
-    return SynthSigns(processor_of(length, options, model.device))
+    return SynthIdScorer(create_processor(length, options, model.device))
 
 
-class Tournament:
+class SynthIDProcessor:
     """transformers' processor, and the readings of what each text shows."""
 
     def __init__(self, length: int, context: Context) -> None:
-        self._processor = processor_of(length, context.options, context.model.device)
-        self._signs = signs(length, context.options, context.model)
+        self._processor = create_processor(length, context.options, context.model.device)
+        self._signs = create_detector(length, context.options, context.model)
         self._start, self._seen = context.start, list[set[tuple[int, ...]]]()
         self._texts: list[list[int]] = []
 
@@ -75,7 +75,7 @@ class Tournament:
         told: torch.Tensor = self._processor(ids, scores)
         return told.masked_fill(scores.isneginf(), -float("inf"))
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of the texts of this step."""
         texts = self._texts
         if len(self._seen) != len(texts):
@@ -88,10 +88,10 @@ class Tournament:
         from core.events import StageDetail  # made when something runs
 
         return lambda row, before, after, chosen: partial(
-            StageDetail, sign=self._signs.of(texts[row], chosen, repeated[row])
+            StageDetail, sign=self._signs.score_token(texts[row], chosen, repeated[row])
         )
 
-    def follow(self, rows: torch.Tensor) -> None:
+    def reorder(self, rows: torch.Tensor) -> None:
         """Row i was row `rows[i]`."""
         state: SynthIDTextWatermarkState | None = self._processor.state
         if state is not None:
@@ -99,9 +99,9 @@ class Tournament:
             state.context_history = state.context_history.index_select(0, rows)
 
 
-def make(value: int, context: Context) -> Tournament:
+def make(value: int, context: Context) -> SynthIDProcessor:
     """The watermark of one run. Raises ValueError for keys that are none."""
-    return Tournament(int(value), context)
+    return SynthIDProcessor(int(value), context)
 
 
 PROCESSOR = Processor(
@@ -119,11 +119,11 @@ PROCESSOR = Processor(
     beside=(KEYS, HISTORY),
     panel="sampling_advanced",
     shown=200,
-    is_on=given,
+    is_on=is_given,
     samples=True,
     drafts=False,
     in_turn=True,
-    follow=Tournament.follow,
-    witness=Tournament.witness,
-    signs=signs,
+    follow=SynthIDProcessor.reorder,
+    observe=SynthIDProcessor.make_observer,
+    signs=create_detector,
 )  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, library, not_one
+from core.processors.base import Processor, is_not_one, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="temperature",
-    make=lambda value, context: library().TemperatureLogitsWarper(float(value)),
+    make=lambda value, context: transformers_processors().TemperatureLogitsWarper(float(value)),
     order=160,
     label=mark("T {v}"),
     phrase=mark("temperature {v}"),
@@ -19,7 +19,7 @@ PROCESSOR = Processor(
     ),
     panel="sampling",
     shown=10,
-    is_on=not_one,
+    is_on=is_not_one,
     samples=True,
     blind=True,
 )  # fmt: skip

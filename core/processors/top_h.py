@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, given, library
+from core.processors.base import Processor, is_given, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_h",
-    make=lambda value, context: library().TopHLogitsWarper(top_h=value),
+    make=lambda value, context: transformers_processors().TopHLogitsWarper(top_h=value),
     order=170,
     label=mark("top-H {v}"),
     kind="cut",
@@ -19,7 +19,7 @@ PROCESSOR = Processor(
     ),
     panel="sampling_advanced",
     shown=20,
-    is_on=given,
+    is_on=is_given,
     samples=True,
     blind=True,
 )  # fmt: skip

@@ -7,22 +7,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.processors.base import Context, Processor, tells_nothing
-from core.processors.measures import counts, cut_below, deviations
+from core.processors.base import Context, Processor, no_detail
+from core.processors.measures import cut_below, max_and_deviation, score_histogram
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Telling, Witness
+    from core.processors.base import DetailFactory, StageObserver
 
 
-PARTS = 32
+HISTOGRAM_BARS = 32
 """Of the histogram that a picture shows."""
 
 
-class WithinSigma:
+class TopNSigma:
     """Scores below max − n · σ become −∞; σ is the deviation of all finite scores (Tang et al. 2024)."""
 
     def __init__(self, width: float) -> None:
@@ -31,39 +31,39 @@ class WithinSigma:
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] without those too far below the best."""
-        self._found = deviations(scores)
+        self._found = max_and_deviation(scores)
         return cut_below(scores, [best - self._width * deviation for best, deviation, _ in self._found])
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of the scores at this step."""
         found = self._found
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> Telling:
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
             best, deviation, known = found[row]
             if not math.isfinite(best):
-                return tells_nothing
-            lowest = _lowest(before) if known is None else known
-            floor, parts = best - self._width * deviation, counts(before, lowest, best, PARTS)
-            return partial(_told, best, deviation, floor, lowest, parts)
+                return no_detail
+            lowest = _min_finite(before) if known is None else known
+            floor, parts = best - self._width * deviation, score_histogram(before, lowest, best, HISTOGRAM_BARS)
+            return partial(_spread_detail, best, deviation, floor, lowest, parts)
 
         return tell
 
 
-def _told(best: float, deviation: float, floor: float, lowest: float, parts: tuple[int, ...]) -> StageDetail:
+def _spread_detail(best: float, deviation: float, floor: float, lowest: float, parts: tuple[int, ...]) -> StageDetail:
     from core.events import ScoreSpread, StageDetail  # made when something runs
 
     return StageDetail(spread=ScoreSpread(best, deviation, floor, lowest, parts))
 
 
-def _lowest(row: torch.Tensor) -> float:
+def _min_finite(row: torch.Tensor) -> float:
     """Of the finite ones of scores [V]."""
     lowest = float(row.amin())
     return lowest if math.isfinite(lowest) else float(row[row.isfinite()].amin())
 
 
-def make(value: float, context: Context) -> WithinSigma:
+def make(value: float, context: Context) -> TopNSigma:
     """The cut of one run."""
-    return WithinSigma(float(value))
+    return TopNSigma(float(value))
 
 
 PROCESSOR = Processor(
@@ -82,5 +82,5 @@ PROCESSOR = Processor(
     shown=50,
     samples=True,
     blind=True,
-    witness=WithinSigma.witness,
+    observe=TopNSigma.make_observer,
 )  # fmt: skip

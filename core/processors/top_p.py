@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, below_one, library
+from core.processors.base import Processor, is_below_one, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="top_p",
-    make=lambda value, context: library().TopPLogitsWarper(
+    make=lambda value, context: transformers_processors().TopPLogitsWarper(
         top_p=float(value), min_tokens_to_keep=context.keep
     ),
     order=190,
@@ -21,7 +21,7 @@ PROCESSOR = Processor(
     ),
     panel="sampling",
     shown=20,
-    is_on=below_one,
+    is_on=is_below_one,
     samples=True,
     blind=True,
 )  # fmt: skip

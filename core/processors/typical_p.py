@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.processors.base import Processor, below_one, library
+from core.processors.base import Processor, is_below_one, transformers_processors
 from resources.language import mark
 
 PROCESSOR = Processor(
     name="typical_p",
-    make=lambda value, context: library().TypicalLogitsWarper(
+    make=lambda value, context: transformers_processors().TypicalLogitsWarper(
         mass=value, min_tokens_to_keep=context.keep
     ),
     order=210,
@@ -22,7 +22,7 @@ PROCESSOR = Processor(
     ),
     panel="sampling_advanced",
     shown=10,
-    is_on=below_one,
+    is_on=is_below_one,
     samples=True,
     blind=True,
 )  # fmt: skip

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import torch
 
     from core.parameter import Settings
-    from core.processors.base import ProcessorModel, Witness
-    from core.watermarks import GreenSigns
+    from core.processors.base import ProcessorModel, StageObserver
+    from core.watermarks import GreenListScorer
 
 RATIO = Parameter(
     "watermark_ratio", mark("Green share"), "float", 0.25,
@@ -38,24 +38,24 @@ WIDTH = Parameter(
 )  # fmt: skip
 
 
-def signs(bias: float, options: Settings, model: ProcessorModel) -> GreenSigns:
+def create_detector(bias: float, options: Settings, model: ProcessorModel) -> GreenListScorer:
     """Who knows green from red by these settings, whatever the bias."""
     from transformers import WatermarkLogitsProcessor
 
-    from core.watermarks import GreenSigns
+    from core.watermarks import GreenListScorer
 
     ratio, key, scheme, width = (options.get(p.name, p.default) for p in (RATIO, KEY, SCHEME, WIDTH))
     processor = WatermarkLogitsProcessor(
         model.vocabulary, model.device, float(ratio), float(bias), int(key), str(scheme), int(width)
     )
-    return GreenSigns(processor, float(ratio))
+    return GreenListScorer(processor, float(ratio))
 
 
-class GreenList:
+class GreenListProcessor:
     """Adds a bias to the scores of the green list, as transformers does it, and knows which token was green."""
 
     def __init__(self, bias: float, context: Context) -> None:
-        self._signs = signs(bias, context.options, context.model)
+        self._signs = create_detector(bias, context.options, context.model)
         self._start = context.start
         self._texts: list[list[int]] = []
 
@@ -66,18 +66,20 @@ class GreenList:
         raised: torch.Tensor = self._signs.processor(ids, scores)
         return raised
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of the texts of this step."""
         texts = self._texts
 
         from core.events import StageDetail  # made when something runs
 
-        return lambda row, before, after, chosen: partial(StageDetail, sign=self._signs.of(texts[row], chosen, False))
+        return lambda row, before, after, chosen: partial(
+            StageDetail, sign=self._signs.score_token(texts[row], chosen, False)
+        )
 
 
-def make(value: float, context: Context) -> GreenList:
+def make(value: float, context: Context) -> GreenListProcessor:
     """The watermark of one run."""
-    return GreenList(float(value), context)
+    return GreenListProcessor(float(value), context)
 
 
 PROCESSOR = Processor(
@@ -96,6 +98,6 @@ PROCESSOR = Processor(
     panel="more",
     shown=200,
     drafts=False,
-    witness=GreenList.witness,
-    signs=signs,
+    observe=GreenListProcessor.make_observer,
+    signs=create_detector,
 )  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from core.errors import ParameterError
-from core.parameter import shortened
-from core.processors.base import Context, Processor, given, library
+from core.parameter import short_repr
+from core.processors.base import Context, Processor, is_given, transformers_processors
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -35,15 +35,17 @@ def _config(value: object) -> WatermarkingConfig | SynthIDTextWatermarkingConfig
     except (TypeError, ValueError):  # names that it does not have, values of other types and out of range
         pass
     raise ParameterError(
-        tr("Watermark (watermarking_config) is {value}.").format(value=shortened(value)),
+        tr("Watermark (watermarking_config) is {value}.").format(value=short_repr(value)),
         tr("Give a WatermarkingConfig or SynthIDTextWatermarkingConfig of transformers, or fields of the former."),
         "watermarking_config",
     )
 
 
-def _follow(processor: Transform, rows: torch.Tensor) -> None:
+def _reorder_state(processor: Transform, rows: torch.Tensor) -> None:
     """SynthID remembers each row's text."""
-    if isinstance(processor, library().SynthIDTextWatermarkLogitsProcessor) and (processor.state is not None):
+    if isinstance(processor, transformers_processors().SynthIDTextWatermarkLogitsProcessor) and (
+        processor.state is not None
+    ):
         processor.state.context = processor.state.context.index_select(0, rows)
         processor.state.context_history = processor.state.context_history.index_select(0, rows)
 
@@ -54,7 +56,7 @@ PROCESSOR = Processor(
     order=240,
     label=mark("watermark"),
     phrase=mark("the watermark"),
-    is_on=given,
+    is_on=is_given,
     drafts=False,
-    follow=_follow,
+    follow=_reorder_state,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core import processors
-from resources.language import ENGLISH, current, tr
+from resources.language import ENGLISH, current_language, tr
 
 if TYPE_CHECKING:
     from core.events import Stage
@@ -16,7 +16,7 @@ def stage_label(stage: Stage) -> str:
     if stage.name == "raw":
         return tr("model")
     known = processors.registry.get(stage.name)  # a recorded run may have one that is not here
-    return _worded(known.label if known is not None else "", stage.value) or stage.label
+    return _fill_template(known.label if known is not None else "", stage.value) or stage.label
 
 
 def stage_phrase(stage: Stage) -> str:
@@ -24,11 +24,11 @@ def stage_phrase(stage: Stage) -> str:
     if stage.name == "raw":
         return tr("the model")
     known = processors.registry.get(stage.name)
-    return _worded(known.phrase or known.label if known is not None else "", stage.value) or stage.phrase
+    return _fill_template(known.phrase or known.label if known is not None else "", stage.value) or stage.phrase
 
 
-def _worded(template: str, value: float | None) -> str:
+def _fill_template(template: str, value: float | None) -> str:
     """Empty where the event's own words serve: in English, or without the value that the template wants."""
-    if current() == ENGLISH or not template or ("{v}" in template and value is None):
+    if current_language() == ENGLISH or not template or ("{v}" in template and value is None):
         return ""
     return tr(template).format(v="" if value is None else f"{value:g}")

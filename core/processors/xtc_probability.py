@@ -7,15 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.processors.base import TOLD, Context, Processor
-from core.processors.measures import LikelyTokens, added, likely
+from core.processors.base import MAX_DETAIL_TOKENS, Context, Processor
+from core.processors.measures import LikelyTokens, add_at_tokens, likely_tokens
 from resources.language import mark
 
 if TYPE_CHECKING:
     import torch
 
     from core.events import StageDetail
-    from core.processors.base import Telling, TokenPieces, Witness
+    from core.processors.base import DetailFactory, StageObserver, TokenTextSource
 
 THRESHOLD = Parameter(
     "xtc_threshold", mark("XTC threshold"), "float", 0.1,
@@ -24,14 +24,14 @@ THRESHOLD = Parameter(
 )  # fmt: skip
 
 
-def above_threshold(found: LikelyTokens) -> list[int]:
+def tokens_to_remove(found: LikelyTokens) -> list[int]:
     """Tokens that XTC would take away of all those with p ≥ threshold: all but the least likely one, of several as
     unlikely all but the first."""
-    least = min(zip(found.shares, found.tokens, strict=True), default=None)
-    return [token for share, token in zip(found.shares, found.tokens, strict=True) if (share, token) != least]
+    least = min(zip(found.probabilities, found.tokens, strict=True), default=None)
+    return [token for share, token in zip(found.probabilities, found.tokens, strict=True) if (share, token) != least]
 
 
-class TopsOut:
+class XtcProcessor:
     """With a given probability at each step, unless the end token or a line break would go too (p-e-w 2024,
     text-generation-webui #6335)."""
 
@@ -39,58 +39,60 @@ class TopsOut:
         self._chance, self._context = chance, context
         self._threshold = float(context.options.get(THRESHOLD.name, THRESHOLD.default))
         self._ends = set() if context.eos is None else set(context.eos.tolist())
-        self._dice: list[float] = []
+        self._random_numbers: list[float] = []
         self._likely: dict[int, LikelyTokens] = {}
         """By row, of those for which the die fell."""
-        self._taken: dict[int, list[int]] = {}
+        self._removed: dict[int, list[int]] = {}
 
     def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Scores [B, V] with what was taken away at −∞; a die for each row."""
-        self._dice, self._likely, self._taken = self._context.dice(len(scores)).tolist(), {}, {}
-        for row, die in enumerate(self._dice):
+        self._random_numbers, self._likely, self._removed = self._context.rng(len(scores)).tolist(), {}, {}
+        for row, die in enumerate(self._random_numbers):
             if die < self._chance:
-                self._strike(scores, row)
-        if not self._taken:
+                self._remove(scores, row)
+        if not self._removed:
             return scores
-        return added(scores, {row: dict.fromkeys(removed, -math.inf) for row, removed in self._taken.items()})
+        return add_at_tokens(scores, {row: dict.fromkeys(removed, -math.inf) for row, removed in self._removed.items()})
 
-    def _strike(self, scores: torch.Tensor, row: int) -> None:
+    def _remove(self, scores: torch.Tensor, row: int) -> None:
         most = int(min(1 / self._threshold + 1, scores.shape[-1]))  # more have no room beside each other
-        found = self._likely[row] = likely(scores, self._threshold, most, row)
-        removed = above_threshold(found)
-        if removed and not self._is_spared(removed):
-            self._taken[row] = removed
+        found = self._likely[row] = likely_tokens(scores, self._threshold, most, row)
+        removed = tokens_to_remove(found)
+        if removed and not self._should_keep(removed):
+            self._removed[row] = removed
 
-    def _is_spared(self, removed: list[int]) -> bool:
+    def _should_keep(self, removed: list[int]) -> bool:
         pieces = self._context.model.pieces
         return any(token in self._ends or b"\n" in (pieces.data(token) or b"") for token in removed)
 
-    def witness(self) -> Witness:
+    def make_observer(self) -> StageObserver:
         """Of the die that was thrown for this step."""
-        dice, known, taken, pieces = self._dice, self._likely, self._taken, self._context.model.pieces
+        dice, known, taken, pieces = self._random_numbers, self._likely, self._removed, self._context.model.pieces
 
         chance, threshold = self._chance, self._threshold
 
-        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> Telling:
-            found = known.get(row) or likely(before[None], threshold, TOLD)
-            return partial(_told, (chance, dice[row], threshold), found, len(taken.get(row, ())), pieces)
+        def tell(row: int, before: torch.Tensor, after: torch.Tensor, chosen: int) -> DetailFactory:
+            found = known.get(row) or likely_tokens(before[None], threshold, MAX_DETAIL_TOKENS)
+            return partial(_cut_detail, (chance, dice[row], threshold), found, len(taken.get(row, ())), pieces)
 
         return tell
 
 
-def _told(numbers: tuple[float, float, float], found: LikelyTokens, removed: int, pieces: TokenPieces) -> StageDetail:
+def _cut_detail(
+    numbers: tuple[float, float, float], found: LikelyTokens, removed: int, pieces: TokenTextSource
+) -> StageDetail:
     """`numbers`: chance, die and threshold."""
     from core.events import Likely as Told  # made when something runs
     from core.events import StageDetail, TopCut
 
-    pairs = zip(found.tokens[:TOLD], found.shares, strict=False)
+    pairs = zip(found.tokens[:MAX_DETAIL_TOKENS], found.probabilities, strict=False)
     told = tuple([Told(token, pieces[token], share, token in pieces.special) for token, share in pairs])
     return StageDetail(top_cut=TopCut(*numbers, told, found.total, removed))
 
 
-def make(value: float, context: Context) -> TopsOut:
+def make(value: float, context: Context) -> XtcProcessor:
     """The dice of one run."""
-    return TopsOut(float(value), context)
+    return XtcProcessor(float(value), context)
 
 
 PROCESSOR = Processor(
@@ -110,6 +112,6 @@ PROCESSOR = Processor(
     samples=True,
     blind=True,
     drafts=False,
-    throws=True,
-    witness=TopsOut.witness,
+    uses_rng=True,
+    observe=XtcProcessor.make_observer,
 )  # fmt: skip

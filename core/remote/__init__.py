@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from core.events import Event
-    from core.remote.engine_probe import Found
+    from core.remote.engine_probe import EngineInfo
     from core.remote.remote_model import RemoteModel
     from core.request import Request
 
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def probe(address: Address, cancel: threading.Event | None = None) -> Found:
+def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
     """Ask an engine what it is (`kind`) and which `models` it has. Raises EngineError."""
     from core.remote import engine_probe  # brings http and ssl
 

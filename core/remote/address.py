@@ -9,7 +9,7 @@ from core.errors import AddressError
 from resources.language import tr
 
 _SCHEMES = ("http://", "https://")
-_USUAL_PATH = "/v1"
+_DEFAULT_PATH = "/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Address:
     def place(self) -> str:
         """The machine as people name it: `localhost:8000`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _usual_port(self.scheme) else f"{host}:{self.port}"
+        return host if self.port == _default_port(self.scheme) else f"{host}:{self.port}"
 
     @property
     def base(self) -> str:
@@ -38,7 +38,7 @@ class Address:
     @property
     def root(self) -> str:
         """Path of the engine's own face, which stands beside the compatible one."""
-        return self.path.removesuffix(_USUAL_PATH)
+        return self.path.removesuffix(_DEFAULT_PATH)
 
     @property
     def is_here(self) -> bool:
@@ -63,14 +63,14 @@ def is_address(name: str) -> bool:
 
 def parse(text: str, allow_plain: bool = False) -> Address:
     """The parts of an address; plain http goes to this machine only, unless allowed. Raises AddressError."""
-    parts, port = _split(text.strip())
+    parts, port = _split_url(text.strip())
     if parts.username is not None or parts.password is not None or parts.query:
         raise AddressError(  # it may be a key: it is not repeated
             tr("The address holds a name, a password or a query, which would be kept with it."),
             tr("Give the address without them, and the key in its own field."),
         )
     address = Address(
-        parts.scheme, parts.hostname or "", port or _usual_port(parts.scheme), parts.path.rstrip("/") or _USUAL_PATH,
+        parts.scheme, parts.hostname or "", port or _default_port(parts.scheme), parts.path.rstrip("/") or _DEFAULT_PATH,
         unquote(parts.fragment),
     )  # fmt: skip
     if address.scheme == "http" and not address.is_here and not allow_plain:
@@ -82,7 +82,7 @@ def parse(text: str, allow_plain: bool = False) -> Address:
     return address
 
 
-def _split(text: str) -> tuple[SplitResult, int | None]:
+def _split_url(text: str) -> tuple[SplitResult, int | None]:
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -94,5 +94,5 @@ def _split(text: str) -> tuple[SplitResult, int | None]:
     return parts, port
 
 
-def _usual_port(scheme: str) -> int:
+def _default_port(scheme: str) -> int:
     return 443 if scheme == "https" else 80

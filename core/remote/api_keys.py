@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 _SERVICES = (NAME, FORMER_NAME)
 """Names in the system's keyring that are read; the first one is written."""
-_OPENAI, _OURS = "OPENAI_API_KEY", "DECODESCOPE_API_KEY"
-_session: dict[str, str] = {}
+_OPENAI_VARIABLE, _OWN_VARIABLE = "OPENAI_API_KEY", "DECODESCOPE_API_KEY"
+_session_keys: dict[str, str] = {}
 """Keys that were given or found since the program began, by the address's base; empty where there is none."""
 
 
 def find_key(address: Address) -> str:
     """The key for an engine; empty where none is known. A key from the environment goes to the machine it is for:
     OPENAI_API_KEY to that of OPENAI_BASE_URL (else api.openai.com), DECODESCOPE_API_KEY to any other."""
-    if address.base not in _session:  # the keyring is asked once: a locked one may want its password each time
-        _session[address.base] = _kept(address)
-    return _session[address.base] or _from_environment(address)
+    if address.base not in _session_keys:  # the keyring is asked once: a locked one may want its password each time
+        _session_keys[address.base] = _key_from_keyring(address)
+    return _session_keys[address.base] or _key_from_environment(address)
 
 
 def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
@@ -37,7 +37,7 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
     if not key.strip():
         forget_key(address)
         return True
-    _session[address.base] = key.strip()
+    _session_keys[address.base] = key.strip()
     ring = _keyring() if lasting else None
     if ring is None:
         return not lasting
@@ -50,8 +50,8 @@ def keep_key(address: Address, key: str, lasting: bool = False) -> bool:
 
 def forget_key(address: Address) -> None:
     """Know none for this engine any more, in memory and in the keyring."""
-    ring, _session[address.base] = _keyring(), ""
-    if ring is None or not _kept(address):
+    ring, _session_keys[address.base] = _keyring(), ""
+    if ring is None or not _key_from_keyring(address):
         return
     for service in _SERVICES:
         with suppress(Exception):  # the entry under the other name need not exist
@@ -80,7 +80,7 @@ def _keyring() -> ModuleType | None:
     return module
 
 
-def _kept(address: Address) -> str:
+def _key_from_keyring(address: Address) -> str:
     ring = _keyring()
     if ring is None:
         return ""
@@ -90,10 +90,10 @@ def _kept(address: Address) -> str:
         return ""
 
 
-def _from_environment(address: Address) -> str:
+def _key_from_environment(address: Address) -> str:
     try:
         openai = parse(os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1", allow_plain=True).base
     except AddressError:
         openai = ""
-    key = os.environ.get(_OPENAI, "") if address.base == openai else read_variable(_OURS)
+    key = os.environ.get(_OPENAI_VARIABLE, "") if address.base == openai else read_variable(_OWN_VARIABLE)
     return key.strip()

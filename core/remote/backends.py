@@ -9,24 +9,24 @@ from dataclasses import dataclass, field
 _COMMON = {
     "max_new_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop_strings": "stop",
 }  # fmt: skip
-_SEVERAL = {"num_return_sequences": "n"}
+_MULTIPLE = {"num_return_sequences": "n"}
 _GRAMMAR = {"grammar": "grammar"}
 """What an engine calls it hangs on its kind: `core.remote.grammar_formats`."""
-_SERVERS = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
+_SERVER_SETTINGS = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty",
             "min_new_tokens": "min_tokens", "eos_token_id": "stop_token_ids"}  # fmt: skip
-_LLAMA = {
+_LLAMA_SETTINGS = {
     "top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty", "typical_p": "typical_p",
     "top_n_sigma": "top_n_sigma", "xtc_probability": "xtc_probability", "xtc_threshold": "xtc_threshold",
     "dry_multiplier": "dry_multiplier", "dry_base": "dry_base", "dry_allowed_length": "dry_allowed_length",
     "dry_range": "dry_penalty_last_n",
 }  # fmt: skip
-_OF_GENERATE = (
+_GENERATION_CONFIG_SETTINGS = (
     "max_new_tokens", "temperature", "top_p", "top_k", "min_p", "typical_p", "top_h", "epsilon_cutoff", "eta_cutoff",
     "repetition_penalty", "no_repeat_ngram_size", "min_new_tokens", "min_length", "eos_token_id", "bad_words_ids",
     "suppress_tokens", "begin_suppress_tokens", "sequence_bias", "forced_bos_token_id", "forced_eos_token_id",
     "exponential_decay_length_penalty", "remove_invalid_values", "renormalize_logits",
 )  # fmt: skip
-OFF: Mapping[str, object] = {
+OFF_VALUES: Mapping[str, object] = {
     "temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "typical_p": 1.0, "repetition_penalty": 1.0,
     "xtc_probability": 0.0, "dry_multiplier": 0.0, "top_n_sigma": -1.0, "min_new_tokens": 0,
 }  # fmt: skip
@@ -72,20 +72,20 @@ class Kind:
 
 _CHUNK_USAGE = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
 _USAGE = {"stream_options": {"include_usage": True}}
-_ORDER = ["penalties", "dry", "temperature", "top_k", "top_p", "min_p", "top_n_sigma", "typ_p", "xtc"]
+_LLAMA_SAMPLERS = ["penalties", "dry", "temperature", "top_k", "top_p", "min_p", "top_n_sigma", "typ_p", "xtc"]
 """Of llama.cpp's stages: that of transformers."""
 
 VLLM = Kind(
-    "vllm", "vLLM", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, {**_CHUNK_USAGE, "return_token_ids": True},
+    "vllm", "vLLM", {**_COMMON, **_MULTIPLE, **_SERVER_SETTINGS, **_GRAMMAR}, {**_CHUNK_USAGE, "return_token_ids": True},
     no_top_k=-1, alternatives=20, chat_alternatives=20, takes_ids=True, tokenizes=True, scores=True,
 )  # fmt: skip
 SGLANG = Kind(
-    "sglang", "SGLang", {**_COMMON, **_SEVERAL, **_SERVERS, **_GRAMMAR}, _USAGE, no_top_k=-1, alternatives=20,
+    "sglang", "SGLang", {**_COMMON, **_MULTIPLE, **_SERVER_SETTINGS, **_GRAMMAR}, _USAGE, no_top_k=-1, alternatives=20,
     chat_alternatives=20, takes_ids=True, scores=True, after_temperature=True, generates=True,
 )  # fmt: skip
 LLAMA_CPP = Kind(
-    "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA, **_GRAMMAR},
-    {**_USAGE, "samplers": _ORDER, "timings_per_token": True, "return_tokens": True},
+    "llama.cpp", "llama.cpp", {**_COMMON, **_LLAMA_SETTINGS, **_GRAMMAR},
+    {**_USAGE, "samplers": _LLAMA_SAMPLERS, "timings_per_token": True, "return_tokens": True},
     alternatives=100, chat_alternatives=100, counts_by="n_probs", takes_ids=True, tokenizes=True,
     whole_text=("repeat_last_n", "dry_penalty_last_n"),
 )  # fmt: skip
@@ -95,10 +95,10 @@ LLAMA_CPP_PYTHON = Kind(
     alternatives=100, scores=True, fails_at_probabilities=True,
 )  # fmt: skip
 """Its server, which has settings of its own where nothing is said of them: it repeats less, and cuts."""
-SERVE = Kind("transformers", "transformers serve", {name: name for name in (*_OF_GENERATE, "stop_strings")},
+SERVE = Kind("transformers", "transformers serve", {name: name for name in (*_GENERATION_CONFIG_SETTINGS, "stop_strings")},
              in_generate=True)  # fmt: skip
 OTHER = Kind(
-    "other", "OpenAI-compatible", {**_COMMON, **_SEVERAL, **_GRAMMAR}, _USAGE, alternatives=5, chat_alternatives=20
+    "other", "OpenAI-compatible", {**_COMMON, **_MULTIPLE, **_GRAMMAR}, _USAGE, alternatives=5, chat_alternatives=20
 )
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (VLLM, SGLANG, LLAMA_CPP, LLAMA_CPP_PYTHON, SERVE, OTHER)}

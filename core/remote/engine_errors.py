@@ -17,69 +17,71 @@ from core.errors import (
     EngineReplyError,
     EngineUnreachableError,
 )
-from core.remote.http_stream import BrokenError, SlowError
+from core.remote.http_stream import BrokenConnectionError, ReadTimeoutError
 from core.text_truncation import cut_short
 from resources.language import tr, trn
 
-_LONGEST = 400
-LATER = frozenset({429, 500, 502, 503, 504, 529})
+_MAX_MESSAGE_LENGTH = 400
+RETRY_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
 """Statuses that another try may find changed."""
 
 
-def without(text: str, key: str) -> str:
+def redact(text: str, key: str) -> str:
     """`text` with nothing of the key in it."""
     return text.replace(key, "…") if key else text
 
 
-def cleaned(error: EngineError, key: str) -> EngineError:
+def redacted_error(error: EngineError, key: str) -> EngineError:
     """The same error with nothing of the key in it."""
-    return type(error)(without(error.cause, key), error.remedy)
+    return type(error)(redact(error.cause, key), error.remedy)
 
 
-def said(data: bytes) -> str:
+def error_message(data: bytes) -> str:
     """What an engine says of a refusal, in its own words, without its wrapping."""
     text = data.decode("utf-8", "replace").strip()
     try:
-        found = _words(json.loads(text))
+        found = _find_message(json.loads(text))
     except (ValueError, RecursionError):
         found = None
-    return cut_short(" ".join((found or text).split()), _LONGEST)
+    return cut_short(" ".join((found or text).split()), _MAX_MESSAGE_LENGTH)
 
 
-def _words(value: object) -> str | None:
+def _find_message(value: object) -> str | None:
     """The sentence inside `{"error": {"message": …}}`, `{"detail": …}`, `{"message": …}` and their like."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return next((found for item in value if (found := _words(item))), None)
+        return next((found for item in value if (found := _find_message(item))), None)
     if isinstance(value, dict):
         return next(
-            (found for name in ("error", "message", "detail", "msg") if (found := _words(value.get(name)))), None
+            (found for name in ("error", "message", "detail", "msg") if (found := _find_message(value.get(name)))), None
         )
     return None
 
 
-def refusal(status: int, data: bytes, place: str, key: str) -> EngineError:
+def status_error(status: int, data: bytes, place: str, key: str) -> EngineError:
     """A reply that is none. `place`: the machine's name."""
-    words = without(said(data), key)
-    told = tr("{place} answers {status}: {words}").format(place=place, status=status, words=words or "–")
+    words = redact(error_message(data), key)
+    cause = tr("{place} answers {status}: {words}").format(place=place, status=status, words=words or "–")
     if status in (401, 403):
         remedy = tr("Give another key; this one is not accepted.") if key else tr("Give the engine's key.")
-        return EngineAccessError(told, remedy)
+        return EngineAccessError(cause, remedy)
     if status == 404:
-        return EngineRefusedError(told, tr("Check the address, its path, and the name of the model."))
+        return EngineRefusedError(cause, tr("Check the address, its path, and the name of the model."))
     if status == 429:
-        return EngineBusyError(told, tr("Try again in a while."))
-    if status in LATER:
-        return EngineBusyError(told, tr("Look at what the engine itself writes, or try again in a while."))
+        return EngineBusyError(cause, tr("Try again in a while."))
+    if status in RETRY_STATUSES:
+        return EngineBusyError(cause, tr("Look at what the engine itself writes, or try again in a while."))
     if 300 <= status < 400:
-        return EngineRefusedError(told, tr("It leads elsewhere, where the key was not sent: give that address itself."))
-    return EngineRefusedError(told, tr("Change the setting or the prompt that it names."))
+        return EngineRefusedError(
+            cause, tr("It leads elsewhere, where the key was not sent: give that address itself.")
+        )
+    return EngineRefusedError(cause, tr("Change the setting or the prompt that it names."))
 
 
-def unreachable(error: BrokenError | SlowError, place: str) -> EngineError:
+def unreachable_error(error: BrokenConnectionError | ReadTimeoutError, place: str) -> EngineError:
     """Nothing was answered."""
-    if isinstance(error, SlowError):
+    if isinstance(error, ReadTimeoutError):
         cause = trn(
             "{place} has not answered for {seconds:.0f} second.",
             "{place} has not answered for {seconds:.0f} seconds.",
@@ -95,9 +97,9 @@ def unreachable(error: BrokenError | SlowError, place: str) -> EngineError:
     return EngineUnreachableError(cause, tr("Check the address, and whether the engine has been started."))
 
 
-def cut(error: BrokenError | SlowError | None, place: str) -> EngineCutError:
+def interrupted_error(error: BrokenConnectionError | ReadTimeoutError | None, place: str) -> EngineCutError:
     """The text ended before its end; None: the connection was closed in good order."""
-    if isinstance(error, SlowError):
+    if isinstance(error, ReadTimeoutError):
         cause = trn(
             "{place} has sent nothing more for {seconds:.0f} second.",
             "{place} has sent nothing more for {seconds:.0f} seconds.",
@@ -112,13 +114,13 @@ def cut(error: BrokenError | SlowError | None, place: str) -> EngineCutError:
     return EngineCutError(cause, tr("What came before is kept. Look at what the engine itself writes, then run again."))
 
 
-def failed(words: str, place: str) -> EngineCutError:
+def failed_error(words: str, place: str) -> EngineCutError:
     """The engine says in the middle of the text that it failed."""
     cause = tr("{place} failed in the middle of the text: {words}").format(place=place, words=words)
     return EngineCutError(cause, tr("What came before is kept. Look at what the engine itself writes, then run again."))
 
 
-def unreadable(place: str, what: str, error: Exception | None = None) -> EngineReplyError:
+def unreadable_error(place: str, what: str, error: Exception | None = None) -> EngineReplyError:
     """It is no JSON, or other JSON than that face has; `error` is what reading it came upon, for the details."""
     shown = cut_short(" ".join(what.split()), 80)
     return EngineReplyError(
@@ -131,22 +133,22 @@ def unreadable(place: str, what: str, error: Exception | None = None) -> EngineR
 
 
 @contextmanager
-def readable(message: object, place: str) -> Iterator[None]:
+def parsing_message(message: object, place: str) -> Iterator[None]:
     """For reading a message in the block. Raises EngineReplyError where it is JSON of another shape."""
     try:
         yield
     except (TypeError, ValueError, LookupError) as error:
-        raise unreadable(place, _in_words(message), error) from error
+        raise unreadable_error(place, _safe_str(message), error) from error
 
 
-def _in_words(message: object) -> str:
+def _safe_str(message: object) -> str:
     try:
         return str(message)
     except RecursionError:  # nested too deep
         return "[[…]]"
 
 
-def _reason(error: BrokenError) -> str:
+def _reason(error: BrokenConnectionError) -> str:
     inner = error.error
     words = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner) or type(inner).__name__
     return words.rstrip(".")

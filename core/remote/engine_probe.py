@@ -11,22 +11,22 @@ from typing import TypeGuard
 from core.errors import EngineBusyError, EngineRefusedError, EngineUnreachableError, ModelNotFoundError
 from core.remote.address import Address
 from core.remote.backends import LLAMA_CPP, LLAMA_CPP_PYTHON, OTHER, SERVE, SGLANG, VLLM, Kind
-from core.remote.client import Client
+from core.remote.client import EngineClient
 from core.remote.http_stream import ResponseHead
 from resources.language import tr
 
-_BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
+_KIND_BY_OWNER = {"vllm": VLLM, "sglang": SGLANG, "llamacpp": LLAMA_CPP}
 """`owned_by` in an engine's list of models."""
-_BY_PATHS = {
+_KIND_BY_PATHS = {
     frozenset({"/load_model", "/reset"}): SERVE,
     frozenset({"/extras/tokenize", "/extras/detokenize"}): LLAMA_CPP_PYTHON,
 }
 """Paths that it alone has."""
 
 
-_MOST_MODELS = 10_000
-_LONGEST_NAME = 512
-_LARGEST_COUNT = 2**31
+_MAX_MODELS = 10_000
+_MAX_NAME_LENGTH = 512
+_MAX_COUNT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,53 +41,55 @@ class ServedModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class EngineInfo:
     """What answers at an address."""
 
     kind: Kind
     models: tuple[ServedModel, ...] = ()
 
 
-def probe(address: Address, cancel: threading.Event | None = None) -> Found:
+def probe(address: Address, cancel: threading.Event | None = None) -> EngineInfo:
     """Ask the engine what it is and has. Raises EngineError."""
-    return find(Client(address), cancel or threading.Event())
+    return identify_engine(EngineClient(address), cancel or threading.Event())
 
 
-def find(client: Client, cancel: threading.Event) -> Found:
+def identify_engine(client: EngineClient, cancel: threading.Event) -> EngineInfo:
     """The same with a client that is there. Raises EngineError, StoppedError."""
     try:
         listed, head = client.get(f"{client.address.path}/models", cancel)
     except EngineRefusedError:  # some have no list: they may still answer
-        return Found(_by_paths(client, cancel))
+        return EngineInfo(_kind_from_paths(client, cancel))
     except EngineBusyError:
-        if _by_paths(client, cancel) is SERVE:  # its list fails where nothing was ever downloaded
-            return Found(SERVE)
+        if _kind_from_paths(client, cancel) is SERVE:  # its list fails where nothing was ever downloaded
+            return EngineInfo(SERVE)
         raise
-    cards = [card for card in _cards(listed)[:_MOST_MODELS] if _is_name(card.get("id"))]
-    return Found(_kind(client, cards, head, cancel), tuple(map(_served, cards)))
+    cards = [card for card in _model_cards(listed)[:_MAX_MODELS] if _is_name(card.get("id"))]
+    return EngineInfo(_detect_kind(client, cards, head, cancel), tuple(map(_served_model, cards)))
 
 
 def _is_name(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_LENGTH
 
 
-def _cards(listed: object) -> Sequence[dict[str, object]]:
+def _model_cards(listed: object) -> Sequence[dict[str, object]]:
     found = listed.get("data") if isinstance(listed, dict) else None
     return [card for card in found if isinstance(card, dict)] if isinstance(found, list) else []
 
 
-def _kind(client: Client, cards: Sequence[dict[str, object]], head: ResponseHead, cancel: threading.Event) -> Kind:
+def _detect_kind(
+    client: EngineClient, cards: Sequence[dict[str, object]], head: ResponseHead, cancel: threading.Event
+) -> Kind:
     owners = {str(card.get("owned_by", "")).lower() for card in cards}
-    for owner, kind in _BY_OWNER.items():
+    for owner, kind in _KIND_BY_OWNER.items():
         if owner in owners:
             return kind
     server = head.headers.get("server", "").lower()
     if "llama.cpp" in server:
         return LLAMA_CPP
-    return _by_paths(client, cancel) if "uvicorn" in server else OTHER
+    return _kind_from_paths(client, cancel) if "uvicorn" in server else OTHER
 
 
-def _by_paths(client: Client, cancel: threading.Event) -> Kind:
+def _kind_from_paths(client: EngineClient, cancel: threading.Event) -> Kind:
     """Some sign nothing, but describe their own paths, of which some are theirs alone."""
     try:
         described, _head = client.get(f"{client.address.root}/openapi.json", cancel)
@@ -95,10 +97,10 @@ def _by_paths(client: Client, cancel: threading.Event) -> Kind:
         return OTHER
     paths = described.get("paths") if isinstance(described, dict) else None
     has = set(paths) if isinstance(paths, dict) else set()
-    return next((kind for own, kind in _BY_PATHS.items() if own <= has), OTHER)
+    return next((kind for own, kind in _KIND_BY_PATHS.items() if own <= has), OTHER)
 
 
-def _served(card: dict[str, object]) -> ServedModel:
+def _served_model(card: dict[str, object]) -> ServedModel:
     meta = card.get("meta")
     meta = meta if isinstance(meta, dict) else {}
     sizes = (card.get("max_model_len"), meta.get("n_ctx"), meta.get("n_ctx_train"), card.get("context_length"))
@@ -108,23 +110,23 @@ def _served(card: dict[str, object]) -> ServedModel:
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST_COUNT
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_COUNT
 
 
-def chosen(found: Found, address: Address) -> ServedModel:
+def select_model(engine: EngineInfo, address: Address) -> ServedModel:
     """The model that the address means. Raises ModelNotFoundError."""
-    names = [model.name for model in found.models]
+    names = [model.name for model in engine.models]
     if not address.model and len(names) == 1:
-        return found.models[0]
-    known = next((model for model in found.models if model.name == address.model), None)
+        return engine.models[0]
+    known = next((model for model in engine.models if model.name == address.model), None)
     if known is not None:
         return known
-    if address.model and (not names or found.kind is SERVE or found.kind is LLAMA_CPP):
+    if address.model and (not names or engine.kind is SERVE or engine.kind is LLAMA_CPP):
         return ServedModel(address.model)  # it loads what it is asked for, or answers to any name
-    raise _unknown(address, names)
+    raise _unknown_model_error(address, names)
 
 
-def _unknown(address: Address, names: Sequence[str]) -> ModelNotFoundError:
+def _unknown_model_error(address: Address, names: Sequence[str]) -> ModelNotFoundError:
     if not address.model:
         several = tr("The address names no model, and {place} has several.")
         cause = (several if names else tr("The address names no model, and {place} lists none.")).format(

@@ -10,38 +10,38 @@ from core.remote.responses import StreamedToken, TokenLogprob
 
 
 class TokenEventBuilder:
-    """Makes the events of one run. `asked`: how many alternatives of a step were asked for; `acting`: the settings that
+    """Makes the events of one run. `requested`: how many alternatives of a step were asked for; `active_settings`: the settings that
     stand between the model's distribution and the choice."""
 
-    def __init__(self, model: RemoteModel, asked: int, acting: frozenset[str], method: Method) -> None:
-        self._model, self._asked, self._acting, self._method = model, asked, acting, method
+    def __init__(self, model: RemoteModel, requested: int, active_settings: frozenset[str], method: Method) -> None:
+        self._model, self._requested, self._active_settings, self._method = model, requested, active_settings, method
 
-    def number(self, token: StreamedToken) -> int:
+    def token_id(self, token: StreamedToken) -> int:
         """Its id, or the number that stands for it."""
-        return self._model.words.number(token.piece, token.id, token.data)
+        return self._model.words.id_of(token.piece, token.id, token.token_bytes)
 
-    def chosen(self, token: StreamedToken, text: str, step: int, sequence: int, seconds: float) -> TokenChosen:
+    def build(self, token: StreamedToken, text: str, step: int, sequence: int, seconds: float) -> TokenChosen:
         """The event. `text`: what the token adds to the text."""
-        number = self.number(token)
-        others, rank = self._others(token, number)
-        raw, final = self._shares(token.log_probability)
+        number = self.token_id(token)
+        others, rank = self._alternatives(token, number)
+        raw, final = self._log_probabilities(token.log_probability)
         return TokenChosen(
             step=step, sequence=sequence, id=number, piece=token.piece, text=text, raw_probability=math.exp(raw),
             probability=math.exp(final), raw_log_probability=raw, log_probability=final, rank=rank, entropy=math.nan,
             seconds=seconds, alternatives=others, method=self._method,
         )  # fmt: skip
 
-    def _others(self, token: StreamedToken, number: int) -> tuple[tuple[Alternative, ...], int]:
+    def _alternatives(self, token: StreamedToken, number: int) -> tuple[tuple[Alternative, ...], int]:
         """The likeliest of a step, the chosen one among them, and its rank; 0 where it is not one of them."""
         found, own, has_own = list[Alternative](), 0, False
         for place, one in enumerate(token.top, 1):
-            is_asked = place <= self._asked
-            is_own = not has_own and _is_same(one, token)
+            is_asked = place <= self._requested
+            is_own = not has_own and _is_same_token(one, token)
             if not (is_asked or is_own):
                 continue  # more than was asked for
             rank = place if is_asked else 0  # one more is the chosen one, from anywhere behind them
             own = rank if is_own else own
-            told = number if is_own else self._model.words.number(one.piece, one.id, one.data)
+            told = number if is_own else self._model.words.id_of(one.piece, one.id, one.token_bytes)
             has_own = has_own or told == number
             found.append(self._alternative(told, one.piece, one.log_probability, rank))
         if found and not has_own:
@@ -49,18 +49,18 @@ class TokenEventBuilder:
         return tuple(found), own
 
     def _alternative(self, number: int, piece: str, told: float, rank: int) -> Alternative:
-        raw, final = self._shares(told)
+        raw, final = self._log_probabilities(told)
         return Alternative(number, piece, math.exp(raw), math.exp(final), raw, final, rank)
 
-    def _shares(self, told: float) -> tuple[float, float]:
+    def _log_probabilities(self, told: float) -> tuple[float, float]:
         """Log-probabilities by the model alone and after the settings, of which an engine tells one: they are the same
         where no setting acts."""
-        if self._model.kind.after_temperature and "temperature" in self._acting:
-            return math.nan, told if self._acting == {"temperature"} else math.nan
-        return told, math.nan if self._acting else told
+        if self._model.kind.after_temperature and "temperature" in self._active_settings:
+            return math.nan, told if self._active_settings == {"temperature"} else math.nan
+        return told, math.nan if self._active_settings else told
 
 
-def _is_same(one: TokenLogprob, token: StreamedToken) -> bool:
+def _is_same_token(one: TokenLogprob, token: StreamedToken) -> bool:
     """Compare by id: several ids can have the same text. Where ids are missing or contradict each other, the text and
     the log-probability decide."""
     if one.id is not None and token.id is not None:

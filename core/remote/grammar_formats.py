@@ -18,19 +18,19 @@ from core.remote.backends import Kind
 from resources.language import tr
 
 Body = dict[str, object]
-_Wording = Callable[[Any], Body]
+_FormatGrammar = Callable[[Any], Body]
 
 
-def asked(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> Body:
+def grammar_fields(grammar: Mapping[str, object], kind: Kind, is_chat: bool) -> Body:
     """The fields of a request that ask for it. Raises ParameterError where that engine knows no such grammar."""
-    wordings = _of(kind, is_chat)
+    wordings = _formats_of(kind, is_chat)
     form = kind_of(grammar)
     if form not in wordings:
-        raise _refusal(kind, TITLES[form], [tr(TITLES[name]) for name in KINDS if name in wordings])
+        raise _unsupported_error(kind, TITLES[form], [tr(TITLES[name]) for name in KINDS if name in wordings])
     return wordings[form](grammar[form])
 
 
-def _refusal(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
+def _unsupported_error(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
     remedy = (
         tr("It knows: {names}.").format(names=", ".join(known)) if known else tr("Ask it in a chat, or leave it out.")
     )
@@ -41,13 +41,13 @@ def _refusal(kind: Kind, title: str, known: Sequence[str]) -> ParameterError:
     )
 
 
-def _of(kind: Kind, is_chat: bool) -> Mapping[str, _Wording]:
+def _formats_of(kind: Kind, is_chat: bool) -> Mapping[str, _FormatGrammar]:
     if kind.name == "other":
         return _OPENAI if is_chat else {}
-    return _WORDINGS.get(kind.name, {})
+    return _FORMATS.get(kind.name, {})
 
 
-def _structured(name: str) -> _Wording:
+def _structured(name: str) -> _FormatGrammar:
     return lambda content: {"structured_outputs": {name: schema_of(content) if name == "json" else content}}
 
 
@@ -56,27 +56,27 @@ def _response_format(content: object) -> Body:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-def _any_of(words: Sequence[str]) -> str:
+def _choice_regex(words: Sequence[str]) -> str:
     """One of several texts, as a regular expression."""
     return f"({'|'.join(map(re.escape, words))})"
 
 
-def _gbnf(words: Sequence[str]) -> str:
+def _choice_gbnf(words: Sequence[str]) -> str:
     """The same as llama.cpp's grammar, whose strings are written as JSON's."""
     return "root ::= " + " | ".join(json.dumps(word, ensure_ascii=False) for word in words)
 
 
-_WORDINGS: Mapping[str, Mapping[str, _Wording]] = {
+_FORMATS: Mapping[str, Mapping[str, _FormatGrammar]] = {
     "vllm": {"json_schema": _structured("json"), "regex": _structured("regex"), "choice": _structured("choice")},
     "sglang": {
         "json_schema": lambda content: {"json_schema": json.dumps(schema_of(content))},
         "regex": lambda content: {"regex": content},
-        "choice": lambda content: {"regex": _any_of(content)},
+        "choice": lambda content: {"regex": _choice_regex(content)},
     },
     "llama.cpp": {
         "json_schema": lambda content: {"json_schema": schema_of(content)},
-        "choice": lambda content: {"grammar": _gbnf(content)},
+        "choice": lambda content: {"grammar": _choice_gbnf(content)},
     },
-    "llama-cpp-python": {"choice": lambda content: {"grammar": _gbnf(content)}},
+    "llama-cpp-python": {"choice": lambda content: {"grammar": _choice_gbnf(content)}},
 }
-_OPENAI: Mapping[str, _Wording] = {"json_schema": _response_format}
+_OPENAI: Mapping[str, _FormatGrammar] = {"json_schema": _response_format}

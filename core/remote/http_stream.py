@@ -14,20 +14,20 @@ from typing import NamedTuple
 
 from core.remote.address import Address
 
-_PIECE = 65_536
-_LOOK = 0.02
+_CHUNK_BYTES = 65_536
+_POLL_SECONDS = 0.02
 """Seconds between two looks at whether somebody has asked to stop."""
 
 
-_MOST_WAITING = 64
+_MAX_QUEUED = 64
 """Pieces of a reply that wait to be read."""
 
 
-class StoppedError(Exception):
+class CancelledError(Exception):
     """Somebody asked to stop; the connection is closed."""
 
 
-class SlowError(Exception):
+class ReadTimeoutError(Exception):
     """Nothing came for `seconds`."""
 
     def __init__(self, seconds: float) -> None:
@@ -35,11 +35,11 @@ class SlowError(Exception):
         super().__init__(f"nothing for {seconds:g} s")
 
 
-class BrokenError(Exception):
-    """The connection could not be made, or ended too early; `begun`: after the reply had."""
+class BrokenConnectionError(Exception):
+    """The connection could not be made, or ended too early; `is_after_head`: after the reply had."""
 
     def __init__(self, error: Exception, begun: bool) -> None:
-        self.error, self.begun = error, begun
+        self.error, self.is_after_head = error, begun
         super().__init__(str(error))
 
 
@@ -48,15 +48,15 @@ class Timeouts:
     """How long is waited, in seconds, and how often is tried."""
 
     connect: float = 10.0
-    first: float = 300.0
+    first_byte: float = 300.0
     """For the reply to begin: a long prompt has to be read first."""
     between: float = 60.0
     """For more of it."""
-    tries: int = 4
+    max_attempts: int = 4
     """Of requests that are answered with “later”, or with a fault of the engine's own."""
     pause: float = 0.5
     """Before the second try; doubled before each further one."""
-    longest_pause: float = 20.0
+    max_pause: float = 20.0
     """Also where the engine asks for more."""
 
 
@@ -79,22 +79,22 @@ class HttpRequest(NamedTuple):
 class HttpStream:
     """A connection of its own for one question. `close` ends it, from whichever thread."""
 
-    def __init__(self, address: Address, question: HttpRequest, patience: Timeouts, cancel: threading.Event) -> None:
-        self._address, self._question, self._patience, self._cancel = address, question, patience, cancel
-        self._came: queue.Queue[ResponseHead | bytes | Exception | None] = queue.Queue(_MOST_WAITING)
+    def __init__(self, address: Address, request: HttpRequest, timeouts: Timeouts, cancel: threading.Event) -> None:
+        self._address, self._request, self._timeouts, self._cancel = address, request, timeouts, cancel
+        self._queue: queue.Queue[ResponseHead | bytes | Exception | None] = queue.Queue(_MAX_QUEUED)
         self._socket: socket.socket | None = None
         self._is_closed = False
-        threading.Thread(target=self._talk, name="engine", daemon=True).start()
+        threading.Thread(target=self._run, name="engine", daemon=True).start()
 
     def head(self) -> ResponseHead:
         """How the reply begins. Raises StoppedError, SlowError, BrokenError."""
-        came = self._next(self._patience.first)
+        came = self._next(self._timeouts.first_byte)
         assert isinstance(came, ResponseHead)
         return came
 
     def body(self) -> Iterator[bytes]:
         """The reply as it comes, to its end. Raises StoppedError, SlowError, BrokenError."""
-        while (came := self._next(self._patience.between)) is not None:
+        while (came := self._next(self._timeouts.between)) is not None:
             assert isinstance(came, bytes)
             yield came
 
@@ -113,32 +113,32 @@ class HttpStream:
         while True:
             if self._cancel.is_set():
                 self.close()
-                raise StoppedError
+                raise CancelledError
             try:
-                came = self._came.get(timeout=_LOOK)
+                came = self._queue.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 if time.monotonic() > end:
                     self.close()
-                    raise SlowError(seconds) from None
+                    raise ReadTimeoutError(seconds) from None
                 continue
             if isinstance(came, Exception):
                 raise came
             return came
 
-    def _talk(self) -> None:
+    def _run(self) -> None:
         """On a thread of its own: DNS, connecting and reading all wait."""
         begun, reply = False, None
-        connection = _connection(self._address, self._patience.connect)
+        connection = _new_connection(self._address, self._timeouts.connect)
         try:
-            reply = self._ask(connection)
+            reply = self._send(connection)
             begun = True
             self._put(ResponseHead(reply.status, {name.lower(): value for name, value in reply.getheaders()}))
-            while data := reply.read1(_PIECE):
+            while data := reply.read1(_CHUNK_BYTES):
                 if not self._put(data):
                     return
             self._put(None)
         except Exception as error:  # sockets, TLS and http.client each have their own
-            self._put(BrokenError(error, begun))
+            self._put(BrokenConnectionError(error, begun))
         finally:
             if reply is not None:
                 reply.close()  # it holds the socket until its end was read
@@ -148,24 +148,24 @@ class HttpStream:
         """Hand on what came once there is room: a fast engine waits for the reader. False when closed."""
         while not self._is_closed:
             try:
-                self._came.put(came, timeout=_LOOK)
+                self._queue.put(came, timeout=_POLL_SECONDS)
             except queue.Full:
                 continue
             return True
         return False
 
-    def _ask(self, connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+    def _send(self, connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
         connection.connect()
         self._socket = connection.sock
         if self._is_closed:
             self.close()
         connection.sock.settimeout(None)  # from here on the other side of the queue waits, and shuts the socket
-        method, path, body, headers = self._question
+        method, path, body, headers = self._request
         connection.request(method, path, body, dict(headers))
         return connection.getresponse()
 
 
-def _connection(address: Address, seconds: float) -> http.client.HTTPConnection:
+def _new_connection(address: Address, seconds: float) -> http.client.HTTPConnection:
     if address.scheme == "https":
         context = ssl.create_default_context()
         return http.client.HTTPSConnection(address.host, address.port, timeout=seconds, context=context)

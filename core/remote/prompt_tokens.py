@@ -13,18 +13,18 @@ from core.errors import EngineAccessError, EngineBusyError, EngineError
 from core.events import PromptToken
 from core.models.text import BYTE_TOKEN, byte_alphabet, shown_bytes
 from core.remote.backends import LLAMA_CPP
-from core.remote.client import Client
-from core.remote.http_stream import StoppedError
+from core.remote.client import EngineClient
+from core.remote.http_stream import CancelledError
 from core.remote.remote_model import RemoteModel
 from core.remote.request_builder import EngineRequest
-from core.remote.responses import shared_out
+from core.remote.responses import split_text
 
-_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 """A tokenizer that takes longer is not waited for."""
-_MOST_ADDED = 4
+_MAX_ADDED_TOKENS = 4
 """Special tokens that may stand before a text, and behind it."""
-_MOST_TOKENS = 2**22
-_LARGEST_ID = 2**31
+_MAX_TOKENS = 2**22
+_MAX_ID = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,115 +37,124 @@ class PromptTokens:
     beginning: tuple[PromptToken, ...] = ()
 
 
-class _OddError(Exception):
+class _UnexpectedReplyError(Exception):
     """The tokenizer answers something else than it should."""
 
 
-def read_prompt(model: RemoteModel, asked: EngineRequest, cancel: threading.Event) -> PromptTokens | None:
+def tokenize_prompt(model: RemoteModel, request: EngineRequest, cancel: threading.Event) -> PromptTokens | None:
     """What the engine makes of the prompt; None where it does not tell. Asks once, and a model whose engine has no such
     tokenizer never again."""
     if not (model.kind.tokenizes and model.reads):
         return None
     try:
-        return _read(model, hasty_client(model), asked, cancel)
-    except StoppedError:
+        return _request_tokens(model, short_timeout_client(model), request, cancel)
+    except CancelledError:
         return None
     except (EngineBusyError, EngineAccessError):
         return None  # another run may find it otherwise
-    except (EngineError, _OddError):
+    except (EngineError, _UnexpectedReplyError):
         model.reads = False
         return None
 
 
-def hasty_client(model: RemoteModel) -> Client:
+def short_timeout_client(model: RemoteModel) -> EngineClient:
     """Return a client that does not wait long: for what a run can do without."""
-    patience = model.client.patience
-    hasty = replace(patience, first=min(patience.first, _SECONDS), between=min(patience.between, _SECONDS), tries=1)
-    return Client(model.address, hasty)
+    patience = model.client.timeouts
+    hasty = replace(
+        patience,
+        first_byte=min(patience.first_byte, _TIMEOUT_SECONDS),
+        between=min(patience.between, _TIMEOUT_SECONDS),
+        max_attempts=1,
+    )
+    return EngineClient(model.address, hasty)
 
 
-def tokens_of(client: Client, model: RemoteModel, text: str, cancel: threading.Event) -> tuple[list[int], list[bytes]]:
+def tokenize_text(
+    client: EngineClient, model: RemoteModel, text: str, cancel: threading.Event
+) -> tuple[list[int], list[bytes]]:
     """Return the ids and the bytes of the tokens that llama.cpp's tokenizer cuts `text` into, without special tokens.
     Raises EngineError, StoppedError, ValueError."""
     body = {"content": text, "add_special": False, "parse_special": False, "with_pieces": True}
     try:
-        ids, raw = _tokens(client.post(f"{model.address.root}/tokenize", body, cancel))
-    except _OddError as error:
+        ids, raw = _parse_tokens(client.post(f"{model.address.root}/tokenize", body, cancel))
+    except _UnexpectedReplyError as error:
         raise ValueError(text) from error
-    return ids, [one if isinstance(one, bytes) else _as_it_is(one) for one in raw]
+    return ids, [one if isinstance(one, bytes) else _plain_bytes(one) for one in raw]
 
 
-def _read(model: RemoteModel, client: Client, asked: EngineRequest, cancel: threading.Event) -> PromptTokens:
+def _request_tokens(
+    model: RemoteModel, client: EngineClient, asked: EngineRequest, cancel: threading.Event
+) -> PromptTokens:
     root, prompt = model.address.root, asked.body.get("prompt")
     if isinstance(prompt, list):
-        return _of_ids(
+        return _tokens_from_ids(
             model, prompt, client.post(f"{root}/detokenize", {"model": model.name, "tokens": prompt}, cancel)
         )
     body: dict[str, object] = {"prompt": prompt} if prompt is not None else {"messages": asked.body["messages"]}
     if model.kind is LLAMA_CPP:
         if prompt is None:
-            prompt = _text(client.post(f"{root}/apply-template", body, cancel), "prompt")
+            prompt = _text_field(client.post(f"{root}/apply-template", body, cancel), "prompt")
         body = {"content": prompt, "add_special": True, "parse_special": True, "with_pieces": True}
     else:
         body |= {"model": model.name, "return_token_strs": True}
-    ids, raw = _tokens(client.post(f"{root}/tokenize", body, cancel))
-    return _reading(model, asked, ids, raw, prompt)
+    ids, raw = _parse_tokens(client.post(f"{root}/tokenize", body, cancel))
+    return _split_prompt(model, asked, ids, raw, prompt)
 
 
-def _of_ids(model: RemoteModel, ids: Sequence[int], reply: object) -> PromptTokens:
-    text = _text(reply, "content" if model.kind is LLAMA_CPP else "prompt")
-    known = [model.words.piece(number) or "" for number in ids]
-    texts = shared_out(text, known)
-    return _told(ids, texts, known, len(ids))
+def _tokens_from_ids(model: RemoteModel, ids: Sequence[int], reply: object) -> PromptTokens:
+    text = _text_field(reply, "content" if model.kind is LLAMA_CPP else "prompt")
+    known = [model.words.piece_of(number) or "" for number in ids]
+    texts = split_text(text, known)
+    return _to_prompt_tokens(ids, texts, known, len(ids))
 
 
-def _text(reply: object, name: str) -> str:
+def _text_field(reply: object, name: str) -> str:
     text = reply.get(name) if isinstance(reply, dict) else None
     if not isinstance(text, str):
-        raise _OddError
+        raise _UnexpectedReplyError
     return text
 
 
-def _tokens(reply: object) -> tuple[list[int], list[str | bytes]]:
+def _parse_tokens(reply: object) -> tuple[list[int], list[str | bytes]]:
     """Ids, and each token as it stands in the vocabulary (vLLM) or as it is spelled (llama.cpp)."""
     told = reply.get("tokens") if isinstance(reply, dict) else None
     names = reply.get("token_strs") if isinstance(reply, dict) else None
-    if not isinstance(told, list) or not 0 < len(told) <= _MOST_TOKENS:
-        raise _OddError
+    if not isinstance(told, list) or not 0 < len(told) <= _MAX_TOKENS:
+        raise _UnexpectedReplyError
     if all(isinstance(one, dict) for one in told):
         names, told = [one.get("piece") for one in told], [one.get("id") for one in told]
-    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < _LARGEST_ID for one in told):
-        raise _OddError
+    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < _MAX_ID for one in told):
+        raise _UnexpectedReplyError
     if not isinstance(names, list) or len(names) != len(told):
         names = [None] * len(told)
-    return told, [_name(one) for one in names]
+    return told, [_token_name(one) for one in names]
 
 
-def _name(told: object) -> str | bytes:
+def _token_name(told: object) -> str | bytes:
     if isinstance(told, list) and all(isinstance(one, int) and 0 <= one < 256 for one in told):
         return bytes(told)
     return told if isinstance(told, str) else ""
 
 
-def _reading(
+def _split_prompt(
     model: RemoteModel, asked: EngineRequest, ids: Sequence[int], raw: Sequence[str | bytes], sent: str | None
 ) -> PromptTokens:
     """`sent`: the text that the tokens spell; None where only what stands in it is known, the messages of a chat."""
-    found = next(_spellings(raw, sent, asked.body.get("messages", ())), None)
+    found = next(_matching_encodings(raw, sent, asked.body.get("messages", ())), None)
     if found is None:  # a tokenizer that changes its text: the tokens are told, not what each of them adds
-        texts = ["" for _ in ids[1:]] + [asked.shown]
+        texts = ["" for _ in ids[1:]] + [asked.prompt_text]
         pieces = [one if isinstance(one, str) else "" for one in raw]
-        return PromptTokens(len(ids)) if asked.before else _told(ids, texts, pieces, len(ids))
-    pieces = [_whole(one) for one in found.data]
+        return PromptTokens(len(ids)) if asked.beginning else _to_prompt_tokens(ids, texts, pieces, len(ids))
+    pieces = [_displayed_text(one) for one in found.data]
     for number, piece in zip(ids, pieces, strict=True):
         if piece:
-            model.words.number(piece, number)
-    texts = _texts(found)
-    end = _end_of(asked.shown, texts, found.first) if asked.before else len(ids)
-    return PromptTokens(len(ids)) if end is None else _told(ids, texts, pieces, end)
+            model.words.id_of(piece, number)
+    texts = _added_texts(found)
+    end = _token_after(asked.prompt_text, texts, found.first) if asked.beginning else len(ids)
+    return PromptTokens(len(ids)) if end is None else _to_prompt_tokens(ids, texts, pieces, end)
 
 
-def _told(ids: Sequence[int], texts: Sequence[str], pieces: Sequence[str], end: int) -> PromptTokens:
+def _to_prompt_tokens(ids: Sequence[int], texts: Sequence[str], pieces: Sequence[str], end: int) -> PromptTokens:
     tokens = tuple(
         PromptToken(number, text, piece if piece != text else "")
         for number, text, piece in zip(ids, texts, pieces, strict=True)
@@ -159,59 +168,59 @@ class _TokenBytes(NamedTuple):
     data: Sequence[bytes]
     first: int = 0
     """The first that belongs to the text; special ones stand before it."""
-    is_spaced: bool = False
+    has_leading_space: bool = False
     """It has a space of its own before the text."""
 
 
-def _spellings(
+def _matching_encodings(
     raw: Sequence[str | bytes], sent: str | None, messages: Sequence[Mapping[str, object]]
 ) -> Iterator[_TokenBytes]:
     """Every way of writing a vocabulary by which the tokens spell what was sent."""
-    for way in (_as_it_is, _byte_level, _sentencepiece):
+    for way in (_plain_bytes, _byte_level_bytes, _sentencepiece_bytes):
         data = [one if isinstance(one, bytes) else way(one) for one in raw]
         if sent is not None:
-            yield from _places(data, sent.encode("utf-8", "replace"))
+            yield from _matching_ranges(data, sent.encode("utf-8", "replace"))
         elif all(str(one.get("content")).strip().encode("utf-8", "replace") in b"".join(data) for one in messages):
             yield _TokenBytes(data)
 
 
-def _places(data: Sequence[bytes], text: bytes) -> Iterator[_TokenBytes]:
+def _matching_ranges(data: Sequence[bytes], text: bytes) -> Iterator[_TokenBytes]:
     """Where the text stands among the tokens: a few special ones may stand before it, and behind."""
-    for first in range(min(_MOST_ADDED, len(data) - 1) + 1):
-        for last in range(len(data), max(first, len(data) - _MOST_ADDED - 1), -1):
+    for first in range(min(_MAX_ADDED_TOKENS, len(data) - 1) + 1):
+        for last in range(len(data), max(first, len(data) - _MAX_ADDED_TOKENS - 1), -1):
             spelled = b"".join(data[first:last])
             if spelled in (text, b" " + text):
                 yield _TokenBytes(data, first, spelled != text)
 
 
-def _as_it_is(name: str) -> bytes:
+def _plain_bytes(name: str) -> bytes:
     return name.encode("utf-8", "replace")
 
 
-def _byte_level(name: str) -> bytes:
+def _byte_level_bytes(name: str) -> bytes:
     alphabet = byte_alphabet()
-    return bytes(alphabet[char] for char in name) if all(char in alphabet for char in name) else _as_it_is(name)
+    return bytes(alphabet[char] for char in name) if all(char in alphabet for char in name) else _plain_bytes(name)
 
 
-def _sentencepiece(name: str) -> bytes:
+def _sentencepiece_bytes(name: str) -> bytes:
     match = BYTE_TOKEN.fullmatch(name)
-    return bytes([int(match[1], 16)]) if match else _as_it_is(name.replace("▁", " "))
+    return bytes([int(match[1], 16)]) if match else _plain_bytes(name.replace("▁", " "))
 
 
-def _whole(data: bytes) -> str:
+def _displayed_text(data: bytes) -> str:
     return shown_bytes(data.decode("utf-8", "surrogateescape"))
 
 
-def _texts(found: _TokenBytes) -> list[str]:
+def _added_texts(found: _TokenBytes) -> list[str]:
     """What each token adds: a character made of several comes with the last of them."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     texts = [decoder.decode(one, final=place == len(found.data) - 1) for place, one in enumerate(found.data)]
-    if found.is_spaced:
+    if found.has_leading_space:
         texts[found.first] = texts[found.first].removeprefix(" ")
     return texts
 
 
-def _end_of(text: str, texts: Sequence[str], first: int) -> int | None:
+def _token_after(text: str, texts: Sequence[str], first: int) -> int | None:
     """The first token behind `text`; None where one reaches over its end."""
     done = 0
     for place in range(first, len(texts) + 1):

@@ -13,11 +13,11 @@ from core.models.modalities import TEXT, Takes
 from core.remote.address import Address, parse
 from core.remote.api_keys import keep_key
 from core.remote.backends import Kind
-from core.remote.client import Client
-from core.remote.engine_probe import ServedModel, chosen, find
+from core.remote.client import EngineClient
+from core.remote.engine_probe import ServedModel, identify_engine, select_model
 from core.remote.http_stream import Timeouts
 from core.remote.token_table import TokenTable
-from core.remote.validation import why_not_cache, why_not_setting, why_not_strategy
+from core.remote.validation import cache_unsupported_reason, setting_unsupported_reason, strategy_unsupported_reason
 from resources.language import tr
 
 
@@ -25,7 +25,7 @@ from resources.language import tr
 class RemoteModel:
     """What is known here of a model that runs elsewhere."""
 
-    client: Client
+    client: EngineClient
     kind: Kind
     served: ServedModel
     words: TokenTable = field(default_factory=TokenTable)
@@ -73,27 +73,27 @@ class RemoteModel:
 
     def refused_strategies(self) -> dict[str, str]:
         """Name → why it cannot be asked for."""
-        found = ((name, why_not_strategy(one, self.kind)) for name, one in strategies.registry.items())
+        found = ((name, strategy_unsupported_reason(one, self.kind)) for name, one in strategies.registry.items())
         return {name: reason for name, reason in found if reason}
 
     def refused_caches(self) -> dict[str, str]:
         """Name → why it cannot be asked for."""
-        found = ((name, why_not_cache(name, self.kind)) for name in caches.registry)
+        found = ((name, cache_unsupported_reason(name, self.kind)) for name in caches.registry)
         return {name: reason for name, reason in found if reason}
 
     def refused_settings(self) -> dict[str, str]:
         """Name → why it has no effect."""
         known = (parameter for one in strategies.registry.values() for parameter in one.parameters)
-        found = ((parameter.name, why_not_setting(parameter, self.kind)) for parameter in known)
+        found = ((parameter.name, setting_unsupported_reason(parameter, self.kind)) for parameter in known)
         return {name: reason for name, reason in found if reason}
 
     def spell(self, beginning: object) -> str:
         """Words, or tokens that this engine has told, as the text that was shown for them. Raises ParameterError."""
         items = [*beginning] if isinstance(beginning, Iterable) and not isinstance(beginning, str) else [beginning]
-        text, length = self.words.shown_start(items)
+        text, length = self.words.shown_prefix(items)
         for start, shown in ((length, text), (0, "")):
             try:
-                return shown + b"".join(self._data(item) for item in items[start:]).decode()
+                return shown + b"".join(self._token_bytes(item) for item in items[start:]).decode()
             except UnicodeDecodeError:
                 continue
         raise ParameterError(
@@ -104,14 +104,14 @@ class RemoteModel:
             "beginning",
         )
 
-    def _data(self, item: object) -> bytes:
+    def _token_bytes(self, item: object) -> bytes:
         if isinstance(item, str):
             return item.encode("utf-8", "replace")
-        known = self.words.data(item) if isinstance(item, int) else None
-        return known if known is not None else self._piece(item).encode("utf-8", "replace")
+        known = self.words.bytes_of(item) if isinstance(item, int) else None
+        return known if known is not None else self._known_piece(item).encode("utf-8", "replace")
 
-    def _piece(self, number: object) -> str:
-        piece = self.words.piece(number) if isinstance(number, int) else None
+    def _known_piece(self, number: object) -> str:
+        piece = self.words.piece_of(number) if isinstance(number, int) else None
         if piece is None:
             raise ParameterError(
                 tr("The answer is to begin with a token that {model} has not told since it was connected.").format(
@@ -124,13 +124,13 @@ class RemoteModel:
 
 
 def connect(
-    name: str, *, key: str | None = None, allow_plain: bool = False, patience: Timeouts | None = None
+    name: str, *, key: str | None = None, allow_plain: bool = False, timeouts: Timeouts | None = None
 ) -> RemoteModel:
     """The model behind an address; asks the engine what it is. Raises AddressError, ModelNotFoundError and the other
     EngineErrors."""
     address = parse(name, allow_plain)
     if key:
         keep_key(address, key)
-    client = Client(address, patience)
-    found = find(client, threading.Event())
-    return RemoteModel(client, found.kind, chosen(found, address))
+    client = EngineClient(address, timeouts)
+    found = identify_engine(client, threading.Event())
+    return RemoteModel(client, found.kind, select_model(found, address))

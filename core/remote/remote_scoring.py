@@ -11,9 +11,9 @@ from core.errors import EngineRefusedError, PromptError
 from core.events import Event, Finished, Metrics, Prefilled, PromptToken, RunStarted, SequenceFinished
 from core.remote import engine_errors
 from core.remote.event_builder import TokenEventBuilder
-from core.remote.http_stream import StoppedError
+from core.remote.http_stream import CancelledError
 from core.remote.remote_model import RemoteModel
-from core.remote.responses import Counts, StreamedToken, mapping, tokens
+from core.remote.responses import ResponseUsage, StreamedToken, as_mapping, choice_tokens
 from core.request_fields import check_top_n
 from resources.language import tr
 
@@ -30,11 +30,11 @@ def score_stream(
             tr("{engine} does not tell what it holds of a text that is given.").format(engine=model.kind.title),
             tr("vLLM and SGLang do; so does every model in this machine's memory."),
         )
-    before, whole = _text(model, given), _text(model, text)
-    yield from _events(model, before, before + whole, top_n, cancel or threading.Event())
+    before, whole = _text_of(model, given), _text_of(model, text)
+    yield from _scoring_events(model, before, before + whole, top_n, cancel or threading.Event())
 
 
-def _text(model: RemoteModel, text: object) -> str:
+def _text_of(model: RemoteModel, text: object) -> str:
     if text is None:
         return ""
     parts = [text] if isinstance(text, str) else text
@@ -45,48 +45,48 @@ def _text(model: RemoteModel, text: object) -> str:
     return model.spell(parts)
 
 
-def _events(model: RemoteModel, before: str, text: str, top_n: int, cancel: threading.Event) -> Iterator[Event]:
+def _scoring_events(model: RemoteModel, before: str, text: str, top_n: int, cancel: threading.Event) -> Iterator[Event]:
     begun = time.perf_counter()
     count = max(1, min(top_n, model.kind.alternatives))
     body = {"model": model.name, "prompt": text, "max_tokens": 1, "temperature": 0.0, "echo": True, "logprobs": count}
     try:
-        told, counts = _read(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
-    except StoppedError:
-        told, counts = (), Counts()
+        told, counts = _read_reply(model, model.client.post(f"{model.address.path}/completions", body, cancel), text)
+    except CancelledError:
+        told, counts = (), ResponseUsage()
     seconds = time.perf_counter() - begun
-    known = _length_of(told, before)
+    known = _token_count(told, before)
     teller = TokenEventBuilder(model, count, frozenset(), "scored")
-    yield _started(model, teller, told[:known], before or text)
+    yield _run_started(model, teller, told[:known], before or text)
     yield Prefilled(len(told), seconds)
     scored = told[known:]
     for step, token in enumerate(scored):
-        yield teller.chosen(token, token.piece, step, 0, seconds / len(told))
+        yield teller.build(token, token.piece, step, 0, seconds / len(told))
     yield SequenceFinished(0, "given" if told else "stopped")
     yield Finished(
         "completed" if told else "stopped",
-        (tuple(teller.number(token) for token in scored),),
+        (tuple(teller.token_id(token) for token in scored),),
         ("".join(token.piece for token in scored),),
         Metrics(counts.prompt or len(told), len(scored), seconds),
         order=(0,),
     )
 
 
-def _read(model: RemoteModel, reply: object, text: str) -> tuple[tuple[StreamedToken, ...], Counts]:
+def _read_reply(model: RemoteModel, reply: object, text: str) -> tuple[tuple[StreamedToken, ...], ResponseUsage]:
     """The tokens of the text itself: one more was written behind it, for not every engine writes none."""
-    counts = Counts()
-    with engine_errors.readable(reply, model.place):
-        message = mapping(reply)
-        counts.hear(message)
-        found = tuple(tokens(mapping(message["choices"][0])))
+    counts = ResponseUsage()
+    with engine_errors.parsing_message(reply, model.place):
+        message = as_mapping(reply)
+        counts.update(message)
+        found = tuple(choice_tokens(as_mapping(message["choices"][0])))
     if not found:
         raise EngineRefusedError(
             tr("{place} has not told what it holds of the text.").format(place=model.place),
             tr("Look whether the engine was started without log-probabilities."),
         )
-    return found[: counts.prompt or _length_of(found, text)], counts
+    return found[: counts.prompt or _token_count(found, text)], counts
 
 
-def _length_of(told: tuple[StreamedToken, ...], text: str) -> int:
+def _token_count(told: tuple[StreamedToken, ...], text: str) -> int:
     """How many tokens spell `text`; at least the first, of which no engine tells how likely it was."""
     length = 0
     for place, token in enumerate(told):
@@ -96,10 +96,12 @@ def _length_of(told: tuple[StreamedToken, ...], text: str) -> int:
     return len(told)
 
 
-def _started(model: RemoteModel, teller: TokenEventBuilder, told: tuple[StreamedToken, ...], text: str) -> RunStarted:
-    asked = tuple(PromptToken(teller.number(token), token.piece) for token in told)
+def _run_started(
+    model: RemoteModel, teller: TokenEventBuilder, told: tuple[StreamedToken, ...], text: str
+) -> RunStarted:
+    asked = tuple(PromptToken(teller.token_id(token), token.piece) for token in told)
     return RunStarted(
         strategy=SCORE, model=model.name, device=model.place, dtype="", cache="", seed=0,
-        prompt=asked or (PromptToken(model.words.number(text), text),), settings=(), vocabulary=model.vocabulary,
+        prompt=asked or (PromptToken(model.words.id_of(text), text),), settings=(), vocabulary=model.vocabulary,
         context=model.context, identity=model.identity, engine=model.kind.title,
     )  # fmt: skip

@@ -10,20 +10,20 @@ from typing import Any
 from core.defaults import DEFAULTS
 from core.errors import EmptyPromptError, ParameterError, PromptError
 from core.remote import grammar_formats
-from core.remote.backends import LLAMA_CPP, OFF
+from core.remote.backends import LLAMA_CPP, OFF_VALUES
 from core.remote.remote_model import RemoteModel
 from core.remote.validation import check_request
 from core.request import Request
-from core.request_fields import check_fields
+from core.request_fields import check_request_fields
 from core.strategies.base import Strategy
 from resources.language import tr
 
-_NEW_TOKENS = 20
+_DEFAULT_MAX_NEW_TOKENS = 20
 """Where nothing is said: as many as `generate` writes."""
-_SEED = 2**63
-_LLAMA_SEEDS = 2**32 - 1
+_MAX_SEED = 2**63
+_LLAMA_MAX_SEED = 2**32 - 1
 """llama.cpp keeps 32 bits of a seed, and chooses one by chance for the largest number."""
-_LONGEST_TEXT = 2**17
+_DEFAULT_CONTEXT = 2**17
 """Tokens, where the engine does not report how long its longest text is."""
 
 
@@ -36,45 +36,47 @@ class EngineRequest:
     """By our names, the ones that are sent."""
     path: str
     body: dict[str, Any]
-    shown: str
+    prompt_text: str
     """The prompt as text."""
-    before: str
+    beginning: str
     """What the answer begins with."""
-    texts: int
-    max_new: int
-    seconds: float | None
+    sequence_count: int
+    max_new_tokens: int
+    max_seconds: float | None
     """Of the run at most."""
-    samples: bool
+    is_sampling: bool
     is_chat: bool
     alternatives: int
     """How many of a step are asked for."""
 
     @property
-    def acting(self) -> frozenset[str]:
+    def active_settings(self) -> frozenset[str]:
         """The settings that stand between the model's distribution and the choice."""
         return frozenset(
-            name for name, value in self.settings.items() if name not in _NO_STAGES and value != OFF.get(name, ...)
+            name
+            for name, value in self.settings.items()
+            if name not in _NON_PROCESSING_SETTINGS and value != OFF_VALUES.get(name, ...)
         )
 
     def without_probabilities(self) -> dict[str, Any]:
         """The body that asks for none."""
-        return {name: value for name, value in self.body.items() if name not in _PROBABILITIES}
+        return {name: value for name, value in self.body.items() if name not in _PROBABILITY_FIELDS}
 
 
-_PROBABILITIES = ("logprobs", "top_logprobs", "n_probs")
-_NO_STAGES = frozenset({"max_new_tokens", "stop_strings", "num_return_sequences", "eos_token_id", "max_time",
+_PROBABILITY_FIELDS = ("logprobs", "top_logprobs", "n_probs")
+_NON_PROCESSING_SETTINGS = frozenset({"max_new_tokens", "stop_strings", "num_return_sequences", "eos_token_id", "max_time",
                         "xtc_threshold", "dry_base", "dry_allowed_length", "dry_range"})  # fmt: skip
 
 
-def ask(model: RemoteModel, request: Request) -> EngineRequest:
+def build_request(model: RemoteModel, request: Request) -> EngineRequest:
     """Raises StrategyError, CacheError, ParameterError, PromptError."""
-    check_fields(request)
-    given = given_settings(request)
+    check_request_fields(request)
+    given = request_settings(request)
     strategy = check_request(request, given, model.kind)
     named = strategy.flags.get("do_sample") if request.strategy else given.get("do_sample")
     samples = bool(named)
-    settings = _settings(model, strategy, {**given, **request.options}, samples)
-    prompt, is_chat = _prompt(model, request)
+    settings = _settings_to_send(model, strategy, {**given, **request.options}, samples)
+    prompt, is_chat = _prompt_to_send(model, request)
     before = model.spell(request.beginning) if request.beginning else ""
     if before and "grammar" in settings:
         raise ParameterError(
@@ -89,15 +91,15 @@ def ask(model: RemoteModel, request: Request) -> EngineRequest:
         )
     if isinstance(prompt, str):
         prompt += before
-    body = _body(model, request, settings, samples, is_chat) | {"messages" if is_chat else "prompt": prompt}
+    body = _build_body(model, request, settings, samples, is_chat) | {"messages" if is_chat else "prompt": prompt}
     path = f"{model.address.path}/{'chat/completions' if is_chat else 'completions'}"
     return EngineRequest(
-        strategy, settings, path, body, _shown(prompt, before), before, int(settings.get("num_return_sequences", 1)),
-        int(settings["max_new_tokens"]), given.get("max_time"), samples, is_chat, _count(model, request, is_chat),
+        strategy, settings, path, body, _prompt_text(prompt, before), before, int(settings.get("num_return_sequences", 1)),
+        int(settings["max_new_tokens"]), given.get("max_time"), samples, is_chat, _alternative_count(model, request, is_chat),
     )  # fmt: skip
 
 
-def given_settings(request: Request) -> dict[str, Any]:
+def request_settings(request: Request) -> dict[str, Any]:
     """What the request says of settings, by name."""
     config = request.config
     if config is None or isinstance(config, Mapping):
@@ -105,21 +107,27 @@ def given_settings(request: Request) -> dict[str, Any]:
     return {name: value for name, value in config.to_dict().items() if value is not None}
 
 
-def _settings(model: RemoteModel, strategy: Strategy, given: Mapping[str, Any], samples: bool) -> dict[str, Any]:
+def _settings_to_send(
+    model: RemoteModel, strategy: Strategy, given: Mapping[str, Any], samples: bool
+) -> dict[str, Any]:
     """Those that are sent: the request's, and what the others are where nobody says anything."""
     kind = model.kind
     found = {name: given[name] for name in kind.settings if given.get(name) is not None}
-    found.setdefault("max_new_tokens", _NEW_TOKENS)
+    found.setdefault("max_new_tokens", _DEFAULT_MAX_NEW_TOKENS)
     dice = {"temperature", "top_p", "top_k", "min_p", "typical_p", "top_n_sigma", "xtc_probability"}
     if not samples:
         return {name: value for name, value in found.items() if name not in dice}
     for name in dice & set(kind.settings):
-        usual = {**OFF, **{one: value for one, value in DEFAULTS.items() if one in OFF}, **strategy.defaults}
+        usual = {
+            **OFF_VALUES,
+            **{one: value for one, value in DEFAULTS.items() if one in OFF_VALUES},
+            **strategy.defaults,
+        }
         found.setdefault(name, usual[name])
     return found
 
 
-def _body(
+def _build_body(
     model: RemoteModel, request: Request, settings: Mapping[str, Any], samples: bool, is_chat: bool
 ) -> dict[str, object]:
     kind = model.kind
@@ -129,42 +137,42 @@ def _body(
         stops = {"stop": told.pop("stop_strings")} if told.get("stop_strings") else {}
         seed = {"seed": request.seed % 2**32} if samples else {}
         return {**common, **stops, **seed, "generation_config": json.dumps(told)}
-    quiet = {"repetition_penalty": OFF["repetition_penalty"], "dry_multiplier": 0.0}
+    quiet = {"repetition_penalty": OFF_VALUES["repetition_penalty"], "dry_multiplier": 0.0}
     wanted = {**{name: value for name, value in quiet.items() if name in kind.settings}, **settings}
-    formed = grammar_formats.asked(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
+    formed = grammar_formats.grammar_fields(wanted.pop("grammar"), kind, is_chat) if "grammar" in wanted else {}
     if not samples:
         wanted["temperature"] = 0.0
-    theirs = {kind.settings[name]: _theirs(model, name, value) for name, value in wanted.items()}
-    whole = dict.fromkeys(kind.whole_text, model.context or _LONGEST_TEXT)
-    seeds = _LLAMA_SEEDS if kind is LLAMA_CPP else _SEED
-    told = _probabilities(model, request, is_chat)
+    theirs = {kind.settings[name]: _engine_value(model, name, value) for name, value in wanted.items()}
+    whole = dict.fromkeys(kind.whole_text, model.context or _DEFAULT_CONTEXT)
+    seeds = _LLAMA_MAX_SEED if kind is LLAMA_CPP else _MAX_SEED
+    told = _probability_fields(model, request, is_chat)
     return {**common, **whole, **theirs, **formed, "seed": request.seed % seeds, **kind.extras, **told}
 
 
-def _theirs(model: RemoteModel, name: str, value: Any) -> Any:
+def _engine_value(model: RemoteModel, name: str, value: Any) -> Any:
     if name == "top_k" and value == 0:
         return model.kind.no_top_k
     if name == "dry_range" and value == 0:
-        return model.context or _LONGEST_TEXT
+        return model.context or _DEFAULT_CONTEXT
     if name in ("stop_strings", "eos_token_id"):
         return [value] if isinstance(value, (str, int)) else list(value)
     return value
 
 
-def _probabilities(model: RemoteModel, request: Request, is_chat: bool) -> dict[str, object]:
+def _probability_fields(model: RemoteModel, request: Request, is_chat: bool) -> dict[str, object]:
     """How many alternatives are asked for, and how."""
-    count = _count(model, request, is_chat)
+    count = _alternative_count(model, request, is_chat)
     if not count:
         return {}
     return {"logprobs": True, "top_logprobs": count} if is_chat else {model.kind.counts_by: count}
 
 
-def _count(model: RemoteModel, request: Request, is_chat: bool) -> int:
+def _alternative_count(model: RemoteModel, request: Request, is_chat: bool) -> int:
     most = model.kind.chat_alternatives if is_chat else model.kind.alternatives
     return min(request.top_n, most) if model.tells else 0
 
 
-def _prompt(model: RemoteModel, request: Request) -> tuple[str | list[object], bool]:
+def _prompt_to_send(model: RemoteModel, request: Request) -> tuple[str | list[object], bool]:
     """The prompt as it is sent, and whether it is a chat. Raises PromptError."""
     prompt = request.prompt
     if isinstance(prompt, str):
@@ -188,7 +196,7 @@ def _prompt(model: RemoteModel, request: Request) -> tuple[str | list[object], b
     raise PromptError(tr("The prompt is neither a text nor a chat."), tr("Give a text, or the messages of one chat."))
 
 
-def _shown(prompt: str | list[Any], before: str) -> str:
+def _prompt_text(prompt: str | list[Any], before: str) -> str:
     if isinstance(prompt, str):
         return prompt.removesuffix(before) if before else prompt
     if all(isinstance(item, Mapping) for item in prompt):

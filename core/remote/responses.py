@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
-from core.remote.token_table import as_bytes, shown, whole
+from core.remote.token_table import as_bytes, display_piece, repair_text
 
-MOST_LIKELY = 1000
+MAX_ALTERNATIVES = 1000
 """Alternatives of a token that are read; no engine can be asked for more."""
-_LARGEST_ID = 2**31
-_MOST_TEXTS = 1024
+_MAX_ID = 2**31
+_MAX_TEXTS = 1024
 """Texts of a reply whose figures are added up."""
 
 
@@ -24,7 +24,7 @@ class TokenLogprob(NamedTuple):
     piece: str
     log_probability: float
     id: int | None = None
-    data: bytes | None = None
+    token_bytes: bytes | None = None
     """Its bytes, where they are reported."""
 
 
@@ -38,7 +38,7 @@ class StreamedToken:
     """NaN where it is not told."""
     top: tuple[TokenLogprob, ...] = ()
     """The likeliest of its step, the likeliest first."""
-    data: bytes | None = None
+    token_bytes: bytes | None = None
     """Its bytes, where they are reported."""
 
 
@@ -56,23 +56,23 @@ class TextDelta:
     """The stop text that ended it, where that is told."""
 
 
-def parts(message: Mapping[str, object]) -> Iterator[TextDelta]:
+def read_choices(message: Mapping[str, object]) -> Iterator[TextDelta]:
     """The parts of a message; none for one that holds figures only."""
     choices = message.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
-            yield _part(choice)
+            yield _delta_of(choice)
 
 
-def _part(choice: Mapping[str, Any]) -> TextDelta:
+def _delta_of(choice: Mapping[str, Any]) -> TextDelta:
     why = choice.get("stop_reason", choice.get("matched_stop"))
     return TextDelta(
-        whole_number(choice.get("index")), _text(choice), tuple(tokens(choice)), str(choice.get("finish_reason") or ""),
+        as_count(choice.get("index")), _choice_text(choice), tuple(choice_tokens(choice)), str(choice.get("finish_reason") or ""),
         why if isinstance(why, str) else "",
     )  # fmt: skip
 
 
-def _text(choice: Mapping[str, object]) -> str:
+def _choice_text(choice: Mapping[str, object]) -> str:
     """Of a completion or of a chat, where what is thought before the answer has a field of its own."""
     delta = choice.get("delta") or choice.get("message")
     if not isinstance(delta, dict):
@@ -81,53 +81,58 @@ def _text(choice: Mapping[str, object]) -> str:
     return next((text for text in fields if isinstance(text, str) and text), "")
 
 
-def tokens(choice: Mapping[str, object]) -> Iterator[StreamedToken]:
+def choice_tokens(choice: Mapping[str, object]) -> Iterator[StreamedToken]:
     """The tokens of a choice, in whichever shape; none where they are not told."""
     told = choice.get("logprobs")
     ids = choice.get("token_ids")
     ids = ids if isinstance(ids, list) else []
     if isinstance(told, dict) and isinstance(told.get("content"), list):
-        yield from _of_chat(told["content"], ids)
+        yield from _chat_tokens(told["content"], ids)
     elif isinstance(told, dict) and isinstance(told.get("tokens"), list):
-        yield from _of_completion(told, ids)
+        yield from _completion_tokens(told, ids)
 
 
-def _of_chat(content: Sequence[object], ids: Sequence[object]) -> Iterator[StreamedToken]:
+def _chat_tokens(content: Sequence[object], ids: Sequence[object]) -> Iterator[StreamedToken]:
     for place, item in enumerate(content):
         if isinstance(item, dict):
-            told = _list(item.get("top_logprobs"))[:MOST_LIKELY]
-            top = sorted((_likely(one) for one in told if isinstance(one, dict)), key=_order)
-            one = _likely(item)
-            yield StreamedToken(one.piece, _id(item.get("id"), ids, place), one.log_probability, tuple(top), one.data)
+            told = _as_list(item.get("top_logprobs"))[:MAX_ALTERNATIVES]
+            top = sorted((_token_logprob(one) for one in told if isinstance(one, dict)), key=_descending_probability)
+            one = _token_logprob(item)
+            yield StreamedToken(
+                one.piece, _token_id(item.get("id"), ids, place), one.log_probability, tuple(top), one.token_bytes
+            )
 
 
-def _likely(item: Mapping[str, object]) -> TokenLogprob:
+def _token_logprob(item: Mapping[str, object]) -> TokenLogprob:
     data = item.get("bytes")
     return TokenLogprob(
-        shown(str(item.get("token", "")), data), log_probability(item.get("logprob")), _id(item.get("id")),
+        display_piece(str(item.get("token", "")), data), parse_log_probability(item.get("logprob")), _token_id(item.get("id")),
         as_bytes(data),
     )  # fmt: skip
 
 
-def _of_completion(told: Mapping[str, object], ids: Sequence[object]) -> Iterator[StreamedToken]:
-    pieces, logs, tops = (_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
+def _completion_tokens(told: Mapping[str, object], ids: Sequence[object]) -> Iterator[StreamedToken]:
+    pieces, logs, tops = (_as_list(told.get(name)) for name in ("tokens", "token_logprobs", "top_logprobs"))
     for place, piece in enumerate(pieces):
         likely = tops[place] if place < len(tops) and isinstance(tops[place], dict) else {}
-        told_likely = islice(likely.items(), MOST_LIKELY)
-        top = sorted((TokenLogprob(whole(str(one)), log_probability(value)) for one, value in told_likely), key=_order)
-        log = log_probability(logs[place]) if place < len(logs) else math.nan
-        yield StreamedToken(whole(str(piece)), _id(None, ids, place), log, tuple(top))
+        told_likely = islice(likely.items(), MAX_ALTERNATIVES)
+        top = sorted(
+            (TokenLogprob(repair_text(str(one)), parse_log_probability(value)) for one, value in told_likely),
+            key=_descending_probability,
+        )
+        log = parse_log_probability(logs[place]) if place < len(logs) else math.nan
+        yield StreamedToken(repair_text(str(piece)), _token_id(None, ids, place), log, tuple(top))
 
 
-def _list(value: object) -> Sequence[Any]:
+def _as_list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _order(item: TokenLogprob) -> float:
+def _descending_probability(item: TokenLogprob) -> float:
     return -item.log_probability
 
 
-def log_probability(value: Any) -> float:
+def parse_log_probability(value: Any) -> float:
     """A log-probability; −∞ is told in several ways, the largest negative number among them."""
     if (
         not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
@@ -138,29 +143,29 @@ def log_probability(value: Any) -> float:
     return float(value) if value > -1e30 else -math.inf
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def as_mapping(value: object) -> Mapping[str, Any]:
     """An object of JSON. Raises TypeError."""
     if not isinstance(value, dict):
         raise TypeError(value)
     return value
 
 
-def whole_number(value: object) -> int:
+def as_count(value: object) -> int:
     """A place or a count; 0 where none is told. Raises ValueError."""
     if value is None:
         return 0
-    if (found := _count(value, None)) is None:
+    if (found := _valid_count(value, None)) is None:
         raise ValueError(value)
     return found
 
 
-def _id(value: object, ids: Sequence[object] = (), place: int = 0) -> int | None:
+def _token_id(value: object, ids: Sequence[object] = (), place: int = 0) -> int | None:
     found = value if value is not None else ids[place] if place < len(ids) else None
-    return found if isinstance(found, int) and 0 <= found < _LARGEST_ID else None
+    return found if isinstance(found, int) and 0 <= found < _MAX_ID else None
 
 
 @dataclass(slots=True)
-class Counts:
+class ResponseUsage:
     """Figures that an engine tells of a run; None where it does not."""
 
     prompt: int | None = None
@@ -178,51 +183,51 @@ class Counts:
     """Share of drafts that were accepted, as it is told itself."""
     _texts: dict[int, Mapping[str, object]] = field(default_factory=dict)
 
-    def hear(self, message: Mapping[str, Any]) -> None:
+    def update(self, message: Mapping[str, Any]) -> None:
         """Take what a message says of them. Raises ValueError."""
-        self._hear_usage(message.get("usage"))
-        self._hear_llama(message.get("timings"))
-        self._hear_vllm(message.get("metrics"))
+        self._update_from_usage(message.get("usage"))
+        self._update_from_llama_cpp(message.get("timings"))
+        self._update_from_vllm(message.get("metrics"))
         if isinstance(told := message.get("meta_info"), dict):
-            number = whole_number(message.get("index"))
-            if number in self._texts or len(self._texts) < _MOST_TEXTS:
+            number = as_count(message.get("index"))
+            if number in self._texts or len(self._texts) < _MAX_TEXTS:
                 self._texts[number] = told
-            self._hear_sglang(told)
+            self._update_from_sglang(told)
 
-    def _hear_usage(self, usage: object) -> None:
+    def _update_from_usage(self, usage: object) -> None:
         if not isinstance(usage, dict):
             return
-        self.prompt = _count(usage.get("prompt_tokens"), self.prompt)
-        self.written = _count(usage.get("completion_tokens"), self.written)
+        self.prompt = _valid_count(usage.get("prompt_tokens"), self.prompt)
+        self.written = _valid_count(usage.get("completion_tokens"), self.written)
         read, said = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
         if isinstance(read, dict):
-            self.cached = _count(read.get("cached_tokens"), self.cached)
+            self.cached = _valid_count(read.get("cached_tokens"), self.cached)
         if isinstance(said, dict):
-            accepted, rejected = (_count(said.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES)
+            accepted, rejected = (_valid_count(said.get(f"{name}_prediction_tokens"), None) for name in _OUTCOMES)
             if accepted is not None and rejected is not None and accepted + rejected:
                 self.drafted, self.accepted = accepted + rejected, accepted
 
-    def _hear_llama(self, timings: object) -> None:
+    def _update_from_llama_cpp(self, timings: object) -> None:
         if not isinstance(timings, dict):
             return
         milliseconds = timings.get("prompt_ms")
-        if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _MOST:
+        if isinstance(milliseconds, (int, float)) and 0 < milliseconds < _MAX_COUNT:
             self.prompt_seconds = milliseconds / 1000
-        self.cached = _count(timings.get("cache_n"), self.cached)
-        self.decoded = _count(timings.get("predicted_n"), self.decoded)
-        self.drafted = _count(timings.get("draft_n"), self.drafted)
-        self.accepted = _count(timings.get("draft_n_accepted"), self.accepted)
+        self.cached = _valid_count(timings.get("cache_n"), self.cached)
+        self.decoded = _valid_count(timings.get("predicted_n"), self.decoded)
+        self.drafted = _valid_count(timings.get("draft_n"), self.drafted)
+        self.accepted = _valid_count(timings.get("draft_n_accepted"), self.accepted)
 
-    def _hear_vllm(self, metrics: object) -> None:
+    def _update_from_vllm(self, metrics: object) -> None:
         drafts = metrics.get("speculative_decoding") if isinstance(metrics, dict) else None
         if isinstance(drafts, dict):
-            self.drafted = _count(drafts.get("num_draft_tokens"), self.drafted)
-            self.accepted = _count(drafts.get("num_accepted_tokens"), self.accepted)
+            self.drafted = _valid_count(drafts.get("num_draft_tokens"), self.drafted)
+            self.accepted = _valid_count(drafts.get("num_accepted_tokens"), self.accepted)
 
-    def _hear_sglang(self, told: Mapping[str, object]) -> None:
+    def _update_from_sglang(self, told: Mapping[str, object]) -> None:
         """Each of several texts has figures of its own; names of newer and older versions."""
-        self.prompt = _count(told.get("prompt_tokens"), self.prompt)
-        self.cached = _count(told.get("cached_tokens"), self.cached)
+        self.prompt = _valid_count(told.get("prompt_tokens"), self.prompt)
+        self.cached = _valid_count(told.get("cached_tokens"), self.cached)
         self.written = self._sum("completion_tokens")
         self.passes = self._sum("spec_verify_ct")
         self.drafted = self._sum("spec_num_proposed_drafts", "spec_draft_token_num")
@@ -232,17 +237,17 @@ class Counts:
             self.rate = float(rate)
 
     def _sum(self, *names: str) -> int | None:
-        found = [_count(told.get(name), None) for told in self._texts.values() for name in names]
+        found = [_valid_count(told.get(name), None) for told in self._texts.values() for name in names]
         counts = [count for count in found if count is not None]
         return sum(counts) if counts else None
 
     @property
-    def acceptance(self) -> float | None:
+    def acceptance_rate(self) -> float | None:
         """Share of the drafted tokens that became text; None where nothing was drafted, or told."""
         return self.accepted / self.drafted if self.drafted and self.accepted is not None else self.rate
 
     @property
-    def prompt_speed(self) -> float | None:
+    def prefill_speed(self) -> float | None:
         """Tokens of the prompt that were computed in a second; None where that is not told."""
         computed = (self.prompt or 0) - (self.cached or 0)
         return computed / self.prompt_seconds if self.prompt_seconds and computed > 0 else None
@@ -251,15 +256,15 @@ class Counts:
 _OUTCOMES = ("accepted", "rejected")
 
 
-_MOST = 2**53
+_MAX_COUNT = 2**53
 """No figure of a run is as large."""
 
 
-def _count(value: object, known: int | None) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else known
+def _valid_count(value: object, known: int | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_COUNT else known
 
 
-def shared_out(text: str, pieces: Sequence[str]) -> list[str]:
+def split_text(text: str, pieces: Sequence[str]) -> list[str]:
     """What each token adds to `text`, which they spell together: a character made of several comes with the last."""
     found: list[str] = []
     done = 0

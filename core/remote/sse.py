@@ -9,19 +9,19 @@ from collections.abc import Iterable, Iterator
 
 from core.remote import engine_errors
 
-_END = "[DONE]"
-_LONGEST_LINE = 16 * 2**20
+_END_MARK = "[DONE]"
+_MAX_LINE_BYTES = 16 * 2**20
 
 
-def messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
+def parse_messages(body: Iterable[bytes], place: str) -> Iterator[dict[str, object]]:
     """Each message as JSON, up to the end mark or the end: not every engine has such a mark. Raises EngineCutError
     where the engine says that it failed, EngineReplyError for what cannot be read."""
     for data in _data_lines(body, place):
-        if data == _END:
+        if data == _END_MARK:
             return
-        message = _parsed(data, place)
-        if (words := _failure(message)) is not None:
-            raise engine_errors.failed(words, place)
+        message = _parse_message(data, place)
+        if (words := _failure_message(message)) is not None:
+            raise engine_errors.failed_error(words, place)
         yield message
 
 
@@ -32,17 +32,17 @@ def _data_lines(body: Iterable[bytes], place: str) -> Iterator[str]:
     for piece in body:
         first, *lines = piece.split(b"\n")
         rest += first
-        if len(rest) > _LONGEST_LINE:
-            raise engine_errors.unreadable(place, rest[:200].decode("utf-8", "replace"))
+        if len(rest) > _MAX_LINE_BYTES:
+            raise engine_errors.unreadable_error(place, rest[:200].decode("utf-8", "replace"))
         for line in lines:
-            if (data := _data(bytes(rest), place)) is not None:
+            if (data := _line_data(bytes(rest), place)) is not None:
                 yield data
             rest = bytearray(line)
-    if (data := _data(bytes(rest), place)) is not None:
+    if (data := _line_data(bytes(rest), place)) is not None:
         yield data
 
 
-def _data(line: bytes, place: str) -> str | None:
+def _line_data(line: bytes, place: str) -> str | None:
     text = line.decode("utf-8", "surrogateescape").strip()
     name, colon, value = text.partition(":")
     if not text or text.startswith(":") or name in ("event", "id", "retry"):
@@ -50,25 +50,25 @@ def _data(line: bytes, place: str) -> str | None:
     if name == "error" and colon:  # as llama.cpp's server says it
         return f'{{"error": {value}}}'
     if name != "data" or not colon:
-        raise engine_errors.unreadable(place, text.encode("utf-8", "replace").decode("utf-8"))
+        raise engine_errors.unreadable_error(place, text.encode("utf-8", "replace").decode("utf-8"))
     return value.strip() or None
 
 
-def _parsed(data: str, place: str) -> dict[str, object]:
+def _parse_message(data: str, place: str) -> dict[str, object]:
     try:
         message = json.loads(data)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
-        raise engine_errors.unreadable(place, data.encode("utf-8", "replace").decode("utf-8"))
+        raise engine_errors.unreadable_error(place, data.encode("utf-8", "replace").decode("utf-8"))
     return message
 
 
-def _failure(message: dict[str, object]) -> str | None:
+def _failure_message(message: dict[str, object]) -> str | None:
     """What the engine says of its failing in the middle; None where it does not fail."""
     if not message.get("error"):
         return None
-    return engine_errors.said(json.dumps(message).encode())
+    return engine_errors.error_message(json.dumps(message).encode())
 
 
 class Utf8Joiner:
@@ -83,8 +83,12 @@ class Utf8Joiner:
         text = self._high + text
         self._high = text[-1] if text and "\ud800" <= text[-1] <= "\udbff" else ""
         text = text[: len(text) - len(self._high)]
-        paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _is_odd(text) else text
-        return self._bytes.decode(b"".join(map(_as_bytes, paired)) if _is_odd(paired) else paired.encode())
+        paired = (
+            text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _has_surrogates(text) else text
+        )
+        return self._bytes.decode(
+            b"".join(map(_surrogate_bytes, paired)) if _has_surrogates(paired) else paired.encode()
+        )
 
     def flush(self) -> str:
         """What is still half, as the mark of a broken character."""
@@ -92,11 +96,11 @@ class Utf8Joiner:
         return self._bytes.decode(b"", final=True) + ("\ufffd" if high else "")
 
 
-def _is_odd(text: str) -> bool:
+def _has_surrogates(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _as_bytes(char: str) -> bytes:
+def _surrogate_bytes(char: str) -> bytes:
     """A byte that was no UTF-8 as itself, any other lone surrogate as the mark of a broken character."""
     if "\udc80" <= char <= "\udcff":
         return bytes([ord(char) - 0xDC00])

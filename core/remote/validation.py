@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from core import strategies
 from core.errors import CacheError, MediaRefusedError, ParameterError, StrategyError
 from core.parameter import Parameter, check
-from core.remote.backends import OFF, Kind
+from core.remote.backends import OFF_VALUES, Kind
 from core.request import Request
-from core.strategies.base import Strategy, beams
+from core.strategies.base import Strategy, beam_rows
 from core.strategies.flags import Flags, flags_of
 from resources.language import mark, tr
 
-CACHE = "dynamic"
+DEFAULT_CACHE = "dynamic"
 """What a request names that says nothing of its cache; the engine keeps its own."""
-HERE = frozenset({"max_time"})
+LOCAL_SETTINGS = frozenset({"max_time"})
 """Settings that are minded on this side of the line."""
-_SAYS_NOTHING = frozenset({
+_IGNORED_SETTINGS = frozenset({
     "do_sample", "num_beams", "num_beam_groups", "use_cache", "max_length", "pad_token_id", "bos_token_id",
     "transformers_version", "early_stopping", "length_penalty", "diversity_penalty", "penalty_alpha",
     "decoder_start_token_id", "_from_model_config", "return_dict_in_generate", "output_scores", "output_logits",
@@ -25,35 +25,35 @@ _SAYS_NOTHING = frozenset({
     "num_assistant_tokens_schedule", "assistant_confidence_threshold",
 })  # fmt: skip
 """What decides the strategy, or has no effect on greedy decoding and sampling."""
-_DRAFTS = mark("{engine} says one token at a time, and lets no draft of ours be checked. It may draft by itself, if it "
+_NO_DRAFTS = mark("{engine} says one token at a time, and lets no draft of ours be checked. It may draft by itself, if it "
                "was started so.")  # fmt: skip
-_BEAMS = mark("{engine} tells whole texts of a beam search, not how its beams grew.")
-_INSIDE = mark("It needs what happens inside the model, and {engine} tells tokens only.")
+_NO_BEAMS = mark("{engine} tells whole texts of a beam search, not how its beams grew.")
+_NO_INTERNALS = mark("It needs what happens inside the model, and {engine} tells tokens only.")
 _NO_CACHE = mark("{engine} keeps its own cache on its machine.")
 _NO_SETTING = mark("{engine} has no such setting.")
 
 
-def is_single(strategy: Strategy) -> bool:
+def is_plain_decoding(strategy: Strategy) -> bool:
     """Whether it takes one token after the other by the model's scores alone: what every engine does."""
     return strategy in (strategies.selected_by(Flags()), strategies.selected_by(Flags(samples=True)))
 
 
-def why_not_strategy(strategy: Strategy, kind: Kind) -> str | None:
+def strategy_unsupported_reason(strategy: Strategy, kind: Kind) -> str | None:
     """Sentence on why it cannot be asked of that engine; None where it can."""
-    if is_single(strategy):
+    if is_plain_decoding(strategy):
         return None
-    reason = _DRAFTS if strategy.speculates else _BEAMS if strategy.rows is beams else _INSIDE
+    reason = _NO_DRAFTS if strategy.speculates else _NO_BEAMS if strategy.rows is beam_rows else _NO_INTERNALS
     return tr(reason).format(engine=kind.title)
 
 
-def why_not_cache(name: str, kind: Kind) -> str | None:
+def cache_unsupported_reason(name: str, kind: Kind) -> str | None:
     """Sentence on why that cache cannot be asked for; None for the one that is nothing in particular."""
-    return tr(_NO_CACHE).format(engine=kind.title) if name != CACHE else None
+    return tr(_NO_CACHE).format(engine=kind.title) if name != DEFAULT_CACHE else None
 
 
-def why_not_setting(parameter: Parameter, kind: Kind) -> str | None:
+def setting_unsupported_reason(parameter: Parameter, kind: Kind) -> str | None:
     """Sentence on why it has no effect there; None where it has."""
-    if parameter.name in kind.settings or parameter.name in HERE:
+    if parameter.name in kind.settings or parameter.name in LOCAL_SETTINGS:
         return None
     return tr(_NO_SETTING).format(engine=kind.title)
 
@@ -63,12 +63,12 @@ def check_request(request: Request, given: Mapping[str, object], kind: Kind) -> 
     MediaRefusedError."""
     flags = flags_of(given, bool(request.drafters))
     strategy = strategies.named(request.strategy) if request.strategy else strategies.selected_by(flags)
-    if reason := why_not_strategy(strategy, kind):
+    if reason := strategy_unsupported_reason(strategy, kind):
         raise StrategyError(
             tr("{strategy} cannot run: {reason}").format(strategy=tr(strategy.title), reason=reason),
             tr("Choose greedy decoding or sampling, or a model in this machine's memory."),
         )
-    if reason := why_not_cache(request.cache, kind):
+    if reason := cache_unsupported_reason(request.cache, kind):
         raise CacheError(reason, tr("Choose the dynamic cache, which asks for nothing in particular."))
     _check_settings(strategy, {**given, **request.options}, kind)
     if request.media:
@@ -88,12 +88,12 @@ def _check_settings(strategy: Strategy, given: Mapping[str, object], kind: Kind)
     own = {parameter.name: parameter for parameter in strategy.parameters}
     for name, value in given.items():
         parameter = own.get(name) or known.get(name)
-        if value is None or name in _SAYS_NOTHING:
+        if value is None or name in _IGNORED_SETTINGS:
             continue
         if parameter is not None:
             check(parameter, value)
         usual = parameter is not None and value in (parameter.default, parameter.unset) and name != "top_k"
-        if usual or name in kind.settings or name in HERE or value == OFF.get(name, ...):
+        if usual or name in kind.settings or name in LOCAL_SETTINGS or value == OFF_VALUES.get(name, ...):
             continue
         raise ParameterError(
             tr("{engine} has no setting “{name}”, and {value} of it was asked for.").format(

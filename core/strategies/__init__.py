@@ -1,11 +1,11 @@
 """All ways to decode; `registry` finds them, one a file. Importing this package does not import torch."""
 
 from core.errors import StrategyError
-from core.parameter import Parameter, quoted
+from core.parameter import Parameter, quote_text
 from core.registry import Registry
 from core.strategies.base import Strategy
 from core.strategies.flags import Flags, flags_of
-from core.suggestions import near
+from core.suggestions import did_you_mean
 from resources.language import tr
 
 registry: Registry[Strategy] = Registry(__name__, "STRATEGY")
@@ -22,7 +22,7 @@ def named(name: str) -> Strategy:
         return registry[name]
     except KeyError:
         raise StrategyError(
-            tr("There is no strategy {name}.").format(name=quoted(name)) + near(name, registry),
+            tr("There is no strategy {name}.").format(name=quote_text(name)) + did_you_mean(name, registry),
             tr("Choose one of: {names}.").format(names=", ".join(registry)),
         ) from None
 
@@ -41,9 +41,9 @@ def drawing() -> frozenset[str]:
 
 def of_stages() -> frozenset[str]:
     """Names of the settings that decide what a step's funnel does, the order of its stages among them."""
-    from core.strategies.parameters import ACTING
+    from core.strategies.parameters import STAGE_SETTINGS
 
-    return ACTING
+    return STAGE_SETTINGS
 
 
 def movable() -> tuple[str, ...]:

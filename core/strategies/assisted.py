@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.hf_generate import Counterpart
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies import speculative as shared
-from core.strategies.speculative import from_the_text, needs_draft, speculative
+from core.strategies.speculative import drafters_unsupported_reason, make_speculative, text_draft_source
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ LOOKUP = Parameter(
 )  # fmt: skip
 
 
-def counterpart(request: Request) -> Counterpart:
+def assisted_counterpart(request: Request) -> GenerateEquivalent:
     """As of any speculative strategy, without lookup beside a model."""
     if request.options.get("with_lookup"):
-        return Counterpart(missing=tr("transformers drafts with a model or from the text, not with both."))
+        return GenerateEquivalent(missing=tr("transformers drafts with a model or from the text, not with both."))
     return shared.counterpart(request)
 
 
-STRATEGY = speculative(
+STRATEGY = make_speculative(
     "decode_assisted",
     name="assisted",
     title=mark("Assisted decoding"),
@@ -40,10 +40,10 @@ STRATEGY = speculative(
     paper="Leviathan et al. 2023, Fast Inference from Transformers via Speculative Decoding",
     aliases=("assisted_generation", "speculative"),
     order=60,
-    drafts_from=lambda options: from_the_text(options) if options.get("with_lookup") else (),
+    drafts_from=lambda options: text_draft_source(options) if options.get("with_lookup") else (),
     takes_drafters=True,
     selects=lambda flags: flags.single and flags.drafters,
-    checks=(needs_draft,),
+    checks=(drafters_unsupported_reason,),
     own=(SEVERAL, LOOKUP),
-    counterpart=counterpart,
+    counterpart=assisted_counterpart,
 )

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from core.caches.requirements import Need
-from core.hf_generate import SAME, Counterpart
+from core.caches.requirements import CacheOperation
+from core.hf_generate import SAME_SETTINGS, GenerateEquivalent
 from core.lightweight_dataclass import plain
 from core.parameter import Parameter, Settings
 from core.strategies.flags import Flags
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from core.request import Request
 
 
-def texts(config: GenerationConfig, vocabulary: int) -> int:
+def sequence_rows(config: GenerationConfig, vocabulary: int) -> int:
     """Rows of strategies that write whole texts: one of each, and greedy decoding has only one."""
     return int(config.num_return_sequences or 1) if config.do_sample else 1
 
 
-def beams(config: GenerationConfig, vocabulary: int) -> int:
+def beam_rows(config: GenerationConfig, vocabulary: int) -> int:
     """Rows of beam strategies."""
     return int(config.num_beams or 1)
 
@@ -37,17 +37,17 @@ def never(flags: Flags) -> bool:
     return False
 
 
-def as_it_is(request: Request) -> Counterpart:
+def same_counterpart(request: Request) -> GenerateEquivalent:
     """transformers' `generate` does it, with the same settings."""
-    return SAME
+    return SAME_SETTINGS
 
 
-def nothing(options: Settings) -> tuple[str, ...]:
+def no_draft_sources(options: Settings) -> tuple[str, ...]:
     """Draft models alone, if anything."""
     return ()
 
 
-def by_score_or_dice(run: DecodingRun) -> StepReplayer:
+def default_replayer(run: DecodingRun) -> StepReplayer:
     """The best score, or the token that the dice fall on."""
     from core.decoding.step_replayer import StepReplayer  # torch is loaded only when something runs
 
@@ -74,24 +74,24 @@ class Strategy:
     """Place in a picker."""
     selects: Callable[[Flags], bool] = never
     """Whether these flags mean it, when no strategy is named; at most one strategy says so of any flags."""
-    needs: frozenset[Need] = frozenset()
+    needs: frozenset[CacheOperation] = frozenset()
     """What it asks of a cache beyond growing."""
-    rows: Callable[[GenerationConfig, int], int] = texts
+    rows: Callable[[GenerationConfig, int], int] = sequence_rows
     """(resolved settings, size of the vocabulary) → rows the cache holds side by side while tokens are chosen."""
     speculates: bool = False
     """It drafts, and has the model check the drafts."""
     takes_drafters: bool = False
     """Draft models run ahead (`Request.drafters`): it needs one and can merge several."""
-    drafts_from: Callable[[Settings], tuple[str, ...]] = nothing
+    drafts_from: Callable[[Settings], tuple[str, ...]] = no_draft_sources
     """(options) → what else its drafts come from, in the reader's words."""
     wants: tuple[str, ...] = ()
     """Settings of which one has to be given, the usual one first: it can do nothing without."""
     compared: bool = False
     """It is among those that are compared unless the reader chooses others."""
     refuse: Callable[[LoadedModel, Request | None], str | None] | None = None
-    counterpart: Callable[[Request], Counterpart] = as_it_is
+    counterpart: Callable[[Request], GenerateEquivalent] = same_counterpart
     """How transformers' `generate` is asked for the same, or why that cannot be."""
-    again: Callable[[DecodingRun], StepReplayer] = by_score_or_dice
+    again: Callable[[DecodingRun], StepReplayer] = default_replayer
     """How a step of a run that is over is judged again (`core.what_if`), in strategies that write token by token."""
     judging: tuple[str, ...] = ()
     """Settings of its own, beside those of stages, that such a step can be judged again under."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.strategies.base import Strategy, beams
+from core.strategies.base import Strategy, beam_rows
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import (
     BEAM_SETTINGS,
@@ -27,7 +27,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
     from core.decoding.beams.candidate_selection import SamplingSelector
 
-    yield from decode_beams(run, BeamPlan(select=SamplingSelector(run.generator)))
+    yield from decode_beams(run, BeamPlan(selector=SamplingSelector(run.generator)))
 
 
 STRATEGY = Strategy(
@@ -46,6 +46,6 @@ STRATEGY = Strategy(
     order=60,
     selects=lambda flags: flags.searches and not flags.groups and flags.samples,
     needs=frozenset({"reorder"}),
-    rows=beams,
+    rows=beam_rows,
     refuse=refuse,
 )  # fmt: skip

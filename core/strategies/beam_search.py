@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.strategies.base import Strategy, beams
+from core.strategies.base import Strategy, beam_rows
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
 
@@ -49,6 +49,6 @@ STRATEGY = Strategy(
     compared=True,
     selects=lambda flags: flags.searches and not flags.groups and not flags.samples,
     needs=frozenset({"reorder"}),
-    rows=beams,
+    rows=beam_rows,
     refuse=refuse,
 )  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import gone
+from core.hf_generate import removed_from_transformers
 from core.parameter import Parameter
-from core.strategies.base import Strategy, beams
+from core.strategies.base import Strategy, beam_rows
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
@@ -38,9 +38,9 @@ POOL = Parameter(
 def decode(run: DecodingRun) -> Iterator[Event]:
     """Beams in banks by how much of the constraints they have met."""
     from core.decoding.beams.beam_search import decode_beams
-    from core.decoding.beams.constrained import plan  # torch is loaded only when something runs
+    from core.decoding.beams.constrained import plan_constrained_search  # torch is loaded only when something runs
 
-    yield from decode_beams(run, plan(run))
+    yield from decode_beams(run, plan_constrained_search(run))
 
 
 STRATEGY = Strategy(
@@ -58,7 +58,7 @@ STRATEGY = Strategy(
     wants=("must_contain", "force_words_ids"),
     selects=lambda flags: flags.forced,
     needs=frozenset({"reorder"}),
-    rows=beams,
+    rows=beam_rows,
     refuse=refuse,
-    counterpart=lambda request: gone(tr("constrained beam search")),
+    counterpart=lambda request: removed_from_transformers(tr("constrained beam search")),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import gone
+from core.hf_generate import removed_from_transformers
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES
@@ -74,5 +74,5 @@ STRATEGY = Strategy(
     needs=frozenset({"reorder"}),
     rows=lambda config, vocabulary: min(int(config.top_k or 1), vocabulary),
     refuse=refuse,
-    counterpart=lambda request: gone(tr("contrastive search")),
+    counterpart=lambda request: removed_from_transformers(tr("contrastive search")),
 )

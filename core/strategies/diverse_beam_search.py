@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import gone
+from core.hf_generate import removed_from_transformers
 from core.parameter import Parameter
-from core.strategies.base import Strategy, beams
+from core.strategies.base import Strategy, beam_rows
 from core.strategies.beam_search import refuse
 from core.strategies.parameters import BEAM_SETTINGS, EVERYWHERE, NEW_TOKENS, PENALTIES
 from resources.language import mark, tr
@@ -33,7 +33,7 @@ def decode(run: DecodingRun) -> Iterator[Event]:
     from core.decoding.beams.beam_search import BeamPlan, decode_beams  # torch is loaded only when something runs
 
     groups, penalty = int(run.config.num_beam_groups or 1), float(run.config.diversity_penalty or 0.0)
-    yield from decode_beams(run, BeamPlan(groups=groups, diversity_penalty=penalty, counts_ended=True))
+    yield from decode_beams(run, BeamPlan(groups=groups, diversity_penalty=penalty, ended_beams_count=True))
 
 
 STRATEGY = Strategy(
@@ -57,7 +57,7 @@ STRATEGY = Strategy(
     order=70,
     selects=lambda flags: flags.searches and flags.groups,
     needs=frozenset({"reorder"}),
-    rows=beams,
+    rows=beam_rows,
     refuse=refuse,
-    counterpart=lambda request: gone(tr("beams in groups")),
+    counterpart=lambda request: removed_from_transformers(tr("beams in groups")),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import gone
+from core.hf_generate import removed_from_transformers
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -81,5 +81,5 @@ STRATEGY = Strategy(
         flags.single and flags.layers and not (flags.drafters or flags.lookup or flags.early_exit or flags.heads)
     ),
     refuse=refuse,
-    counterpart=lambda request: gone("DoLa"),
+    counterpart=lambda request: removed_from_transformers("DoLa"),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.parameter import Parameter
-from core.strategies.speculative import speculative
+from core.strategies.speculative import make_speculative
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ LAYERS = Parameter(
 )  # fmt: skip
 
 
-def has_lower_layers(model: LoadedModel, request: Request | None) -> str | None:
+def layers_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """A list of layers that can be left half-way, and fewer layers than it has."""
-    from core.decoding.speculation.drafters.early_exit import reads_half_way  # a model is there, so torch is loaded
+    from core.decoding.speculation.drafters.early_exit import (
+        supports_early_exit,  # a model is there, so torch is loaded
+    )
 
-    if not reads_half_way(model):
+    if not supports_early_exit(model):
         return tr("{model} has no single stack of layers that its head could read half-way up.").format(
             model=model.name
         )
@@ -35,7 +37,7 @@ def has_lower_layers(model: LoadedModel, request: Request | None) -> str | None:
     return None
 
 
-STRATEGY = speculative(
+STRATEGY = make_speculative(
     "decode_early_exit",
     name="early_exit",
     title=mark("Early exit"),
@@ -47,5 +49,5 @@ STRATEGY = speculative(
     drafts_from=lambda options: (tr("The lower layers"),),
     selects=lambda flags: flags.single and flags.early_exit and not (flags.drafters or flags.lookup),
     own=(LAYERS,),
-    checks=(has_lower_layers,),
+    checks=(layers_unsupported_reason,),
 )

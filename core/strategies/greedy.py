@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 def decode(run: DecodingRun) -> Iterator[Event]:
     """argmax of the processed logits at every step."""
-    from core.decoding.token_loop import Greedy, decode_single  # torch is loaded only when something runs
+    from core.decoding.token_loop import GreedyPicker, decode_single  # torch is loaded only when something runs
 
-    yield from decode_single(run, Greedy())
+    yield from decode_single(run, GreedyPicker())
 
 
 STRATEGY = Strategy(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.hf_generate import Counterpart
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter
-from core.strategies.speculative import CHAINS, speculative
-from core.strategies.token_tree import takes_trees
+from core.strategies.speculative import CHAINS, make_speculative
+from core.strategies.token_tree import trees_unsupported_reason
 from resources.language import mark, tr
 
 WINDOW = Parameter(
@@ -29,7 +29,7 @@ FROM_TEXT = Parameter(
     option=True, advanced=True,
 )  # fmt: skip
 
-STRATEGY = speculative(
+STRATEGY = make_speculative(
     "decode_lookahead",
     name="lookahead",
     title=mark("Lookahead"),
@@ -41,6 +41,6 @@ STRATEGY = speculative(
     needs=CHAINS | {"select"},
     own=(WINDOW, SIZE, GUESSES, FROM_TEXT),
     lengths=(),
-    checks=(takes_trees,),
-    counterpart=lambda request: Counterpart(missing=tr("transformers has no lookahead decoding.")),
+    checks=(trees_unsupported_reason,),
+    counterpart=lambda request: GenerateEquivalent(missing=tr("transformers has no lookahead decoding.")),
 )

@@ -42,19 +42,19 @@ STAGES = Parameter(
 )  # fmt: skip
 
 
-def _of_panel(panel: Panel) -> tuple[Parameter, ...]:
+def _panel_parameters(panel: Panel) -> tuple[Parameter, ...]:
     """Settings of the processors that are shown there, each with what stands beside it."""
     found = sorted((p for p in processors.registry.values() if p.panel == panel), key=lambda p: p.shown)
     return tuple(one for p in found if p.parameter is not None for one in (p.parameter, *p.beside))
 
 
-SAMPLING = _of_panel("sampling")
-SAMPLING_ADVANCED = _of_panel("sampling_advanced")
-PENALTIES = _of_panel("penalties")
-EVERYWHERE = (*_of_panel("length"), MAX_TIME, STOP_STRINGS, EOS, *_of_panel("more"), STAGES)
+SAMPLING = _panel_parameters("sampling")
+SAMPLING_ADVANCED = _panel_parameters("sampling_advanced")
+PENALTIES = _panel_parameters("penalties")
+EVERYWHERE = (*_panel_parameters("length"), MAX_TIME, STOP_STRINGS, EOS, *_panel_parameters("more"), STAGES)
 """What every strategy understands besides its own settings."""
 
-ACTING = frozenset({
+STAGE_SETTINGS = frozenset({
     STAGES.name, *(p.name for stage in processors.registry.values() if stage.parameter for p in (stage.parameter,
     *stage.beside)),
 })  # fmt: skip
@@ -77,10 +77,10 @@ EARLY_STOPPING = Parameter(
          "never: stop when none better is possible."),
     choices=(False, True, "never"),
 )  # fmt: skip
-RETURNED = Parameter(
+RETURN_SEQUENCES = Parameter(
     "num_return_sequences", mark("Texts shown"), "int", 1,
     mark("How many of the best texts to return; at most as many as beams."),
     minimum=1, maximum=100_000, soft_maximum=16, step=1,
 )  # fmt: skip
-BEAM_SETTINGS = (BEAMS, LENGTH_PENALTY, EARLY_STOPPING, RETURNED)
+BEAM_SETTINGS = (BEAMS, LENGTH_PENALTY, EARLY_STOPPING, RETURN_SEQUENCES)
 """What every beam strategy understands."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.hf_generate import Counterpart
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies import speculative as shared
-from core.strategies.speculative import CHAINS, speculative
-from core.strategies.token_tree import WIDTHS, takes_trees
+from core.strategies.speculative import CHAINS, make_speculative
+from core.strategies.token_tree import WIDTHS, trees_unsupported_reason
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -24,39 +24,39 @@ HEAD = Parameter(
 )  # fmt: skip
 
 
-def has_heads(model: LoadedModel, request: Request | None) -> str | None:
+def heads_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Return why no head can draft: without a request, there is neither one in its checkpoint nor one on this disk that
     was made for it."""
-    from core.models.heads.head_detection import has_fitting_head, why_not_heads
+    from core.models.heads.head_detection import has_fitting_head, heads_unsupported_reason
 
     folder = request.options.get("draft_head") if request is not None else None
     if request is None and not model.is_encoder_decoder and has_fitting_head(model):
         return None
-    return why_not_heads(model, folder if isinstance(folder, str) else None)
+    return heads_unsupported_reason(model, folder if isinstance(folder, str) else None)
 
 
-def widths_fit(model: LoadedModel, request: Request | None) -> str | None:
+def widths_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Branches need what a token tree needs."""
     branches = request is not None and bool(request.options.get("widths"))
-    return takes_trees(model, request) if branches else None
+    return trees_unsupported_reason(model, request) if branches else None
 
 
-def counterpart(request: Request) -> Counterpart:
+def counterpart(request: Request) -> GenerateEquivalent:
     """`generate` drafts with a model's own heads, in chains as long as they are many."""
     if request.options.get("draft_head"):
-        return Counterpart(missing=tr("transformers does not draft with EAGLE's heads."))
+        return GenerateEquivalent(missing=tr("transformers does not draft with EAGLE's heads."))
     if request.options.get("widths"):
-        return Counterpart(missing=tr("transformers checks drafts as chains only, never as a tree."))
+        return GenerateEquivalent(missing=tr("transformers checks drafts as chains only, never as a tree."))
     plain = shared.counterpart(request)
-    return Counterpart({**plain.settings, "use_mtp": True}, plain.missing, plain.note)
+    return GenerateEquivalent({**plain.settings, "use_mtp": True}, plain.missing, plain.note)
 
 
-def _head(folder: object) -> str:
+def _head_name(folder: object) -> str:
     """An EAGLE head by its folder; else the model's own."""
     return Path(str(folder)).name if folder else tr("The model's own heads")
 
 
-STRATEGY = speculative(
+STRATEGY = make_speculative(
     "decode_heads",
     name="prediction_heads",
     title=mark("Prediction heads"),
@@ -65,10 +65,10 @@ STRATEGY = speculative(
     paper="Li et al. 2024, EAGLE: Speculative Sampling Requires Rethinking Feature Uncertainty",
     aliases=("mtp", "eagle", "multi_token_prediction"),
     order=67,
-    drafts_from=lambda options: (_head(options.get("draft_head")),),
+    drafts_from=lambda options: (_head_name(options.get("draft_head")),),
     needs=CHAINS | {"select"},
     selects=lambda flags: flags.single and flags.heads and not (flags.drafters or flags.lookup or flags.early_exit),
     own=(HEAD, WIDTHS),
-    checks=(has_heads, widths_fit),
+    checks=(heads_unsupported_reason, widths_unsupported_reason),
     counterpart=counterpart,
 )  # fmt: skip

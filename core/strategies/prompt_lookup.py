@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.parameter import Parameter
-from core.strategies.speculative import from_the_text, speculative
+from core.strategies.speculative import make_speculative, text_draft_source
 from resources.language import mark
 
 TOKENS = Parameter(
@@ -17,7 +17,7 @@ NGRAM = Parameter(
     minimum=1, maximum=64, soft_maximum=8, step=1,
 )  # fmt: skip
 
-STRATEGY = speculative(
+STRATEGY = make_speculative(
     "decode_lookup",
     name="prompt_lookup",
     title=mark("Prompt lookup"),
@@ -26,7 +26,7 @@ STRATEGY = speculative(
     paper="Saxena 2023, Prompt Lookup Decoding",
     aliases=("prompt_lookup_decoding",),
     order=62,
-    drafts_from=from_the_text,
+    drafts_from=text_draft_source,
     selects=lambda flags: flags.single and flags.lookup and not flags.drafters,
     own=(TOKENS, NGRAM),
     lengths=(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.hf_generate import SAME, Counterpart
+from core.hf_generate import SAME_SETTINGS, GenerateEquivalent
 from core.parameter import Parameter
 from core.strategies.base import Strategy
 from core.strategies.parameters import (
@@ -36,16 +36,16 @@ SEED_EACH = Parameter(
 def decode(run: DecodingRun) -> Iterator[Event]:
     """One draw from the processed distribution at every step, for all sequences as one batch."""
     from core.decoding.token_loop import (  # torch is loaded only when something runs
-        Multinomial,
-        SeededMultinomial,
+        MultinomialPicker,
+        SeededMultinomialPicker,
         decode_single,
     )
 
     if not run.request.options.get(SEED_EACH.name, SEED_EACH.default):
-        yield from decode_single(run, Multinomial())
+        yield from decode_single(run, MultinomialPicker())
         return
-    picker = SeededMultinomial(run.request.seed, run.sequences, run.model.device)
-    run.dice = picker.dice
+    picker = SeededMultinomialPicker(run.request.seed, run.sequences, run.model.device)
+    run.rng = picker.uniform
     yield from decode_single(run, picker)
 
 
@@ -57,10 +57,14 @@ def again(run: DecodingRun) -> StepReplayer:
     return SeededReplay(run) if run.request.options.get(SEED_EACH.name, SEED_EACH.default) else StepReplayer(run)
 
 
-def counterpart(request: Request) -> Counterpart:
+def counterpart(request: Request) -> GenerateEquivalent:
     """`generate` rolls one die for all texts of a batch."""
     own = request.options.get(SEED_EACH.name) and (request.asked("num_return_sequences") or 1) > 1
-    return Counterpart(missing=tr("each text has a seed of its own, and it rolls one die for all.")) if own else SAME
+    return (
+        GenerateEquivalent(missing=tr("each text has a seed of its own, and it rolls one die for all."))
+        if own
+        else SAME_SETTINGS
+    )
 
 
 STRATEGY = Strategy(

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.caches.requirements import Need
-from core.hf_generate import Counterpart
+from core.caches.requirements import CacheOperation
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter, Settings
 from core.strategies.base import Strategy
 from core.strategies.parameters import EVERYWHERE, NEW_TOKENS, PENALTIES, SAMPLING, SAMPLING_ADVANCED
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
     from core.request import Request
 
-Check = Callable[["LoadedModel", "Request | None"], "str | None"]
+SupportCheck = Callable[["LoadedModel", "Request | None"], "str | None"]
 """(model, request or None) → why it cannot serve; None when it can."""
 
 SAMPLE = Parameter(
@@ -52,33 +52,33 @@ VERIFIER = Parameter(
 )  # fmt: skip
 SETTINGS = (*SAMPLING, *PENALTIES, *SAMPLING_ADVANCED, *EVERYWHERE)
 FLAGS = {"num_beams": 1, "penalty_alpha": None, "dola_layers": None, "num_return_sequences": 1}
-CHAINS: frozenset[Need] = frozenset({"truncate", "drafts"})
+CHAINS: frozenset[CacheOperation] = frozenset({"truncate", "drafts"})
 """What drafts without branches ask of a cache."""
 LENGTH = replace(NEW_TOKENS, default=120)
 
 
-def speculative(
+def make_speculative(
     decode: str,
     *,
     own: tuple[Parameter, ...] = (),
     lengths: tuple[Parameter, ...] = (DRAFT_TOKENS, THRESHOLD),
     advanced: tuple[Parameter, ...] = (),
-    checks: tuple[Check, ...] = (),
-    needs: frozenset[Need] = CHAINS,
-    **head: Any,
+    checks: tuple[SupportCheck, ...] = (),
+    needs: frozenset[CacheOperation] = CHAINS,
+    **fields: Any,
 ) -> Strategy:
     """A strategy of the one frame: its generator is `decode` of `core.decoding.speculation.speculation_factory`.
 
-    `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `head` the rest of `Strategy`.
+    `own` and `advanced` are its own settings, `lengths` what says how much is drafted, `fields` the rest of `Strategy`.
     """
     parameters = (LENGTH, SAMPLE, *own, SCHEDULE, *lengths, VERIFIER, *advanced, *SETTINGS)
     return Strategy(
-        parameters=parameters, decode=_generator(decode), flags=FLAGS, refuse=refusal(*checks), needs=needs,
-        speculates=True, **{"counterpart": counterpart, **head},
+        parameters=parameters, decode=_event_generator(decode), flags=FLAGS, refuse=combine_checks(*checks), needs=needs,
+        speculates=True, **{"counterpart": counterpart, **fields},
     )  # fmt: skip
 
 
-def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
+def _event_generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     def decode(run: DecodingRun) -> Iterator[Event]:
         """Rounds of drafting and verifying."""
         from core.decoding.speculation import speculation_factory  # torch is loaded only when something runs
@@ -88,12 +88,12 @@ def _generator(name: str) -> Callable[[DecodingRun], Iterator[Event]]:
     return decode
 
 
-def counterpart(request: Request) -> Counterpart:
+def counterpart(request: Request) -> GenerateEquivalent:
     """`generate` drafts with one model at most, and verifies as it draws."""
     samples = bool(request.asked("do_sample"))
     verifier = request.options.get("verifier") or "auto"
     if verifier != "auto" and (verifier == "sampling") != samples:
-        return Counterpart(
+        return GenerateEquivalent(
             missing=tr("transformers has no choice of the verifier, which here is “{verifier}”.").format(
                 verifier=verifier
             )
@@ -101,19 +101,19 @@ def counterpart(request: Request) -> Counterpart:
     schedule = request.options.get("schedule") or "auto"
     settings = {"num_assistant_tokens_schedule": schedule} if schedule in ("heuristic", "heuristic_transient") else {}
     dice = tr("Drafts are checked there with other dice: the same chances, not the same words.") if samples else ""
-    return Counterpart(settings, note=dice)
+    return GenerateEquivalent(settings, note=dice)
 
 
-def from_the_text(options: Settings) -> tuple[str, ...]:
+def text_draft_source(options: Settings) -> tuple[str, ...]:
     """Drafts are what followed the same words before."""
     return (tr("The text so far"),)
 
 
-def refusal(*checks: Check) -> Check:
+def combine_checks(*checks: SupportCheck) -> SupportCheck:
     """A strategy's `refuse`: the first reason that any check gives, those of every speculative strategy before."""
 
     def refuse(model: LoadedModel, request: Request | None) -> str | None:
-        for check in (_rollback, _one_text, *checks):
+        for check in (_rollback_unsupported_reason, _sequences_unsupported_reason, *checks):
             if reason := check(model, request):
                 return reason
         return None
@@ -121,7 +121,7 @@ def refusal(*checks: Check) -> Check:
     return refuse
 
 
-def needs_draft(model: LoadedModel, request: Request | None) -> str | None:
+def drafters_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Every draft model has to fit; without a request only the target is judged."""
     from core.decoding.speculation.drafters.compatibility import why_not_draft  # keeps this package light
 
@@ -133,13 +133,13 @@ def needs_draft(model: LoadedModel, request: Request | None) -> str | None:
     return next((reason for reason in reasons if reason), None)
 
 
-def _rollback(model: LoadedModel, request: Request | None) -> str | None:
-    from core.decoding.speculation.drafters.compatibility import why_not_target  # keeps this package light
+def _rollback_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
+    from core.decoding.speculation.drafters.compatibility import target_unsupported_reason  # keeps this package light
 
-    return why_not_target(model)
+    return target_unsupported_reason(model)
 
 
-def _one_text(model: LoadedModel, request: Request | None) -> str | None:
+def _sequences_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     if request is None:
         return None
     if (request.asked("num_beams") or 1) > 1:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.hf_generate import Counterpart
+from core.hf_generate import GenerateEquivalent
 from core.parameter import Parameter
-from core.strategies.speculative import CHAINS, needs_draft, speculative
+from core.strategies.speculative import CHAINS, drafters_unsupported_reason, make_speculative
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ CHILDREN = Parameter(
 )  # fmt: skip
 
 
-def takes_trees(model: LoadedModel, request: Request | None) -> str | None:
+def trees_unsupported_reason(model: LoadedModel, request: Request | None) -> str | None:
     """Nodes of one depth need one position, in the target and in every draft model."""
-    from core.decoding.speculation.tree_support import places_nodes  # a model is there, so torch is loaded
+    from core.decoding.speculation.tree_support import supports_trees  # a model is there, so torch is loaded
 
     if model.is_encoder_decoder:
         return tr(
@@ -36,7 +36,7 @@ def takes_trees(model: LoadedModel, request: Request | None) -> str | None:
             "place. Assisted decoding with chains works."
         ).format(model=model.name)
     for each in (model, *(request.drafters if request is not None else ())):
-        if not places_nodes(each):
+        if not supports_trees(each):
             return tr(
                 "{model} places tokens by their order, or reads a tree otherwise than its paths: two "
                 "branches cannot stand at one place. Assisted decoding with chains works."
@@ -44,7 +44,7 @@ def takes_trees(model: LoadedModel, request: Request | None) -> str | None:
     return None
 
 
-STRATEGY = speculative(
+STRATEGY = make_speculative(
     "decode_tree",
     name="token_tree",
     title=mark("Token tree"),
@@ -56,6 +56,8 @@ STRATEGY = speculative(
     needs=CHAINS | {"select"},
     own=(WIDTHS,),
     advanced=(CHILDREN,),
-    checks=(takes_trees, needs_draft),
-    counterpart=lambda request: Counterpart(missing=tr("transformers checks drafts as chains only, never as a tree.")),
+    checks=(trees_unsupported_reason, drafters_unsupported_reason),
+    counterpart=lambda request: GenerateEquivalent(
+        missing=tr("transformers checks drafts as chains only, never as a tree.")
+    ),
 )

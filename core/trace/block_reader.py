@@ -12,26 +12,26 @@ from typing import Any
 from core.events import Event
 from core.trace import number_lists
 from core.trace.file_layout import FileLayout
-from core.trace.packing import fits, unpack
-from core.trace.ranges import ANY_LENGTH, LONGEST_TEXT, NumberRange, Ranges, check_value, range_of
-from core.trace.schema import Kind, file_name, records
+from core.trace.packing import is_of_kind, unpack
+from core.trace.ranges import ANY_LENGTH, MAX_TEXT_LENGTH, NumberRange, Ranges, check_value, range_of
+from core.trace.schema import TypeSpec, file_name, record_schemas
 from resources.language import tr
 
-_VALUES_AT_LEAST = 2**21
+_MIN_VALUES = 2**21
 _VALUES_PER_BYTE = 32
-_VALUES_AT_MOST = 2**27
+_MAX_VALUES = 2**27
 """How many values a file may unfold to. A run has about one for each of its bytes."""
-_CHARACTERS_AT_LEAST = 2**21
+_MIN_CHARACTERS = 2**21
 _CHARACTERS_PER_BYTE = 16
 """How many characters its texts may have, each counted as often as a value refers to it."""
-_DEEPEST = 60
+_MAX_DEPTH = 60
 """Levels of containers in one value; the writer stops at 50."""
 
 
 _INTEGER_LIMIT = 2**512
 """A setting may be larger than 64 bits; Python refuses to write out numbers of thousands of digits."""
 
-STRANGE: object = object()
+UNKNOWN_VALUE: object = object()
 """Stands for a choice that only a later version knows, until the event that it belongs to is left out."""
 
 
@@ -43,30 +43,30 @@ class BlockReader:
         self._layout, self._check_ranges = layout, check_ranges
         self._texts: list[str] = []
         self._doubles: list[float] = []
-        self._left, self._characters_left = _VALUES_AT_LEAST, _CHARACTERS_AT_LEAST
+        self._left, self._characters_left = _MIN_VALUES, _MIN_CHARACTERS
         self._values = 0
         self.skipped: Counter[str] = Counter()
         """Events that this version does not know, or not all of, by the names that the file gives their classes."""
 
-    def events(self, data: bytes, kept: int) -> list[Event]:
-        """The events of a block that takes `kept` bytes of the file, in order."""
-        self._left += kept * _VALUES_PER_BYTE
-        self._characters_left += kept * _CHARACTERS_PER_BYTE
+    def read_block(self, data: bytes, stored_bytes: int) -> list[Event]:
+        """The events of a block that takes `stored_bytes` bytes of the file, in order."""
+        self._left += stored_bytes * _VALUES_PER_BYTE
+        self._characters_left += stored_bytes * _CHARACTERS_PER_BYTE
         match unpack(data):
             case [int(count), list(texts), bytes(doubles), order, list(tables)] if count > 0:
-                self._spend(len(texts))
-                self._texts += _checked("str", texts)
+                self._count_towards_limits(len(texts))
+                self._texts += _check_types("str", texts)
                 self._doubles = number_lists.unpack_floats("d", doubles)
-                return self._in_order(self._column("int", order, count), tables)
+                return self._events_in_order(self._read_column("int", order, count), tables)
         raise ValueError(tr("a block is no list of five parts"))
 
-    def _in_order(self, order: Sequence[int], tables: Sequence[object]) -> list[Event]:
+    def _events_in_order(self, order: Sequence[int], tables: Sequence[object]) -> list[Event]:
         rows: dict[int, Iterator[Event]] = {}
         known = self._layout.events
         for table in tables:
             match table:
                 case [int(number), column] if number in known and number not in rows:
-                    rows[number] = iter(self._events(number, column, order.count(number)))
+                    rows[number] = iter(self._read_events(number, column, order.count(number)))
                 case [int(number), _] if number in self._layout.unknown_events:
                     rows[number] = iter(())
                 case _:
@@ -75,46 +75,46 @@ class BlockReader:
             raise ValueError(tr("a block lacks the columns of an event"))
         self.skipped.update(self._layout.unknown_events[number] for number in order if number not in known)
         found = [(number, next(rows[number])) for number in order if number in known]
-        self.skipped.update(known[number] for number, event in found if event is STRANGE)
-        return [event for _, event in found if event is not STRANGE]
+        self.skipped.update(known[number] for number, event in found if event is UNKNOWN_VALUE)
+        return [event for _, event in found if event is not UNKNOWN_VALUE]
 
-    def _events(self, number: int, column: object, count: int) -> list[Event]:
+    def _read_events(self, number: int, column: object, count: int) -> list[Event]:
         if not count:
             raise ValueError(tr("a block has columns of an event that it has not"))
-        return self._column(("record", self._layout.events[number]), column, count)
+        return self._read_column(("record", self._layout.events[number]), column, count)
 
-    def _column(self, kind: Kind, column: object, count: int, allowed: Ranges | None = None) -> list[Any]:
+    def _read_column(self, kind: TypeSpec, column: object, count: int, allowed: Ranges | None = None) -> list[Any]:
         """`count` values of that kind, whose numbers lie in the `allowed` range."""
-        self._spend(count)
+        self._count_towards_limits(count)
         if not count:
             return []
-        values = self._nested(kind, column, count, allowed)
+        values = self._read_nested(kind, column, count, allowed)
         if values is None:
-            values = self._flat(kind, column, count)
+            values = self._read_flat(kind, column, count)
             if len(values) != count:
                 raise ValueError(tr("a column has too many values or too few"))
-            self._inspect(kind, values, allowed)
-        return self._known(kind, values) if self._layout.is_later else values
+            self._check_values(kind, values, allowed)
+        return self._mark_unknown(kind, values) if self._layout.is_later else values
 
-    def _spend(self, values: int, characters: int = 0) -> None:
+    def _count_towards_limits(self, values: int, characters: int = 0) -> None:
         """Count what was read. Raises ValueError where it is more than a file of this size can hold."""
         self._left -= values
         self._values += values
         self._characters_left -= characters
-        if self._left < 0 or self._values > _VALUES_AT_MOST:
+        if self._left < 0 or self._values > _MAX_VALUES:
             raise ValueError(tr("it unfolds to more values than a run of its size can have"))
         if self._characters_left < 0:
             raise ValueError(tr("it unfolds to more text than a run of its size can have"))
 
-    def _inspect(self, kind: Kind, values: list[Any], allowed: Ranges | None) -> None:
+    def _check_values(self, kind: TypeSpec, values: list[Any], allowed: Ranges | None) -> None:
         """Count what values hold beyond themselves, and check their numbers."""
         if kind in ("int", "float"):
             if isinstance(allowed, NumberRange) and self._check_ranges:
                 allowed.check(values)
         elif kind == "str":
             lengths = list(map(len, values))
-            self._spend(0, sum(lengths))
-            if self._check_ranges and allowed is not ANY_LENGTH and max(lengths) > LONGEST_TEXT:
+            self._count_towards_limits(0, sum(lengths))
+            if self._check_ranges and allowed is not ANY_LENGTH and max(lengths) > MAX_TEXT_LENGTH:
                 raise ValueError(tr("a text is longer than any token"))
         elif kind[0] == "choice":
             if not self._layout.is_later and not set(values).issubset(kind[1:]):
@@ -122,109 +122,109 @@ class BlockReader:
         elif kind != "bool":
             repeated = Counter(map(id, values))
             for value in {id(value): value for value in values}.values():
-                self._inspect_container(value, repeated[id(value)], allowed)
+                self._check_container(value, repeated[id(value)], allowed)
 
-    def _inspect_container(self, value: object, times: int, allowed: Ranges | None) -> None:
-        values, characters = weigh(value)
-        self._spend(values * times, characters * times)
+    def _check_container(self, value: object, times: int, allowed: Ranges | None) -> None:
+        values, characters = measure_value(value)
+        self._count_towards_limits(values * times, characters * times)
         if not self._check_ranges:
             return
         if allowed is not None:
             check_value(value, allowed)
         check_records(value)
 
-    def _known(self, kind: Kind, values: list[Any]) -> list[Any]:
+    def _mark_unknown(self, kind: TypeSpec, values: list[Any]) -> list[Any]:
         """The values, STRANGE for each choice that this version does not know and for whatever holds one."""
         match kind:
             case ("choice", *names):
-                return [value if value in names else STRANGE for value in values]
+                return [value if value in names else UNKNOWN_VALUE for value in values]
             case ("many" | "tuple", *_):
-                return [STRANGE if any(item is STRANGE for item in value) else value for value in values]
+                return [UNKNOWN_VALUE if any(item is UNKNOWN_VALUE for item in value) else value for value in values]
             case ("record", str(name)):
-                fields = [field.name for field in self._layout.places[name].record.fields]
-                return [row if _is_plain(row, fields) else STRANGE for row in values]
+                fields = [field.name for field in self._layout.field_columns[name].record.fields]
+                return [row if _has_only_known_values(row, fields) else UNKNOWN_VALUE for row in values]
         return values
 
-    def _nested(self, kind: Kind, column: object, count: int, allowed: Ranges | None) -> list[object] | None:
+    def _read_nested(self, kind: TypeSpec, column: object, count: int, allowed: Ranges | None) -> list[object] | None:
         match kind, column:
             case ("optional", of), ["some", flags, rest]:
-                return self._optional(of, self._column("bool", flags, count), rest, allowed)
+                return self._read_optional(of, self._read_column("bool", flags, count), rest, allowed)
             case ("many", of), ["many", lengths, items]:
-                return self._many(of, self._column("int", lengths, count), items, allowed)
+                return self._read_tuples(of, self._read_column("int", lengths, count), items, allowed)
             case ("tuple", *of), ["parts", *parts] if len(parts) == len(of):
                 ranges = allowed if isinstance(allowed, tuple) else (allowed,) * len(of)
-                return list(zip(*self._columns(of, parts, count, ranges), strict=True))
+                return list(zip(*self._read_columns(of, parts, count, ranges), strict=True))
             case ("record", str(name)), ["parts", *parts]:
-                return self._record(name, parts, count)
+                return self._read_records(name, parts, count)
         return None
 
-    def _columns(
-        self, kinds: Sequence[Kind], parts: Sequence[object], count: int, ranges: Sequence[Ranges | None]
+    def _read_columns(
+        self, kinds: Sequence[TypeSpec], parts: Sequence[object], count: int, ranges: Sequence[Ranges | None]
     ) -> Iterator[list[object]]:
         for kind, part, allowed in zip(kinds, parts, ranges, strict=True):
-            yield self._column(kind, part, count, allowed)
+            yield self._read_column(kind, part, count, allowed)
 
-    def _optional(self, of: Kind, flags: list[bool], column: object, allowed: Ranges | None) -> list[object]:
-        there = iter(self._column(of, column, sum(flags), allowed))
-        return _merged(repeat(None), there, flags)
+    def _read_optional(self, of: TypeSpec, flags: list[bool], column: object, allowed: Ranges | None) -> list[object]:
+        there = iter(self._read_column(of, column, sum(flags), allowed))
+        return _merge_by_flags(repeat(None), there, flags)
 
-    def _many(self, of: Kind, lengths: list[int], column: object, allowed: Ranges | None) -> list[object]:
+    def _read_tuples(self, of: TypeSpec, lengths: list[int], column: object, allowed: Ranges | None) -> list[object]:
         if min(lengths) < 0:
             raise ValueError(tr("a list has fewer than no items"))
         ends = list(accumulate(lengths))
-        items = tuple(self._column(of, column, ends[-1], allowed))
+        items = tuple(self._read_column(of, column, ends[-1], allowed))
         return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
-    def _record(self, name: str, parts: Sequence[object], count: int) -> list[object]:
-        places = self._layout.places.get(name)
+    def _read_records(self, name: str, parts: Sequence[object], count: int) -> list[object]:
+        places = self._layout.field_columns.get(name)
         if places is None:
             raise ValueError(tr("its schema lacks {name}").format(name=name))
         if places.width != len(parts):
             raise ValueError(tr("{name} has too many columns or too few").format(name=name))
         rows: list[object] = list(map(object.__new__, repeat(places.record.cls, count)))
-        for field, place in zip(places.record.fields, places.places, strict=True):
+        for field, place in zip(places.record.fields, places.columns, strict=True):
             if place is None:
                 values: Iterable[object] = repeat(field.default)
             else:
-                values = self._column(field.kind, parts[place], count, range_of(name, field.name))
-            _fill(places.record.cls, field.name, rows, values)
+                values = self._read_column(field.kind, parts[place], count, range_of(name, field.name))
+            _set_field(places.record.cls, field.name, rows, values)
         return rows
 
-    def _flat(self, kind: Kind, column: object, count: int) -> list[Any]:
+    def _read_flat(self, kind: TypeSpec, column: object, count: int) -> list[Any]:
         match column:
             case ["same", value]:
-                _checked(kind, [value])
-                self._inspect_container(value, 0, None)  # nothing is repeated that is too deep to be looked at
+                _check_types(kind, [value])
+                self._check_container(value, 0, None)  # nothing is repeated that is too deep to be looked at
                 return [value] * count
             case ["each", list(values)]:
-                return _checked(kind, values)
+                return _check_types(kind, values)
             case ["of", list(values), order]:
-                return _picked(_checked(kind, values), self._column("int", order, count))
+                return _select(_check_types(kind, values), self._read_column("int", order, count))
         match kind, column:
             case "int", ["ints", int(base), int(width), bytes(data)]:
                 return number_lists.unpack_ints(base, width, data)
             case "int", ["steps", int(first), int(base), int(width), bytes(data)]:
-                return number_lists.climbed(first, number_lists.unpack_ints(base, width, data))
+                return number_lists.accumulate_differences(first, number_lists.unpack_ints(base, width, data))
             case "bool", ["bools", bytes(data)]:
                 return [byte == 1 for byte in data]
             case "float", ["floats", bytes(data)]:
                 return number_lists.unpack_floats("f", data)
             case "float", ["doubles", flags, bytes(data), places]:
-                return self._floats(self._column("bool", flags, count), data, places)
+                return self._read_floats(self._read_column("bool", flags, count), data, places)
             case "str" | ("choice", *_), ["texts", places]:
-                return _picked(self._texts, self._column("int", places, count))
+                return _select(self._texts, self._read_column("int", places, count))
         raise ValueError(tr("a column is written in a way that is unknown"))
 
-    def _floats(self, exact: list[bool], data: bytes, places: object) -> list[float]:
+    def _read_floats(self, exact: list[bool], data: bytes, places: object) -> list[float]:
         wide = sum(map(not_, exact))
         short = number_lists.unpack_floats("f", data)
         if len(short) + wide != len(exact):
             raise ValueError(tr("a column of numbers has too many or too few"))
-        doubles = _picked(self._doubles, list(accumulate(self._column("int", places, wide))))
-        return _merged(iter(doubles), iter(short), exact)
+        doubles = _select(self._doubles, list(accumulate(self._read_column("int", places, wide))))
+        return _merge_by_flags(iter(doubles), iter(short), exact)
 
 
-def weigh(value: object, depth: int = 0) -> tuple[int, int]:
+def measure_value(value: object, depth: int = 0) -> tuple[int, int]:
     """(values, characters) in a value. Raises ValueError for one that is nested too deep or too large a number."""
     match value:
         case str() | bytes():
@@ -235,26 +235,26 @@ def weigh(value: object, depth: int = 0) -> tuple[int, int]:
             parts: Iterable[object] = chain(value.keys(), value.values())
         case list() | tuple():
             parts = value
-        case _ if file_name(type(value)) in records():
-            parts = [getattr(value, field.name) for field in records()[file_name(type(value))].fields]
+        case _ if file_name(type(value)) in record_schemas():
+            parts = [getattr(value, field.name) for field in record_schemas()[file_name(type(value))].fields]
         case _:
             return 1, 0
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         raise ValueError(tr("a value is nested too deep"))
-    weights = [weigh(part, depth + 1) for part in parts]
+    weights = [measure_value(part, depth + 1) for part in parts]
     return 1 + sum(values for values, _ in weights), sum(characters for _, characters in weights)
 
 
 def check_records(value: object) -> None:
     """Check the numbers of every record in a value. Raises ValueError."""
-    record = records().get(file_name(type(value)))
+    record = record_schemas().get(file_name(type(value)))
     if record is not None and type(value) is record.cls:
         for field in record.fields:
             held = getattr(value, field.name)
             allowed = range_of(record.name, field.name)
             if allowed is not None:
                 check_value(held, allowed)
-            elif isinstance(held, str) and len(held) > LONGEST_TEXT:
+            elif isinstance(held, str) and len(held) > MAX_TEXT_LENGTH:
                 raise ValueError(tr("a text is longer than any token"))
             elif field.kind[0] == "choice" and held not in field.kind:
                 raise ValueError(tr("a value is not of the kind {kind}").format(kind=field.kind))
@@ -265,30 +265,30 @@ def check_records(value: object) -> None:
             check_records(item)
 
 
-def _is_plain(row: object, fields: Sequence[str]) -> bool:
-    return row is not STRANGE and not any(getattr(row, name) is STRANGE for name in fields)
+def _has_only_known_values(row: object, fields: Sequence[str]) -> bool:
+    return row is not UNKNOWN_VALUE and not any(getattr(row, name) is UNKNOWN_VALUE for name in fields)
 
 
-def _fill(cls: type, name: str, rows: Iterable[object], values: Iterable[object]) -> None:
+def _set_field(cls: type, name: str, rows: Iterable[object], values: Iterable[object]) -> None:
     """Give each row its value: the slot's own setter, which asks nobody whether the class is frozen."""
     slot = vars(cls)[name]
     assert isinstance(slot, MemberDescriptorType)
     deque(map(slot.__set__, rows, values), maxlen=0)
 
 
-def _merged(no: Iterator[object], yes: Iterator[object], flags: list[bool]) -> list[Any]:
+def _merge_by_flags(no: Iterator[object], yes: Iterator[object], flags: list[bool]) -> list[Any]:
     """The next one of `yes` for each flag that is set, of `no` for each that is not."""
     return list(map(next, map((no, yes).__getitem__, flags)))
 
 
-def _picked(values: Sequence[Any], places: Sequence[int]) -> list[object]:
+def _select(values: Sequence[Any], indices: Sequence[int]) -> list[object]:
     """The values at these places. Raises ValueError for a place that is not there."""
-    if places and not 0 <= min(places) <= max(places) < len(values):
+    if indices and not 0 <= min(indices) <= max(indices) < len(values):
         raise ValueError(tr("a column points at what is not there"))
-    return list(map(values.__getitem__, places))
+    return list(map(values.__getitem__, indices))
 
 
-def _checked(kind: Kind, values: list[object]) -> list[Any]:
-    if not all(fits(kind, value) for value in values):
+def _check_types(kind: TypeSpec, values: list[object]) -> list[Any]:
+    if not all(is_of_kind(kind, value) for value in values):
         raise ValueError(tr("a value is not of the kind {kind}").format(kind=kind))
     return values

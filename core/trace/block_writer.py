@@ -13,17 +13,17 @@ import msgspec
 import numpy as np
 
 from core.events import EVENTS, Event, TokenChosen
-from core.events.laid import Laid
-from core.events.tokens import lay_out
+from core.events.laid import Columns
+from core.events.tokens import details_to_columns
 from core.trace import byte_planes
-from core.trace.packing import packable
-from core.trace.schema import Kind, RecordSchema, file_name, records
+from core.trace.packing import to_packable
+from core.trace.schema import RecordSchema, TypeSpec, file_name, record_schemas
 
 Column: TypeAlias = object
 """A list that MessagePack can write: a word that says how, and what that needs; None for no values at all."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_FEW = 200
+_MAX_REPEATED = 200
 
 
 class BlockWriter:
@@ -31,146 +31,153 @@ class BlockWriter:
 
     def __init__(self) -> None:
         self._kinds = {cls: number for number, cls in enumerate(EVENTS)}
-        self._records = records()
+        self._records = record_schemas()
         self._texts: dict[str, int] = {}
-        self._fresh: list[str] = []
-        self._doubles = _numbered()
+        self._new_texts: list[str] = []
+        self._doubles = _index_table()
         self._getters = {
             name: [attrgetter(field.name) for field in record.fields] for name, record in self._records.items()
         }
 
-    def knows(self, event: Event) -> bool:
+    def can_write(self, event: Event) -> bool:
         """Whether the schema has this event."""
         return type(event) in self._kinds
 
-    def block(self, events: Sequence[Event]) -> bytes:
+    def encode_block(self, events: Sequence[Event]) -> bytes:
         """[number of events, new texts, doubles, which event each is, columns of every event that occurs]."""
-        self._fresh, self._doubles = [], _numbered()
+        self._new_texts, self._doubles = [], _index_table()
         order = [self._kinds[type(event)] for event in events]
         tables = []
         for cls, number in self._kinds.items():
             if rows := [event for event in events if type(event) is cls]:
-                tables.append([number, self._column(("record", file_name(cls)), rows)])
+                tables.append([number, self._write_column(("record", file_name(cls)), rows)])
         doubles = byte_planes.pack_floats(np.fromiter(self._doubles, np.float64, len(self._doubles)))
-        texts = [packable(text) for text in self._fresh]
-        return _encode([len(events), texts, doubles, self._ints(order), tables])
+        texts = [to_packable(text) for text in self._new_texts]
+        return _encode([len(events), texts, doubles, self._write_ints(order), tables])
 
-    def _column(self, kind: Kind, values: Any) -> Column:
+    def _write_column(self, kind: TypeSpec, values: Any) -> Column:
         """Of a sequence of values, of an array of them, or of many tuples laid out."""
-        if isinstance(values, Laid):
-            return self._laid(kind, values)
+        if isinstance(values, Columns):
+            return self._write_columns(kind, values)
         if not len(values):
             return None
         match kind:
             case ("optional", of):
-                return self._optional(of, values)
+                return self._write_optional(of, values)
             case ("many", of) if _all_are(tuple, values):
-                return ["many", self._ints(list(map(len, values))), self._column(of, list(chain.from_iterable(values)))]
+                return [
+                    "many",
+                    self._write_ints(list(map(len, values))),
+                    self._write_column(of, list(chain.from_iterable(values))),
+                ]
             case ("tuple", *of) if _all_are(tuple, values) and set(map(len, values)) == {len(of)}:
-                return ["parts", *(self._column(one, list(map(itemgetter(n), values))) for n, one in enumerate(of))]
+                return [
+                    "parts",
+                    *(self._write_column(one, list(map(itemgetter(n), values))) for n, one in enumerate(of)),
+                ]
             case ("record", str(name)) if _all_are(self._records[name].cls, values):
-                return ["parts", *self._fields(self._records[name], values)]
-        return self._plain(kind, values)
+                return ["parts", *self._write_fields(self._records[name], values)]
+        return self._write_flat(kind, values)
 
-    def _laid(self, kind: Kind, laid: Laid) -> Column:
+    def _write_columns(self, kind: TypeSpec, laid: Columns) -> Column:
         """As the same tuples one by one would be written."""
-        kinds: dict[str | int, Kind]
+        kinds: dict[str | int, TypeSpec]
         match kind:
             case ("many", ("record", str(name))):
                 kinds = {field.name: field.kind for field in self._records[name].fields}
             case ("many", ("tuple", *of)):
                 kinds = dict(enumerate(of))
-        parts = ["parts", *(self._column(one, laid.parts[place]) for place, one in kinds.items())]
-        return ["many", self._ints(laid.lengths), parts if laid.total else None]
+        parts = ["parts", *(self._write_column(one, laid.parts[place]) for place, one in kinds.items())]
+        return ["many", self._write_ints(laid.lengths), parts if laid.total else None]
 
-    def _optional(self, of: Kind, values: Sequence[Any]) -> Column:
+    def _write_optional(self, of: TypeSpec, values: Sequence[Any]) -> Column:
         there = [value is not None for value in values]
-        return ["some", self._bools(there), self._column(of, list(compress(values, there)))]
+        return ["some", self._write_bools(there), self._write_column(of, list(compress(values, there)))]
 
-    def _fields(self, record: RecordSchema, values: Sequence[Any]) -> Iterable[Column]:
-        laid = lay_out(values) if record.cls is TokenChosen else {}
+    def _write_fields(self, record: RecordSchema, values: Sequence[Any]) -> Iterable[Column]:
+        laid = details_to_columns(values) if record.cls is TokenChosen else {}
         for field, getter in zip(record.fields, self._getters[record.name], strict=True):
-            yield self._column(field.kind, laid.get(field.name) or list(map(getter, values)))
+            yield self._write_column(field.kind, laid.get(field.name) or list(map(getter, values)))
 
-    def _plain(self, kind: Kind, values: Any) -> Column:
+    def _write_flat(self, kind: TypeSpec, values: Any) -> Column:
         """Values that hold no others; and, each by itself, whatever is not what its field says."""
         if isinstance(values, np.ndarray):
-            return self._floats(values) if kind == "float" else self._ints(values)
+            return self._write_floats(values) if kind == "float" else self._write_ints(values)
         if kind == "float" and _all_are(float, values):
-            return self._floats(values)
+            return self._write_floats(values)
         if kind == "int" and _all_are(int, values):
-            return self._ints(values)
+            return self._write_ints(values)
         if kind == "bool" and _all_are(bool, values):
-            return self._bools(values)
+            return self._write_bools(values)
         if (kind == "str" or kind[0] == "choice") and _all_are(str, values):
-            return self._strings(values)
-        return self._mixed(values)
+            return self._write_strings(values)
+        return self._write_mixed(values)
 
-    def _ints(self, values: Any) -> Column:
+    def _write_ints(self, values: Any) -> Column:
         try:
-            whole: byte_planes.Whole = np.asarray(values, dtype=np.int64)
+            whole: byte_planes.Int64Array = np.asarray(values, dtype=np.int64)
         except OverflowError:
-            return ["each", list(map(packable, values))]
+            return ["each", list(map(to_packable, values))]
         if (whole == whole[0]).all():
             return ["same", int(whole[0])]
-        differences = byte_planes.steps(whole)
+        differences = byte_planes.small_differences(whole)
         if differences is not None:
             return ["steps", int(whole[0]), *byte_planes.pack_ints(differences)]
         return ["ints", *byte_planes.pack_ints(whole)]
 
-    def _bools(self, values: Any) -> Column:
-        truths: byte_planes.Truths = np.asarray(values, dtype=np.bool_)
+    def _write_bools(self, values: Any) -> Column:
+        truths: byte_planes.BoolArray = np.asarray(values, dtype=np.bool_)
         return ["same", bool(truths[0])] if (truths == truths[0]).all() else ["bools", truths.tobytes()]
 
-    def _strings(self, values: Sequence[str]) -> Column:
+    def _write_strings(self, values: Sequence[str]) -> Column:
         known = self._texts
         if values.count(values[0]) == len(values):
-            return ["same", packable(values[0])]
+            return ["same", to_packable(values[0])]
         for text in dict.fromkeys(values):
             if text not in known:
                 known[text] = len(known)
-                self._fresh.append(text)
-        return ["texts", self._ints(list(map(known.__getitem__, values)))]
+                self._new_texts.append(text)
+        return ["texts", self._write_ints(list(map(known.__getitem__, values)))]
 
-    def _floats(self, values: Any) -> Column:
+    def _write_floats(self, values: Any) -> Column:
         """In 32 bits those that are the same there; the others as places among the block's doubles, each kept once."""
-        wide: byte_planes.Wide = np.asarray(values, dtype=np.float64)
-        short, exact = byte_planes.narrowed(wide)
+        wide: byte_planes.Float64Array = np.asarray(values, dtype=np.float64)
+        short, exact = byte_planes.to_float32(wide)
         if exact.all():
             bits = short.view(np.uint32)
             return ["same", float(wide[0])] if (bits == bits[0]).all() else ["floats", byte_planes.pack_floats(short)]
         others = wide[~exact]
-        listed = map(_one_nan, others.tolist()) if np.isnan(others).any() else others.tolist()
+        listed = map(_canonical_nan, others.tolist()) if np.isnan(others).any() else others.tolist()
         places = np.fromiter(map(self._doubles.__getitem__, listed), np.int64, len(others))
         return [
             "doubles",
-            self._bools(exact),
+            self._write_bools(exact),
             byte_planes.pack_floats(short[exact]),
-            self._ints(np.diff(places, prepend=0)),
+            self._write_ints(np.diff(places, prepend=0)),
         ]
 
-    def _mixed(self, values: Sequence[object]) -> Column:
+    def _write_mixed(self, values: Sequence[object]) -> Column:
         """A few numbers and texts of several types, again and again; or whatever there is."""
         apart = {id(value): value for value in values}  # a list repeats a few objects more often than equal ones
         if all(type(value) in (int, float, bool, str) for value in apart.values()):
             places: dict[object, int] = {}
             keys = {one: (type(value), repr(value)) for one, value in apart.items()}
             order = [places.setdefault(keys[id(value)], len(places)) for value in values]
-            if len(places) <= _FEW:
+            if len(places) <= _MAX_REPEATED:
                 first = {place: value for place, value in zip(reversed(order), reversed(values), strict=True)}
-                return ["of", [packable(first[place]) for place in range(len(places))], self._ints(order)]
-        return ["each", list(map(packable, values))]
+                return ["of", [to_packable(first[place]) for place in range(len(places))], self._write_ints(order)]
+        return ["each", list(map(to_packable, values))]
 
 
 def _all_are(cls: type, values: Iterable[object]) -> bool:
     return set(map(type, values)) == {cls}
 
 
-def _one_nan(value: float) -> float:
+def _canonical_nan(value: float) -> float:
     """What is no number is not even the same as itself, unless it is the same object."""
     return value if value == value else math.nan
 
 
-def _numbered() -> defaultdict[float, int]:
+def _index_table() -> defaultdict[float, int]:
     """Gives each new key the next number, from 0."""
     return defaultdict(count().__next__)

@@ -22,12 +22,12 @@ _VERSION = struct.Struct("<HH")
 _FRAME = struct.Struct("<cIII")
 """Kind of block, bytes in the file, bytes unfolded, checksum (CRC-32)."""
 HEADER, EVENTS, END = b"H", b"E", b"Z"
-_LARGEST = 2**28
-UNFOLDED_AT_LEAST = 2**26
-_UNFOLDED_PER_BYTE = 200
+_MAX_BLOCK_BYTES = 2**28
+MIN_EXPANDED_BYTES = 2**26
+_EXPANDED_PER_BYTE = 200
 """How far a file may unfold: a bomb of zeros unfolds to a thousand times its size."""
 LEVEL = 3
-AGAIN = mark("Copy it again from where it came from, or record the run anew.")
+COPY_AGAIN_REMEDY = mark("Copy it again from where it came from, or record the run anew.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TraceBlock:
 
     kind: bytes
     data: bytes
-    kept: int
+    stored_bytes: int
     """Bytes it takes in the file."""
 
 
@@ -49,7 +49,7 @@ class BlockFile:
             raise OSError(errno.EINVAL, tr("it is a folder, a pipe or a device"))
         self._file = open(path, "wb", buffering=0)
         start = MARK + _VERSION.pack(*VERSION)
-        self._sum = zlib.crc32(start)
+        self._checksum = zlib.crc32(start)
         try:
             self._write(start)
         except OSError:
@@ -60,8 +60,8 @@ class BlockFile:
         """Add a block. Raises OSError."""
         kept = zlib.compress(data, LEVEL)
         lengths = struct.pack("<cII", kind, len(kept), len(data))
-        self._sum = zlib.crc32(kept, zlib.crc32(lengths, self._sum))
-        self._write(_FRAME.pack(kind, len(kept), len(data), self._sum) + kept)
+        self._checksum = zlib.crc32(kept, zlib.crc32(lengths, self._checksum))
+        self._write(_FRAME.pack(kind, len(kept), len(data), self._checksum) + kept)
 
     def close(self) -> None:
         """Raises OSError."""
@@ -76,27 +76,27 @@ class BlockFile:
 
 def read_blocks(path: Path) -> Iterator[TraceBlock]:
     """The blocks of a file in order, up to its end or to where it is cut off. Raises TraceError."""
-    with _opened(path) as file:
-        total = _read_start(path, file)
-        unfolded = UNFOLDED_AT_LEAST
+    with _open_regular(path) as file:
+        total = _read_file_start(path, file)
+        unfolded = MIN_EXPANDED_BYTES
         while frame := file.read(_FRAME.size):
-            kind, kept, length, checksum = _FRAME.unpack(_whole(path, frame, _FRAME.size))
-            unfolded += kept * _UNFOLDED_PER_BYTE - length
-            if max(kept, length) > _LARGEST or unfolded < 0:
-                raise damaged(path, tr("a block of it unfolds to more than a run can have"))
-            data = _whole(path, file.read(kept), kept)
+            kind, kept, length, checksum = _FRAME.unpack(_require_length(path, frame, _FRAME.size))
+            unfolded += kept * _EXPANDED_PER_BYTE - length
+            if max(kept, length) > _MAX_BLOCK_BYTES or unfolded < 0:
+                raise damaged_error(path, tr("a block of it unfolds to more than a run can have"))
+            data = _require_length(path, file.read(kept), kept)
             total = zlib.crc32(data, zlib.crc32(frame[:9], total))
             if total != checksum:
-                raise damaged(path, tr("a checksum does not match"))
-            yield TraceBlock(kind, _unfold(path, data, length), kept)
+                raise damaged_error(path, tr("a checksum does not match"))
+            yield TraceBlock(kind, _decompress(path, data, length), kept)
 
 
-def damaged(path: Path, detail: str) -> TraceError:
+def damaged_error(path: Path, detail: str) -> TraceError:
     """The error for a file that was changed after it was written."""
-    return TraceError(tr("{file} is damaged: {detail}.").format(file=path.name, detail=detail), tr(AGAIN))
+    return TraceError(tr("{file} is damaged: {detail}.").format(file=path.name, detail=detail), tr(COPY_AGAIN_REMEDY))
 
 
-def cut_short(path: Path) -> TraceError:
+def truncated_error(path: Path) -> TraceError:
     """The error for a file whose end is missing."""
     return TraceError(
         tr("{file} ends in the middle: the program that wrote it was ended, or it was not copied in full.").format(
@@ -107,7 +107,7 @@ def cut_short(path: Path) -> TraceError:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open_regular(path: Path) -> Iterator[BinaryIO]:
     """A regular file for reading; a pipe would wait for ever. Raises TraceError, also for what fails while reading."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -128,7 +128,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         ) from None
 
 
-def _read_start(path: Path, file: BinaryIO) -> int:
+def _read_file_start(path: Path, file: BinaryIO) -> int:
     """The checksum behind the mark and the version. Raises TraceError."""
     start = file.read(len(MARK) + _VERSION.size)
     _check_version(path, start)
@@ -141,7 +141,7 @@ def _check_version(path: Path, start: bytes) -> None:
             tr("{file} is no recorded run.").format(file=path.name), tr("Choose a file that Decodescope has recorded.")
         )
     if len(start) < len(MARK) + _VERSION.size:
-        raise cut_short(path)
+        raise truncated_error(path)
     major, minor = _VERSION.unpack(start[len(MARK) :])
     if major != VERSION[0]:
         cause = (
@@ -161,19 +161,19 @@ def _check_version(path: Path, start: bytes) -> None:
         )
 
 
-def _whole(path: Path, data: bytes, length: int) -> bytes:
+def _require_length(path: Path, data: bytes, length: int) -> bytes:
     if len(data) < length:
-        raise cut_short(path)
+        raise truncated_error(path)
     return data
 
 
-def _unfold(path: Path, data: bytes, length: int) -> bytes:
+def _decompress(path: Path, data: bytes, length: int) -> bytes:
     """`data` without its compression, which says beforehand how much that is."""
     unfolding = zlib.decompressobj()
     try:
         found = unfolding.decompress(data, length + 1)
     except zlib.error:
-        raise damaged(path, tr("a block of it cannot be unfolded")) from None
+        raise damaged_error(path, tr("a block of it cannot be unfolded")) from None
     if len(found) != length or not unfolding.eof:
-        raise damaged(path, tr("a block of it has another length than it says"))
+        raise damaged_error(path, tr("a block of it has another length than it says"))
     return found

@@ -21,17 +21,17 @@ from core.events import (
     TokenChosen,
     TokenCompared,
 )
-from core.size_terms import exactly
+from core.size_terms import evaluate_exactly
 from resources.language import tr
 
-_WORK_AT_LEAST = 2**24
+_MIN_WORK = 2**24
 _WORK_PER_BYTE = 64
 """Steps of work, of a microsecond or less, that a view or a page may have to do for a file."""
 _WORK_PER_SEQUENCE = 100
-_LONGEST_TERM = 1000
-_MORE_TOKENS = 65_536
+_MAX_TERM_LENGTH = 1000
+_EXTRA_TOKENS = 65_536
 """Tokens that a cache may hold beyond four times those of the run: an encoder's, drafts', a window's."""
-_LARGEST_SIZE = 2**80
+_MAX_SIZE = 2**80
 _PLACES = frozenset(("device", "host", "disk"))
 _PARTS = frozenset(("keys", "values", "scales", "residual", "self", "cross", "state"))
 
@@ -40,7 +40,7 @@ class EventChecker:
     """Checks the events of one run in their order. Raises ValueError for what contradicts an earlier one."""
 
     def __init__(self) -> None:
-        self._work = _WORK_AT_LEAST
+        self._work = _MIN_WORK
         self._started: RunStarted | None = None
         self._steps: dict[int, int] = {}
         """Tokens of each text so far."""
@@ -60,10 +60,10 @@ class EventChecker:
             BeamStep: self._check_beams,
             BeamsRanked: self._check_ranking,
             DraftRound: self._check_round,
-            CostCurve: lambda event: _ascends(tokens for tokens, _ in event.curve),
+            CostCurve: lambda event: _is_increasing(tokens for tokens, _ in event.curve),
             CacheMeasured: self._check_cache,
             CachePlan: self._check_plan,
-            SequenceFinished: lambda event: self._is_text(event.sequence),
+            SequenceFinished: lambda event: self._is_sequence(event.sequence),
             Finished: self._check_end,
         }
 
@@ -77,12 +77,12 @@ class EventChecker:
         if check is not None and not check(event):
             raise ValueError(tr("{event} contradicts what comes before it").format(event=type(event).__name__))
 
-    def _spend(self, work: int) -> None:
+    def _count_work(self, work: int) -> None:
         self._work -= work
         if self._work < 0:
             raise ValueError(tr("it would take more work to show than a run of its size does"))
 
-    def _is_text(self, sequence: int) -> bool:
+    def _is_sequence(self, sequence: int) -> bool:
         """Whether there is a text of that number; a run that did not record its start has those it numbers in order."""
         if sequence < 0:
             return False
@@ -95,19 +95,19 @@ class EventChecker:
             return False
         self._started = event
         self._positions += len(event.prompt) + len(event.beginning)
-        self._spend(event.sequences * _WORK_PER_SEQUENCE)
-        return all(self._is_medium(medium, len(event.prompt)) for medium in event.media)
+        self._count_work(event.sequences * _WORK_PER_SEQUENCE)
+        return all(self._is_valid_medium(medium, len(event.prompt)) for medium in event.media)
 
-    def _is_medium(self, medium: MediumRead, prompt: int) -> bool:
+    def _is_valid_medium(self, medium: MediumRead, prompt: int) -> bool:
         positions = medium.last - medium.first + 1
-        self._spend(max(positions, 0))
+        self._count_work(max(positions, 0))
         self._positions += max(positions, 0)
         fits = medium.last < prompt if medium.place == "prompt" else True
         return positions >= 0 and fits and medium.rows * medium.columns <= positions
 
     def _check_token(self, event: TokenChosen) -> bool:
         step = self._steps.get(event.sequence, 0)
-        if event.step != step or not self._is_text(event.sequence):
+        if event.step != step or not self._is_sequence(event.sequence):
             return False
         self._steps[event.sequence] = step + 1
         self._positions += 1
@@ -145,15 +145,15 @@ class EventChecker:
         if event.best not in known:
             return False
         if known[event.best] != self._leader and event.best != self._leader:
-            self._spend(self._depths[event.best] + self._depths[self._leader])
+            self._count_work(self._depths[event.best] + self._depths[self._leader])
         self._leader = event.best
-        self._spend(len(event.overruled) * len(event.candidates))
+        self._count_work(len(event.overruled) * len(event.candidates))
         return all(wish.parent in known for wish in event.overruled) and all(
             node in known for node, _ in event.forbidden
         )
 
     def _check_ranking(self, event: BeamsRanked) -> bool:
-        self._spend(sum(self._depths.get(item.node, 0) for item in event.hypotheses))
+        self._count_work(sum(self._depths.get(item.node, 0) for item in event.hypotheses))
         return all(item.node in self._parents for item in event.hypotheses)
 
     # Speculation
@@ -162,7 +162,7 @@ class EventChecker:
         if event.step < self._round_step:
             return False
         self._round_step = event.step
-        self._spend(len(event.nodes) ** 2)
+        self._count_work(len(event.nodes) ** 2)
         self._positions += len(event.nodes)
         depths = {0: 0}
         for node in event.nodes:
@@ -184,33 +184,33 @@ class EventChecker:
     def _check_cache(self, event: CacheMeasured) -> bool:
         named = all(place in _PLACES and part in _PARTS for place, part, _ in event.parts)
         held = [place for span in event.held for place in span]
-        most = 4 * self._positions + _MORE_TOKENS
-        return named and _ascends_or_stays(held) and max([event.tokens, *held]) <= most
+        most = 4 * self._positions + _EXTRA_TOKENS
+        return named and _is_non_decreasing(held) and max([event.tokens, *held]) <= most
 
     def _check_plan(self, event: CachePlan) -> bool:
         if (
             not event.lengths
             or not len(event.lengths) == len(event.predicted) == len(event.dynamic)
-            or not _ascends(event.lengths)
+            or not _is_increasing(event.lengths)
         ):
             return False
-        self._spend(_LONGEST_TERM * (len(event.lengths) + 1))
+        self._count_work(_MAX_TERM_LENGTH * (len(event.lengths) + 1))
         try:
-            sizes = [exactly(event.size, length) for length in (event.start, *event.lengths)]
+            sizes = [evaluate_exactly(event.size, length) for length in (event.start, *event.lengths)]
         except (ArithmeticError, RecursionError):
             return False
-        return all(abs(size) <= _LARGEST_SIZE for size in sizes)
+        return all(abs(size) <= _MAX_SIZE for size in sizes)
 
     def _check_end(self, event: Finished) -> bool:
         count = len(event.sequences)
         if len(event.texts) != count or (event.scores is not None and len(event.scores) != count):
             return False
-        return len(event.order) in (0, count) and all(map(self._is_text, event.order))
+        return len(event.order) in (0, count) and all(map(self._is_sequence, event.order))
 
 
-def _ascends_or_stays(numbers: Iterable[float]) -> bool:
+def _is_non_decreasing(numbers: Iterable[float]) -> bool:
     return all(one <= other for one, other in pairwise(numbers))
 
 
-def _ascends(numbers: Iterable[float]) -> bool:
+def _is_increasing(numbers: Iterable[float]) -> bool:
     return all(one < other for one, other in pairwise(numbers))

@@ -10,7 +10,7 @@ from core.text_truncation import cut_short
 from core.trace.packing import pack, unpack
 from resources.language import tr
 
-_LONGEST = 4000
+_MAX_MESSAGE_LENGTH = 4000
 """Characters of an error's words."""
 
 
@@ -26,7 +26,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class FileEnding:
     """What a writer that came to the end leaves behind the events."""
 
     events: int
@@ -45,21 +45,21 @@ def failure_of(error: BaseException | None) -> Failure | None:
     return Failure(kind, DecodescopeError.title, str(error) or kind)
 
 
-def write_ending(ending: Ending) -> bytes:
+def write_ending(ending: FileEnding) -> bytes:
     """The block."""
     return pack(asdict(ending))
 
 
-def read_ending(data: bytes) -> Ending:
+def read_ending(data: bytes) -> FileEnding:
     """What the block says. Raises ValueError."""
     match unpack(data):
         case {"events": int(events), "left_out": int(left_out), "failure": failure}:
-            return Ending(events, left_out, _failure(failure))
+            return FileEnding(events, left_out, _parse_failure(failure))
     raise ValueError(tr("its end says nothing of the events"))
 
 
-def _failure(told: object) -> Failure | None:
+def _parse_failure(told: object) -> Failure | None:
     if not isinstance(told, Mapping):
         return None
     words = [told.get(name, "") for name in ("kind", "title", "cause", "remedy")]
-    return Failure(*(cut_short(word, _LONGEST) if isinstance(word, str) else "" for word in words))
+    return Failure(*(cut_short(word, _MAX_MESSAGE_LENGTH) if isinstance(word, str) else "" for word in words))

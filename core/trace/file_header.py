@@ -9,15 +9,15 @@ from functools import cache
 from importlib import metadata
 
 from core.events import ModelIdentity
-from core.parameter import shortened
+from core.parameter import short_repr
 from core.text_truncation import cut_short
-from core.trace.block_reader import weigh
-from core.trace.file_layout import FileLayout, described, layout_of
+from core.trace.block_reader import measure_value
+from core.trace.file_layout import FileLayout, layout_of, schema_description
 from core.trace.packing import pack, unpack
 from core.trace.schema import VERSION
 from resources.language import tr
 
-_LATEST = 253_402_300_799.0
+_MAX_TIMESTAMP = 253_402_300_799.0
 """The last second of the year 9999: no date is later."""
 _LIBRARIES = ("decodescope", "torch", "transformers")
 
@@ -46,10 +46,10 @@ def write_header(
     """The header of a file that was begun at `made`, with this version's schema."""
     return pack({
         "version": list(VERSION),
-        "schema": described(),
+        "schema": schema_description(),
         "request": request,
         "model": model,
-        "versions": _versions(),
+        "versions": _library_versions(),
         "made": made,
         "extra": extra,
     })  # fmt: skip
@@ -67,20 +67,20 @@ def read_header(data: bytes) -> tuple[Header, FileLayout]:
             "made": float(made),
             "extra": dict(extra),
         }:
-            if not 0 <= made <= _LATEST:
+            if not 0 <= made <= _MAX_TIMESTAMP:
                 raise ValueError(tr("its header lacks something"))
-            weigh([request, extra])  # nothing too deep or too large to be shown
-            told = {_brief(name): _brief(version) for name, version in versions.items()}
+            measure_value([request, extra])  # nothing too deep or too large to be shown
+            told = {_short_text(name): _short_text(version) for name, version in versions.items()}
             return Header((major, minor), request, model, told, made, extra), layout_of(schema, (major, minor))
     raise ValueError(tr("its header lacks something"))
 
 
-def _brief(value: object) -> str:
-    return cut_short(value if isinstance(value, str) else shortened(value), 100)
+def _short_text(value: object) -> str:
+    return cut_short(value if isinstance(value, str) else short_repr(value), 100)
 
 
 @cache
-def _versions() -> dict[str, str]:
+def _library_versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         try:

@@ -19,11 +19,11 @@ def unpack_ints(base: int, width: int, data: bytes) -> list[int]:
     if width not in _CODES:
         raise ValueError(tr("whole numbers have no width of {width}").format(width=width))
     empty: array[int] = array(_CODES[width])
-    values = _joined(empty, data).tolist()
+    values = _join_byte_planes(empty, data).tolist()
     return [value + base for value in values] if base else values
 
 
-def climbed(first: int, differences: Sequence[int]) -> list[int]:
+def accumulate_differences(first: int, differences: Sequence[int]) -> list[int]:
     """The numbers that have these differences."""
     return list(accumulate(differences, initial=first))
 
@@ -31,10 +31,10 @@ def climbed(first: int, differences: Sequence[int]) -> list[int]:
 def unpack_floats(code: str, data: bytes) -> list[float]:
     """Numbers of 32 bits (`f`) or 64 (`d`). Raises ValueError."""
     empty: array[float] = array(code)
-    return _joined(empty, data).tolist()
+    return _join_byte_planes(empty, data).tolist()
 
 
-def _joined(empty: array[Number], data: bytes) -> array[Number]:
+def _join_byte_planes(empty: array[Number], data: bytes) -> array[Number]:
     """`empty`, filled with the numbers whose bytes were taken apart."""
     width = empty.itemsize
     count, rest = divmod(len(data), width)

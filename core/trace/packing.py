@@ -13,52 +13,52 @@ from typing import Any
 import msgspec
 from msgspec.msgpack import Ext
 
-from core.trace.schema import file_name, records
+from core.trace.schema import file_name, record_schemas
 from resources.language import tr
 
-TUPLE, INTEGER, TEXT, MAPPING, RECORD, WORDS = range(1, 7)
-_DEEPEST = 50
+TUPLE, INTEGER, TEXT, MAPPING, RECORD, REPR = range(1, 7)
+_MAX_DEPTH = 50
 """Levels of containers; what lies deeper is kept in words."""
-_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def pack(value: object) -> bytes:
     """`value` in bytes. Whatever it is: what is no plain value is kept as its `repr`."""
-    return _encode(packable(value))
+    return _encode(to_packable(value))
 
 
 def unpack(data: bytes) -> object:
     """The value that `pack` was given. Raises ValueError for what it never wrote."""
     try:
-        value: object = msgspec.msgpack.decode(data, ext_hook=_extension)
+        value: object = msgspec.msgpack.decode(data, ext_hook=_unpack_extension)
     except (msgspec.DecodeError, RecursionError, TypeError, MemoryError) as error:
         raise ValueError(str(error)) from None
     return value
 
 
-def packable(value: object, depth: int = 0) -> object:
+def to_packable(value: object, depth: int = 0) -> object:
     """`value` as MessagePack can write it."""
     kind = type(value)
     if value is None or kind in (bool, float, bytes):
         return value
     if kind is int:
-        return _integer(value)
+        return _pack_integer(value)
     if kind is str:
-        return _text(value)
-    if depth >= _DEEPEST:
-        return _words(value)
-    return _container(value, depth + 1)
+        return _pack_text(value)
+    if depth >= _MAX_DEPTH:
+        return _pack_repr(value)
+    return _pack_container(value, depth + 1)
 
 
-def _integer(value: Any) -> object:
-    if _SMALLEST <= value <= _LARGEST:
+def _pack_integer(value: Any) -> object:
+    if _MIN_INTEGER <= value <= _MAX_INTEGER:
         return value
     return Ext(INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
-def _text(value: Any) -> object:
+def _pack_text(value: Any) -> object:
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -66,40 +66,40 @@ def _text(value: Any) -> object:
     return value
 
 
-def _words(value: object) -> Ext:
-    return Ext(WORDS, repr(value)[:1000].encode("utf-8", "surrogatepass"))
+def _pack_repr(value: object) -> Ext:
+    return Ext(REPR, repr(value)[:1000].encode("utf-8", "surrogatepass"))
 
 
-def _container(value: object, depth: int) -> object:
+def _pack_container(value: object, depth: int) -> object:
     match value:
         case list():
-            return [packable(item, depth) for item in value]
+            return [to_packable(item, depth) for item in value]
         case tuple():
-            return Ext(TUPLE, _encode([packable(item, depth) for item in value]))
+            return Ext(TUPLE, _encode([to_packable(item, depth) for item in value]))
         case Mapping():
-            return _mapping(value, depth)
-    record = records().get(file_name(type(value)))
+            return _pack_mapping(value, depth)
+    record = record_schemas().get(file_name(type(value)))
     if record is None or type(value) is not record.cls:
-        return _simple(value)
-    held = {field.name: packable(getattr(value, field.name), depth) for field in record.fields}
+        return _pack_subclass(value)
+    held = {field.name: to_packable(getattr(value, field.name), depth) for field in record.fields}
     return Ext(RECORD, _encode([record.name, held]))
 
 
-def _mapping(value: Mapping[object, object], depth: int) -> object:
-    if all(type(key) is str and _text(key) is key for key in value):
-        return {key: packable(item, depth) for key, item in value.items()}
-    return Ext(MAPPING, _encode([[packable(key, depth), packable(item, depth)] for key, item in value.items()]))
+def _pack_mapping(value: Mapping[object, object], depth: int) -> object:
+    if all(type(key) is str and _pack_text(key) is key for key in value):
+        return {key: to_packable(item, depth) for key, item in value.items()}
+    return Ext(MAPPING, _encode([[to_packable(key, depth), to_packable(item, depth)] for key, item in value.items()]))
 
 
-def _simple(value: object) -> object:
+def _pack_subclass(value: object) -> object:
     """What is nearly a plain value, as a number of a library's own class, as that value; all else in words."""
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
-            return packable(kind(value))
-    return _words(value)
+            return to_packable(kind(value))
+    return _pack_repr(value)
 
 
-def _extension(code: int, data: memoryview) -> object:
+def _unpack_extension(code: int, data: memoryview) -> object:
     read = _READERS.get(code)
     if read is None:
         raise ValueError(tr("extension {code} is unknown").format(code=code))
@@ -107,12 +107,12 @@ def _extension(code: int, data: memoryview) -> object:
 
 
 def _read_tuple(data: bytes) -> object:
-    return tuple(_listed(data))
+    return tuple(_unpack_list(data))
 
 
 def _read_mapping(data: bytes) -> object:
     found: dict[object, object] = {}
-    for pair in _listed(data):
+    for pair in _unpack_list(data):
         if not (isinstance(pair, list) and len(pair) == 2):
             raise ValueError(tr("a mapping is no list of pairs"))
         found[pair[0]] = pair[1]
@@ -121,22 +121,22 @@ def _read_mapping(data: bytes) -> object:
 
 def _read_record(data: bytes) -> object:
     match unpack(data):
-        case [str(name), dict(held)] if name in records():
-            return _built(name, held)
+        case [str(name), dict(held)] if name in record_schemas():
+            return _build_record(name, held)
     raise ValueError(tr("a record is of no known class"))
 
 
-def _built(name: str, held: Mapping[object, object]) -> object:
+def _build_record(name: str, held: Mapping[object, object]) -> object:
     """The record, of the fields that this version knows."""
-    record = records()[name]
+    record = record_schemas()[name]
     values = {field.name: held.get(field.name, field.default) for field in record.fields}
     for field in record.fields:
-        if values[field.name] is MISSING or not fits(field.kind, values[field.name]):
+        if values[field.name] is MISSING or not is_of_kind(field.kind, values[field.name]):
             raise ValueError(tr("{name}.{field} is missing or of another kind").format(name=name, field=field.name))
     return record.cls(**values)
 
 
-def _listed(data: bytes) -> list[object]:
+def _unpack_list(data: bytes) -> list[object]:
     value = unpack(data)
     if not isinstance(value, list):
         raise ValueError(tr("an extension holds no list"))
@@ -149,11 +149,11 @@ _READERS: dict[int, Callable[[bytes], object]] = {
     TEXT: lambda data: data.decode("utf-8", "surrogatepass"),
     MAPPING: _read_mapping,
     RECORD: _read_record,
-    WORDS: lambda data: data.decode("utf-8", "surrogatepass"),
+    REPR: lambda data: data.decode("utf-8", "surrogatepass"),
 }
 
 
-def fits(kind: object, value: object) -> bool:
+def is_of_kind(kind: object, value: object) -> bool:
     """Whether `value` is of that kind; a whole number may stand for a float, as in Python's annotations."""
     match kind:
         case "any":
@@ -163,13 +163,13 @@ def fits(kind: object, value: object) -> bool:
         case ("choice", *_):
             return type(value) is str
         case ("optional", of):
-            return value is None or fits(of, value)
+            return value is None or is_of_kind(of, value)
         case ("many", of):
-            return type(value) is tuple and all(fits(of, item) for item in value)
+            return type(value) is tuple and all(is_of_kind(of, item) for item in value)
         case ("tuple", *of):
-            return type(value) is tuple and len(value) == len(of) and all(map(fits, of, value))
+            return type(value) is tuple and len(value) == len(of) and all(map(is_of_kind, of, value))
         case ("record" | "union", *names):
-            return file_name(type(value)) in names and type(value) is records()[file_name(type(value))].cls
+            return file_name(type(value)) in names and type(value) is record_schemas()[file_name(type(value))].cls
     return False
 
 

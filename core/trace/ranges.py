@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
-from core.trace.schema import Kind, records
+from core.trace.schema import TypeSpec, record_schemas
 from resources.language import tr
 
 
@@ -22,11 +22,11 @@ class NumberRange:
 
     def check(self, values: Sequence[Any]) -> None:
         """Raise ValueError if one of the numbers lies outside."""
-        if values and not self._holds(values):
+        if values and not self._contains_all(values):
             outside = next((value for value in values if not self._contains(value)), math.nan)
-            raise ValueError(tr("{number} is out of range").format(number=_short(outside)))
+            raise ValueError(tr("{number} is out of range").format(number=_short_number(outside)))
 
-    def _holds(self, values: Sequence[Any]) -> bool:
+    def _contains_all(self, values: Sequence[Any]) -> bool:
         if self.minimum <= min(values) and max(values) <= self.maximum:
             return self.allows_nan or not any(value != value for value in values)
         return self.allows_nan and all(map(self._contains, values))
@@ -53,7 +53,7 @@ EXPONENT = NumberRange(-1e6, 1e6)
 
 ANY_LENGTH = NumberRange(0, math.inf)
 """Marks a text that is as long as the run; any other one is a token, a name or a sentence."""
-LONGEST_TEXT = 2**16
+MAX_TEXT_LENGTH = 2**16
 
 _BY_NAME: Mapping[str, Ranges] = {
     # positions and counts
@@ -118,11 +118,11 @@ def range_of(record: str, field: str) -> Ranges | None:
     special = _BY_FIELD.get((record, field))
     if special is not None:
         return special
-    kind = next(item.kind for item in records()[record].fields if item.name == field)
+    kind = next(item.kind for item in record_schemas()[record].fields if item.name == field)
     return _BY_NAME[field] if holds_numbers(kind) else None
 
 
-def holds_numbers(kind: Kind) -> bool:
+def holds_numbers(kind: TypeSpec) -> bool:
     """Whether values of that kind hold numbers that are not fields of a record of their own."""
     if isinstance(kind, str):
         return kind in ("int", "float")
@@ -147,5 +147,5 @@ def check_value(value: object, allowed: Ranges) -> None:
                 check_value(part, its_range)
 
 
-def _short(value: Any) -> str:
+def _short_number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) or abs(value) < 10**15 else f"{'-' if value < 0 else ''}10^15…"

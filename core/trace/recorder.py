@@ -16,14 +16,14 @@ from core.events import Event, ModelIdentity, RunStarted
 from core.request import Request, check_request
 from core.request_fields import settings_by_name
 from core.trace.blocks import END, EVENTS, HEADER, BlockFile
-from core.trace.file_ending import Ending, Failure, failure_of, write_ending
+from core.trace.file_ending import Failure, FileEnding, failure_of, write_ending
 from core.trace.file_header import write_header
-from core.trace.request_values import plain_request
+from core.trace.request_values import request_to_plain
 from resources.language import tr
 
-_EVERY = 0.5
+_FLUSH_SECONDS = 0.5
 """Seconds between two blocks: a program that is killed loses what came since the last."""
-_MOST = 1000
+_MAX_BLOCK_EVENTS = 1000
 """Events in one block."""
 
 
@@ -45,10 +45,10 @@ def record(
     check_events(events)
     if extra is not None:
         settings_by_name("extra", extra)
-    return _recorded(Recorder(path, request, extra), events)
+    return _record_events(Recorder(path, request, extra), events)
 
 
-def _recorded(recorder: Recorder, events: Iterable[Event]) -> Iterator[Event]:
+def _record_events(recorder: Recorder, events: Iterable[Event]) -> Iterator[Event]:
     failure: BaseException | None = None
     try:
         for event in events:
@@ -74,75 +74,77 @@ class Recorder:
 
         self.trouble: TraceError | None = None
         """Why the file ends before the run did; None while it does not."""
-        self._path, self._request, self._extra = Path(path), plain_request(request), dict(extra or {})
+        self._path, self._request, self._extra = Path(path), request_to_plain(request), dict(extra or {})
         self._writer, self._pending = BlockWriter(), deque[Event]()
         self._written = self._unknown = 0
-        self._made = time.time()
+        self._start_time = time.time()
         self._identity: ModelIdentity | None = None
         self._has_header = False
-        self._is_over, self._writing = threading.Event(), threading.Lock()
+        self._closed, self._lock = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
         try:
             self._file = BlockFile(self._path)
         except (OSError, ValueError) as error:
-            raise _unwritable(self._path, error) from None
+            raise _write_error(self._path, error) from None
 
     def write(self, event: Event) -> None:
         """Have one event written; costs next to nothing here and now."""
         self._pending.append(event)
         if self._thread is None:
-            self._begin(event)
+            self._start_thread(event)
 
     def close(self, failure: Failure | None = None) -> None:
         """Write what is left, and what ended the run if it did not end by itself; a second call does nothing."""
-        if self._is_over.is_set():
+        if self._closed.is_set():
             return
-        self._is_over.set()
+        self._closed.set()
         self._flush()
-        self._put(END, partial(write_ending, Ending(self._written, self._unknown, failure)))
+        self._write_block(END, partial(write_ending, FileEnding(self._written, self._unknown, failure)))
         try:
             self._file.close()
         except OSError as error:
-            self.trouble = self.trouble or _unwritable(self._path, error)
+            self.trouble = self.trouble or _write_error(self._path, error)
 
-    def _begin(self, event: Event) -> None:
+    def _start_thread(self, event: Event) -> None:
         """The header too is left to the first block: a run that begins is waited for."""
         self._identity = event.identity if isinstance(event, RunStarted) else None
-        self._thread = threading.Thread(target=self._keep_writing, name="recorder", daemon=True)
+        self._thread = threading.Thread(target=self._flush_periodically, name="recorder", daemon=True)
         self._thread.start()
 
-    def _keep_writing(self) -> None:
-        while not self._is_over.wait(_EVERY):
+    def _flush_periodically(self) -> None:
+        while not self._closed.wait(_FLUSH_SECONDS):
             self._flush()
 
     def _flush(self) -> None:
         """Write what has come, as far as the file takes it."""
-        with self._writing:  # nobody waits for the thread to wake up once more
+        with self._lock:  # nobody waits for the thread to wake up once more
             if not self._has_header:
                 self._has_header = True
-                self._put(HEADER, partial(write_header, self._request, self._identity, self._extra, self._made))
-            self._write_waiting()
+                self._write_block(
+                    HEADER, partial(write_header, self._request, self._identity, self._extra, self._start_time)
+                )
+            self._write_pending()
 
-    def _write_waiting(self) -> None:
+    def _write_pending(self) -> None:
         # One by one, for the run goes on meanwhile; each step of a deque is whole.
         waiting = [self._pending.popleft() for _ in range(len(self._pending))]
-        known = [event for event in waiting if self._writer.knows(event)]
+        known = [event for event in waiting if self._writer.can_write(event)]
         self._unknown += len(waiting) - len(known)
-        for start in range(0, len(known), _MOST):
-            part = known[start : start + _MOST]
-            self._put(EVENTS, partial(self._writer.block, part))
+        for start in range(0, len(known), _MAX_BLOCK_EVENTS):
+            part = known[start : start + _MAX_BLOCK_EVENTS]
+            self._write_block(EVENTS, partial(self._writer.encode_block, part))
             self._written += len(part)
 
-    def _put(self, kind: bytes, made: Callable[[], bytes]) -> None:
+    def _write_block(self, kind: bytes, made: Callable[[], bytes]) -> None:
         """Make and write a block; whatever goes wrong with it, the run goes on, and the file ends before it."""
         if self.trouble is None:
             try:
                 self._file.write(kind, made())
             except Exception as error:
-                self.trouble = _unwritable(self._path, error)
+                self.trouble = _write_error(self._path, error)
 
 
-def _unwritable(path: Path, error: Exception) -> TraceError:
+def _write_error(path: Path, error: Exception) -> TraceError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return TraceError(
         tr("The run cannot be recorded in {path}: {reason}.").format(path=path, reason=reason),

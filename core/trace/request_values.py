@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 _NOT_SETTINGS = {"transformers_version", "_from_model_config"}
 
 
-def plain_request(request: Request) -> dict[str, object]:
+def request_to_plain(request: Request) -> dict[str, object]:
     """The fields of `core.Request` by name: settings as mappings, draft models by their names."""
-    held = {field.name: _plain(getattr(request, field.name)) for field in fields(Request)}
+    held = {field.name: _plain_value(getattr(request, field.name)) for field in fields(Request)}
     return {
         **held,
-        "config": _settings(request.config),
+        "config": _plain_settings(request.config),
         "drafters": [model.name for model in request.drafters],
     }
 
 
-def _settings(config: GenerationConfig | Mapping[str, object] | None) -> object:
+def _plain_settings(config: GenerationConfig | Mapping[str, object] | None) -> object:
     """Settings by name; of transformers' own class those that differ from what it begins with."""
     if config is None or isinstance(config, Mapping):
-        return _plain(config)
+        return _plain_value(config)
     usual = type(config)().to_dict()
     held = config.to_dict().items()
     return {
-        name: _plain(value)
+        name: _plain_value(value)
         for name, value in held
         if name not in _NOT_SETTINGS and (name not in usual or usual[name] != value)
     }
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     """Lists for whatever is a sequence, dicts for whatever is a mapping."""
     match value:
         case str() | bytes():
@@ -46,7 +46,7 @@ def _plain(value: object) -> object:
         case PurePath():
             return str(value)
         case Mapping():
-            return {key: _plain(item) for key, item in value.items()}
+            return {key: _plain_value(item) for key, item in value.items()}
         case Sequence():
-            return [_plain(item) for item in value]
+            return [_plain_value(item) for item in value]
     return value

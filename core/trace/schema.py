@@ -13,11 +13,11 @@ from core.events import EVENTS
 VERSION = (1, 2)
 """(major, minor). A new field with a default or a new event is a minor version; anything else a major one."""
 
-Kind: TypeAlias = "str | tuple[Kind, ...]"
+TypeSpec: TypeAlias = "str | tuple[TypeSpec, ...]"
 """What a value is: `int`, `float`, `bool`, `str`, `any`, or ("optional", kind), ("many", kind), ("tuple", kinds …),
 ("choice", strings …), ("record", name), ("union", names of records …)."""
 
-_PLAIN: dict[object, str] = {int: "int", float: "float", bool: "bool", str: "str", object: "any"}
+_PLAIN_TYPES: dict[object, str] = {int: "int", float: "float", bool: "bool", str: "str", object: "any"}
 
 
 FILE_NAMES = {
@@ -37,7 +37,7 @@ class RecordField:
     """One field of a class: `default` is what it is where a file says nothing of it, MISSING where it must."""
 
     name: str
-    kind: Kind
+    kind: TypeSpec
     default: object = MISSING
 
 
@@ -51,54 +51,54 @@ class RecordSchema:
 
 
 @cache
-def records() -> dict[str, RecordSchema]:
+def record_schemas() -> dict[str, RecordSchema]:
     """Every class that an event is, or is made of, by name; events first."""
     found: dict[str, RecordSchema] = {}
     waiting: list[type] = list(EVENTS)
     for cls in waiting:
         if file_name(cls) not in found:
-            found[file_name(cls)] = _record(cls)
+            found[file_name(cls)] = _record_schema(cls)
             waiting += _classes_in(get_type_hints(cls).values())
     return found
 
 
-def kind_of(hint: object) -> Kind:
+def type_spec_of(hint: object) -> TypeSpec:
     """The kind that an annotation means."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin is Literal:
         return ("choice", *map(str, inside))
     if origin is tuple:
         if len(inside) == 2 and inside[1] is Ellipsis:
-            return ("many", kind_of(inside[0]))
-        return ("tuple", *map(kind_of, inside))
+            return ("many", type_spec_of(inside[0]))
+        return ("tuple", *map(type_spec_of, inside))
     if origin in (Union, types.UnionType):
-        return _union(inside)
+        return _union_spec(inside)
     if isinstance(hint, type) and is_dataclass(hint):
         return ("record", file_name(hint))
-    return _PLAIN.get(hint, "any")
+    return _PLAIN_TYPES.get(hint, "any")
 
 
-def _union(inside: tuple[object, ...]) -> Kind:
+def _union_spec(inside: tuple[object, ...]) -> TypeSpec:
     rest = [hint for hint in inside if hint is not types.NoneType]
-    one = kind_of(rest[0]) if len(rest) == 1 else _records_of(rest)
+    one = type_spec_of(rest[0]) if len(rest) == 1 else _record_union(rest)
     return ("optional", one) if len(rest) < len(inside) else one
 
 
-def _records_of(hints: list[object]) -> Kind:
+def _record_union(hints: list[object]) -> TypeSpec:
     names = [file_name(hint) for hint in hints if isinstance(hint, type) and is_dataclass(hint)]
     return ("union", *names) if len(names) == len(hints) else "any"
 
 
-def _record(cls: type) -> RecordSchema:
+def _record_schema(cls: type) -> RecordSchema:
     hints = get_type_hints(cls)
     return RecordSchema(
         file_name(cls),
         cls,
-        tuple(RecordField(item.name, kind_of(hints[item.name]), _default(item)) for item in fields(cls)),
+        tuple(RecordField(item.name, type_spec_of(hints[item.name]), _field_default(item)) for item in fields(cls)),
     )
 
 
-def _default(item: Field[object]) -> object:
+def _field_default(item: Field[object]) -> object:
     return item.default_factory() if item.default_factory is not MISSING else item.default
 
 

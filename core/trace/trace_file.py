@@ -11,10 +11,10 @@ from pathlib import Path
 
 from core.errors import TraceError
 from core.events import Event
-from core.parameter import shortened
+from core.parameter import short_repr
 from core.text_truncation import cut_short as shorten
 from core.trace.block_reader import BlockReader
-from core.trace.blocks import END, EVENTS, HEADER, TraceBlock, cut_short, damaged, read_blocks
+from core.trace.blocks import END, EVENTS, HEADER, TraceBlock, damaged_error, read_blocks, truncated_error
 from core.trace.consistency import EventChecker
 from core.trace.file_ending import Failure, read_ending
 from core.trace.file_header import Header, read_header
@@ -61,17 +61,17 @@ def replay(path: str | PathLike[str]) -> Iterator[Event]:
     """The events of a recorded run, in order. Raises TraceError, behind the last whole event where there are some."""
     if not isinstance(path, str | PathLike):
         raise TraceError(
-            tr("The recorded run is {value}, and not a path.").format(value=shortened(path)), tr("Give a file's path.")
+            tr("The recorded run is {value}, and not a path.").format(value=short_repr(path)), tr("Give a file's path.")
         )
     yield from _TraceReader(Path(path)).events()
 
 
-_CONTRADICTIONS = (ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError)
+_DATA_ERRORS = (ValueError, TypeError, LookupError, OverflowError, RecursionError, MemoryError)
 """What a block that fits its checksum and still makes no sense can lead to."""
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def _garbage_collection_off() -> Iterator[None]:
     """Nothing that a block becomes is garbage; looking for some all the while takes as long as the rest."""
     was_on = gc.isenabled()
     gc.disable()
@@ -95,8 +95,8 @@ class _TraceReader:
         self._reader = BlockReader(self._layout, check_ranges=is_checked)
         self._checker = EventChecker() if is_checked else None
         self.failure: Failure | None = None
-        self._left_out = 0
-        self._others = 0
+        self._unsupported_events = 0
+        self._unknown_blocks = 0
 
     def events(self) -> Iterator[Event]:
         """Those of every block up to the end. Raises TraceError."""
@@ -110,42 +110,44 @@ class _TraceReader:
                 count += len(events)
                 yield from self._checked(events)
             else:
-                self._others += 1
-        raise cut_short(self._path)
+                self._unknown_blocks += 1
+        raise truncated_error(self._path)
 
     def notices(self) -> tuple[str, ...]:
         """What of the file was not understood."""
         found = []
         if self._layout.unknown_fields:
-            names = [_brief(name) for name in sorted(self._layout.unknown_fields)[:_MOST_NAMED]]
-            found.append(_left_out(", ".join(names)))
-        for name, count in sorted(self._reader.skipped.items())[:_MOST_NAMED]:
-            found.append(_left_out(f"{count:,} × {_brief(name)}"))
-        if self._others:
-            found.append(_left_out(tr("{count:,} blocks").format(count=self._others)))
-        if self._left_out:
-            found.append(tr("{count:,} events were of classes that no file can hold.").format(count=self._left_out))
+            names = [_short_name(name) for name in sorted(self._layout.unknown_fields)[:_MAX_LISTED]]
+            found.append(_left_out_notice(", ".join(names)))
+        for name, count in sorted(self._reader.skipped.items())[:_MAX_LISTED]:
+            found.append(_left_out_notice(f"{count:,} × {_short_name(name)}"))
+        if self._unknown_blocks:
+            found.append(_left_out_notice(tr("{count:,} blocks").format(count=self._unknown_blocks)))
+        if self._unsupported_events:
+            found.append(
+                tr("{count:,} events were of classes that no file can hold.").format(count=self._unsupported_events)
+            )
         return tuple(found)
 
     def _read_header(self) -> tuple[Header, FileLayout]:
         block = next(self._blocks, None)
         if block is None:
-            raise cut_short(self._path)
+            raise truncated_error(self._path)
         if block.kind != HEADER:
-            raise damaged(self._path, tr("it does not begin with a header"))
+            raise damaged_error(self._path, tr("it does not begin with a header"))
         try:
             return read_header(block.data)
         except ValueError as error:
-            raise damaged(self._path, str(error)) from None
+            raise damaged_error(self._path, str(error)) from None
 
     def _read_block(self, block: TraceBlock) -> list[Event]:
         try:
-            with _without_collector():
-                events = self._reader.events(block.data, block.kept)
-        except _CONTRADICTIONS as error:
-            raise damaged(self._path, str(error)) from None
+            with _garbage_collection_off():
+                events = self._reader.read_block(block.data, block.stored_bytes)
+        except _DATA_ERRORS as error:
+            raise damaged_error(self._path, str(error)) from None
         if self._checker is not None:
-            self._checker.allow(block.kept)
+            self._checker.allow(block.stored_bytes)
         return events
 
     def _checked(self, events: list[Event]) -> Iterator[Event]:
@@ -154,28 +156,28 @@ class _TraceReader:
             try:
                 if self._checker is not None:
                     self._checker.check(event)
-            except _CONTRADICTIONS as error:
-                raise damaged(self._path, str(error)) from None
+            except _DATA_ERRORS as error:
+                raise damaged_error(self._path, str(error)) from None
             yield event
 
     def _read_end(self, block: TraceBlock, count: int) -> None:
         try:
             ending = read_ending(block.data)
         except ValueError as error:
-            raise damaged(self._path, str(error)) from None
+            raise damaged_error(self._path, str(error)) from None
         if ending.events != count:
-            raise damaged(self._path, tr("its end does not fit the rest"))
-        self._left_out, self.failure = ending.left_out, ending.failure
+            raise damaged_error(self._path, tr("its end does not fit the rest"))
+        self._unsupported_events, self.failure = ending.left_out, ending.failure
 
 
-_MOST_NAMED = 20
+_MAX_LISTED = 20
 """Fields and events of a later version that are listed by name."""
 
 
-def _brief(name: str) -> str:
+def _short_name(name: str) -> str:
     """A name from the file, short enough for a notice."""
     return shorten(name, 60)
 
 
-def _left_out(what: str) -> str:
+def _left_out_notice(what: str) -> str:
     return tr("Left out: {what}, which a later version of Decodescope has written.").format(what=what)

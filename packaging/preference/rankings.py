@@ -47,14 +47,14 @@ def endings(model: Any, prompt: str) -> list[str]:
 def main() -> None:
     """Write the file."""
     import core
-    from core.labs.preference.ranking_files import BUNDLED, write_rankings
+    from core.labs.preference.ranking_files import BUNDLED_RANKINGS, write_rankings
     from core.labs.preference.ranking_rule import rank_by_rule
 
     model = core.load("storyteller")
     made = [rank_by_rule(prompt, endings(model, prompt)) for prompt in beginnings()]
     told = [one for one in made if len(one.completions) >= 4 and len(set(one.ranks)) > 1]
-    write_rankings(BUNDLED, told)
-    print(f"{len(told)} rankings, {BUNDLED.stat().st_size:,} bytes")
+    write_rankings(BUNDLED_RANKINGS, told)
+    print(f"{len(told)} rankings, {BUNDLED_RANKINGS.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.storage.history.history_record import HistoryRecord, Keeping
+from app.storage.history.history_record import HistoryRecord, SavedRunData
 from app.storage.history.store import HistoryStore
 
 
@@ -16,12 +16,14 @@ def run_id(number: int) -> str:
     return f"{number:032x}"
 
 
-def keeping(number: int, prompt: str = "Once upon a time", text: str = " there was a fox", **more: object) -> Keeping:
+def keeping(
+    number: int, prompt: str = "Once upon a time", text: str = " there was a fox", **more: object
+) -> SavedRunData:
     """The `number`-th run, a minute after the one before it."""
     record = HistoryRecord(
         run_id(number), 1_700_000_000.0 + 60 * number, prompt, text, "storyteller", "sampling", **more
     )  # type: ignore[arg-type]
-    return Keeping(record, f"{prompt}\n{text}", {"prompt": prompt, "seed": number})
+    return SavedRunData(record, f"{prompt}\n{text}", {"prompt": prompt, "seed": number})
 
 
 def recording(folder: Path, size: int = 1000) -> Path:

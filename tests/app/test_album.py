@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.album.picture import AlbumProblem, Picture
+from app.album.picture import AlbumError, Picture
 from app.album.picture_script import read_script
-from app.start.cli.parser import SCRIPT
+from app.start.cli.parser import SCRIPT_EXAMPLE
 
 
 def read(folder: Path, text: str, scale: float = 1.0, still: bool = False) -> tuple[Picture, ...]:
@@ -52,7 +52,7 @@ def test_the_command_line_gives_what_neither_says(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_help_is_one(tmp_path: Path) -> None:
-    (picture,) = read(tmp_path, SCRIPT.split("\n", 1)[1])
+    (picture,) = read(tmp_path, SCRIPT_EXAMPLE.split("\n", 1)[1])
     assert (picture.strategy, picture.view, picture.still) == ("beam_search", "tree", True)
 
 
@@ -102,32 +102,32 @@ FIRST = '[[picture]]\nout = "a.png"\n[[picture]]\nout = "b.png"\n'
     ],
 )  # fmt: skip
 def test_what_is_refused_is_named(tmp_path: Path, text: str, told: list[str]) -> None:
-    with pytest.raises(AlbumProblem) as caught:
+    with pytest.raises(AlbumError) as caught:
         read(tmp_path, text)
     for words in told:
         assert words in str(caught.value)
 
 
 def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
-    with pytest.raises(AlbumProblem, match="cannot be read"):
+    with pytest.raises(AlbumError, match="cannot be read"):
         read_script(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(AlbumProblem, match="text in UTF-8"):
+    with pytest.raises(AlbumError, match="text in UTF-8"):
         read_script(tmp_path / "bytes.toml")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     for path in (tmp_path / "pipe.toml", Path("/dev/zero"), tmp_path):
-        with pytest.raises(AlbumProblem, match="a folder, a pipe or a device"):
+        with pytest.raises(AlbumError, match="a folder, a pipe or a device"):
             read_script(path)
 
 
 def test_every_key_of_a_picture_is_documented() -> None:
-    from app.album.picture_keys import readers
+    from app.album.picture_keys import value_readers
 
     page = (Path(__file__).parents[2] / "docs" / "pictures.md").read_text(encoding="utf-8")
-    assert [key for key in readers(Path()) if f"| `{key}` |" not in page] == []
+    assert [key for key in value_readers(Path()) if f"| `{key}` |" not in page] == []
 
 
 @pytest.mark.parametrize("out", ["../x.png", "a/../../x.svg", "/tmp/x.png"])
@@ -136,7 +136,7 @@ def test_a_picture_stays_below_the_folder_of_its_script(out: str, tmp_path: Path
     folder.mkdir()
     script = folder / "script.toml"
     script.write_text(f'[[picture]]\nout = "{out}"\n')
-    with pytest.raises(AlbumProblem, match="--allow-outside"):
+    with pytest.raises(AlbumError, match="--allow-outside"):
         read_script(script)
     assert read_script(script, allow_outside=True)[0].out == folder / out
 
@@ -149,7 +149,7 @@ def test_a_link_leads_a_picture_nowhere_else(tmp_path: Path) -> None:
     (folder / "x.png").symlink_to(outside / "x.png")
     for name in ("away/y.png", "x.png"):
         (folder / "script.toml").write_text(f'[[picture]]\nout = "{name}"\n')
-        with pytest.raises(AlbumProblem, match="--allow-outside"):
+        with pytest.raises(AlbumError, match="--allow-outside"):
             read_script(folder / "script.toml")
 
 
@@ -159,12 +159,12 @@ def test_only_pictures_are_replaced(allow_outside: bool, tmp_path: Path) -> None
     script.write_text('[[picture]]\nout = "x.png"\n')
     target = tmp_path / "x.png"
     target.write_text("My notes.")
-    with pytest.raises(AlbumProblem, match="not a picture"):
+    with pytest.raises(AlbumError, match="not a picture"):
         read_script(script, allow_outside=allow_outside)
     for content in (b"", b"\x89PNG\r\n\x1a\n...", b"<?xml version='1.0'?>\n<svg>"):
         target.write_bytes(content)
         assert read_script(script, allow_outside=allow_outside)
     target.unlink()
     target.mkdir()
-    with pytest.raises(AlbumProblem, match="folder"):
+    with pytest.raises(AlbumError, match="folder"):
         read_script(script, allow_outside=allow_outside)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from app.state.beam_tree import BeamTree, parting
+from app.state.beam_tree import BeamTree, divergence_index
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis, SequenceFinished
 from tests.ui.beams import beam_run, beam_steps
 
@@ -49,16 +49,16 @@ def test_paths_and_texts() -> None:
 def test_who_leads_after_each_step() -> None:
     tree = small_tree()
     assert [tree.leader(count) for count in range(5)] == [0, 1, 3, 6, 6]
-    assert [c.piece for c in tree.leading(2)] == ["b", "c"]
+    assert [c.piece for c in tree.leading_path(2)] == ["b", "c"]
 
 
 def test_a_change_of_mind_is_placed_where_the_texts_part() -> None:
     tree = small_tree()
-    assert (tree.changes(1), tree.changes(2)) == ([], [0])
-    assert tree.changes(3) == [0]
-    assert parting(tree.path(3), tree.path(7)) is None
-    assert parting(tree.path(4), tree.path(6)) is None
-    assert parting(tree.path(7), tree.path(3)) == 2
+    assert (tree.leader_changes(1), tree.leader_changes(2)) == ([], [0])
+    assert tree.leader_changes(3) == [0]
+    assert divergence_index(tree.path(3), tree.path(7)) is None
+    assert divergence_index(tree.path(4), tree.path(6)) is None
+    assert divergence_index(tree.path(7), tree.path(3)) == 2
 
 
 def test_hypotheses_are_those_that_run_and_the_best_that_ended() -> None:
@@ -100,14 +100,14 @@ def test_the_cursor_of_a_run_counts_steps_and_shows_who_led_then() -> None:
     assert (run.length, run.cursor, run.text) == (3, 3, "ad")
     assert run.move_cursor(2)
     assert run.text == "bc"
-    assert not run.following
+    assert not run.is_following
     run.move_cursor(99)
-    assert (run.cursor, run.following, run.text) == (3, True, "ad")
+    assert (run.cursor, run.is_following, run.text) == (3, True, "ad")
 
 
 def test_the_track_has_a_token_for_every_place_of_the_cursor() -> None:
     run = beam_run(beam_steps(30, ends=0.1))
-    assert len(run.track) == run.length == 30
+    assert len(run.cursor_tokens) == run.length == 30
 
 
 def test_several_texts_are_the_best_hypotheses_in_order() -> None:

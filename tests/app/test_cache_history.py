@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from app.state.cache_history import CacheHistory
-from app.state.comparison.candidates import of_caches, of_strategies
+from app.state.comparison.candidates import cache_candidates, strategy_candidates
 from app.state.comparison.results import Comparison, ComparisonEntry
 from app.state.comparison.text_diff import first_difference
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, RunRequest
 from app.views.memory import cached_tokens as memory_tokens
-from app.views.memory.report import formula_line, formula_lines, report_on
+from app.views.memory.report import cache_report, formula_line, formula_lines
 from core.events import CacheMeasured, CachePlan, Event, Notice, TokenChosen
 from core.size_terms import NOTHING, DifferenceOf, Length, MinimumOf, NamedNumber, ProductOf
 from tests.ui.scripted import PROMPT, make_run, story
@@ -114,7 +114,7 @@ def test_a_block_that_fills_makes_a_tooth() -> None:
 def test_sinks_recent_and_evicted_tokens() -> None:
     p = plan(window=20)
     run = make_run(story(40))
-    row = memory_tokens.rows(model_of(p), run, 33)[0]
+    row = memory_tokens.token_rows(model_of(p), run, 33)[0]
     length = START + 32
     assert row.states.count(memory_tokens.SINK) == 2
     assert row.states.count(memory_tokens.RECENT) == 17
@@ -122,27 +122,27 @@ def test_sinks_recent_and_evicted_tokens() -> None:
     assert row.states[-1] == memory_tokens.RECENT
     assert row.states[2] == memory_tokens.EVICTED
     model = model_of(p)
-    assert "costs 0 bytes" in memory_tokens.describe(model, run, row, 5)
-    assert f"costs {EACH} bytes" in memory_tokens.describe(model, run, row, 0)
-    assert "“Once”" in memory_tokens.describe(model, run, row, 0)
-    assert f"“{run.tokens[0].piece.replace(' ', '␣')}”" in memory_tokens.describe(model, run, row, START)
+    assert "costs 0 bytes" in memory_tokens.token_tooltip(model, run, row, 5)
+    assert f"costs {EACH} bytes" in memory_tokens.token_tooltip(model, run, row, 0)
+    assert "“Once”" in memory_tokens.token_tooltip(model, run, row, 0)
+    assert f"“{run.tokens[0].piece.replace(' ', '␣')}”" in memory_tokens.token_tooltip(model, run, row, START)
 
 
 def test_before_the_window_is_full_nothing_is_evicted() -> None:
     model, run = model_of(plan(window=20)), make_run(story(40))
-    assert memory_tokens.EVICTED not in memory_tokens.rows(model, run, 9)[0].states
-    assert memory_tokens.EVICTED in memory_tokens.rows(model, run, 14)[0].states
+    assert memory_tokens.EVICTED not in memory_tokens.token_rows(model, run, 9)[0].states
+    assert memory_tokens.EVICTED in memory_tokens.token_rows(model, run, 14)[0].states
 
 
 def test_packed_and_exact_tokens() -> None:
     model, run = model_of(plan(block=8)), make_run(story(40))
-    row = memory_tokens.rows(model, run, 19)[0]
+    row = memory_tokens.token_rows(model, run, 19)[0]
     assert row.states == (memory_tokens.PACKED,) * 24 + (memory_tokens.EXACT,) * 3
-    assert f"costs {EACH // 8} bytes" in memory_tokens.describe(model, run, row, 3)
+    assert f"costs {EACH // 8} bytes" in memory_tokens.token_tooltip(model, run, row, 3)
 
 
 def test_room_that_waits() -> None:
-    row = memory_tokens.rows(model_of(plan(capacity=70)), make_run(story(40)), 11)[0]
+    row = memory_tokens.token_rows(model_of(plan(capacity=70)), make_run(story(40)), 11)[0]
     assert row.states.count(memory_tokens.ROOM) == 70 - START - 10
 
 
@@ -150,28 +150,28 @@ def test_both_halves_and_a_state() -> None:
     halves = CacheHistory()
     parts = (("host", "self", 4), ("host", "cross", 36))
     halves.append([plan(), *story(1), CacheMeasured(0, 1, 40, 40, parts, (40,))])
-    rows = memory_tokens.rows(halves, make_run(story(1)), 1)
+    rows = memory_tokens.token_rows(halves, make_run(story(1)), 1)
     assert [len(row.states) for row in rows] == [START, START]
     assert halves.parts == [("host", "cross"), ("host", "self")]
     state = CacheHistory()
     flat = CachePlan("model_specific", NamedNumber(64, "states"), START, (START, START + 9), (64, 64), (64, 64))
     state.append([flat, *story(3), CacheMeasured(2, 0, 64, 64, (("host", "state", 64),), (64,))])
     run = make_run(story(3))
-    assert memory_tokens.rows(state, run, 3) == []
-    report = report_on(state, run, 3)
+    assert memory_tokens.token_rows(state, run, 3) == []
+    report = cache_report(state, run, 3)
     assert report is not None
     assert "does not grow" in report.sentence
 
 
 def test_the_report_speaks_of_the_cursor() -> None:
     model, run = model_of(plan(window=20)), make_run(story(40))
-    report = report_on(model, run, 33)
+    report = cache_report(model, run, 33)
     assert report is not None
     assert report.heading == "After token 33"
     assert report.token == "1.8 KiB"
     assert "first 2 tokens stay as sinks" in report.sentence
     assert ("evicted", f"{START + 32 - 19} tokens") in [row.cells for row in report.rows]
-    assert report_on(CacheHistory(), run, 3) is None
+    assert cache_report(CacheHistory(), run, 3) is None
 
 
 def test_the_formula_has_the_numbers_in_it() -> None:
@@ -206,7 +206,7 @@ def test_caches_to_compare() -> None:
         seed=5,
         load=LoadRequest("storyteller"),
     )
-    found = {candidate.key: candidate for candidate in of_caches(base, None)}
+    found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
     assert next(iter(found)) == "dynamic"
     assert found["sink"].request == base
     assert found["quantized-2"].request.cache_options == {"nbits": 2}
@@ -216,7 +216,7 @@ def test_caches_to_compare() -> None:
 
 def test_a_cache_that_cannot_serve_the_strategy_has_a_reason() -> None:
     base = RunRequest("Once", strategy="token_tree", load=LoadRequest("storyteller"))
-    found = {candidate.key: candidate for candidate in of_caches(base, None)}
+    found = {candidate.key: candidate for candidate in cache_candidates(base, None)}
     assert "“Sink”" in found["sink"].reason
     assert not found["dynamic"].reason
 
@@ -228,7 +228,7 @@ def test_strategies_to_compare() -> None:
         config={"max_new_tokens": 17, "temperature": 2.0, "top_p": 0.5},
         load=LoadRequest("storyteller"),
     )
-    found = {candidate.key: candidate for candidate in of_strategies(base, None)}
+    found = {candidate.key: candidate for candidate in strategy_candidates(base, None)}
     assert next(iter(found)) == "sampling"
     assert found["sampling"].request is base
     assert found["beam_search"].request.settings["max_new_tokens"] == 17
@@ -247,16 +247,16 @@ def run_with(request: RunRequest, tokens: list[TokenChosen]) -> Run:
 
 def test_runs_are_sorted_in_as_they_come() -> None:
     base = RunRequest("Once", load=LoadRequest("storyteller"))
-    chosen = [c for c in of_caches(base, None) if c.key in ("dynamic", "static", "sink")]
+    chosen = [c for c in cache_candidates(base, None) if c.key in ("dynamic", "static", "sink")]
     comparison = Comparison([ComparisonEntry(candidate) for candidate in chosen])
-    comparison.begin()
-    assert not comparison.take(run_with(chosen[1].request, story(5)))
-    assert comparison.take(run_with(chosen[0].request, story(9)))
+    comparison.start()
+    assert not comparison.assign_result(run_with(chosen[1].request, story(5)))
+    assert comparison.assign_result(run_with(chosen[0].request, story(9)))
     other = story(9)
     other[4:] = story(9, 3)[4:]
-    assert comparison.take(run_with(chosen[1].request, story(9)))
-    assert comparison.difference(comparison.entries[1]) is None
-    comparison.end()
+    assert comparison.assign_result(run_with(chosen[1].request, story(9)))
+    assert comparison.first_difference(comparison.entries[1]) is None
+    comparison.stop_remaining()
     assert [entry.state for entry in comparison.entries] == ["done", "done", "stopped"]
 
 
@@ -328,7 +328,7 @@ def looks_for(kind: str, count: int) -> int:
             tokens = 0 if kind == "no length" else START + number - 1
             found.append(CacheMeasured(number - 1, tokens, size, size, (("host", "keys", size),), (size,)))
     history = CacheHistory()
-    history.follow(found)
+    history.update(found)
     history.points = CountingPoints(history.points)
     CountingPoints.looks = 0
     history.curve(count)
@@ -352,9 +352,9 @@ def test_what_is_remembered_is_forgotten_when_more_comes() -> None:
     for p in (plan(), plan(block=7), plan(window=12), plan(capacity=60)):
         whole, piecewise = CacheHistory(), CacheHistory()
         found = events(p, 40)
-        whole.follow(found)
+        whole.update(found)
         for end in range(1, len(found) + 1):
-            piecewise.follow(found[:end])
+            piecewise.update(found[:end])
             piecewise.length_at(end)
             assert piecewise.parts or not piecewise.points
             piecewise.curve(end)

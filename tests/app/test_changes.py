@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.setting_changes import changes
+from app.state.setting_changes import list_changes
 from app.state.worker_messages import LoadRequest, RunRequest
 
 RAN = RunRequest(
@@ -18,7 +18,7 @@ RAN = RunRequest(
 
 
 def test_the_same_is_no_change() -> None:
-    assert changes(RAN, replace(RAN, prompt="Another", when_full="drop", top_n=3)) == []
+    assert list_changes(RAN, replace(RAN, prompt="Another", when_full="drop", top_n=3)) == []
 
 
 def test_every_kind_of_change_is_named_with_both_values() -> None:
@@ -29,7 +29,7 @@ def test_every_kind_of_change_is_named_with_both_values() -> None:
         seed=7,
         load=LoadRequest("chat", device="cpu"),
     )
-    told = dict(changes(RAN, now))
+    told = dict(list_changes(RAN, now))
     assert told["Model"] == "storyteller → chat"
     assert told["Temperature"] == "0.8 → 1.9"
     assert told["Seed"] == "0 → 7"
@@ -40,4 +40,4 @@ def test_every_kind_of_change_is_named_with_both_values() -> None:
 
 def test_another_strategy_is_one_change_and_not_a_dozen() -> None:
     now = replace(RAN, strategy="assisted", config={"max_new_tokens": 9}, cache="static", draft_names=("small",))
-    assert dict(changes(RAN, now)).keys() == {"Strategy", "Cache", "Drafts"}
+    assert dict(list_changes(RAN, now)).keys() == {"Strategy", "Cache", "Drafts"}

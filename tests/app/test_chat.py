@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.state.conversation import ANEW, DROP, Conversation, trim
+from app.state.conversation import DROP, RESTART, Conversation, trim
 from app.state.run import Run
 from app.state.worker_messages import Outcome, RunRequest
 from core.events import Prefilled, PromptToken, RunStarted
@@ -25,12 +25,12 @@ def answer(text: str) -> dict[str, str]:
 def say(talk: Conversation, text: str, reply: str = "Yes", prompt: int = 10, reused: int = 0) -> Run:
     """One message and its answer of one token a character."""
     run = Run(RunRequest(talk.with_turns([user(text)])))
-    talk.begin(run)
+    talk.start_answer(run)
     tokens = tuple(PromptToken(n, "x") for n in range(prompt))
     started = RunStarted("greedy", "m", "cpu", "float32", "dynamic", 0, tokens, (), 1, 100, 512)
     run.apply([started, Prefilled(prompt, 0.1, reused), *(chosen(n, c) for n, c in enumerate(reply))])
     run.outcome = Outcome("completed")
-    talk.finish(run)
+    talk.finish_answer(run)
     return run
 
 
@@ -38,8 +38,8 @@ def test_an_answer_joins_the_turns_and_tells_its_cost() -> None:
     talk = Conversation()
     say(talk, "Hi", "Hello", prompt=12, reused=9)
     assert [turn.message for turn in talk.turns] == [user("Hi"), answer("Hello")]
-    assert talk.turns[-1].cost == "9 tokens reused · 3 computed · 5 written"
-    assert talk.used == 17
+    assert talk.turns[-1].cost_text == "9 tokens reused · 3 computed · 5 written"
+    assert talk.used_tokens == 17
     assert talk.with_turns([user("So?")]) == (user("Hi"), answer("Hello"), user("So?"))
 
 
@@ -53,12 +53,12 @@ def test_nothing_is_sent_without_a_message() -> None:
 def test_an_answer_under_way_is_open() -> None:
     talk = Conversation()
     run = Run(RunRequest((user("Hi"),)))
-    assert talk.begin(run) == (user("Hi"),)
+    assert talk.start_answer(run) == (user("Hi"),)
     assert talk.is_open
     assert (talk.can_edit, talk.can_regenerate) == (False, False)
     run.apply([chosen(0, "He")])
     run.outcome = Outcome("stopped")
-    talk.finish(run)
+    talk.finish_answer(run)
     assert talk.turns[-1].content == "He"
     assert (talk.is_open, talk.can_edit, talk.can_regenerate) == (False, True, True)
 
@@ -66,28 +66,28 @@ def test_an_answer_under_way_is_open() -> None:
 def test_a_failed_answer_leaves_the_question_to_be_sent_again() -> None:
     talk = Conversation()
     run = Run(RunRequest((user("Hi"),)))
-    talk.begin(run)
+    talk.start_answer(run)
     run.outcome = Outcome("failed")
-    talk.finish(run)
+    talk.finish_answer(run)
     assert talk.with_turns([]) == (user("Hi"),)
-    assert talk.begin(Run(RunRequest((user("Hi"),)))) == ()
+    assert talk.start_answer(Run(RunRequest((user("Hi"),)))) == ()
 
 
 def test_regenerating_replaces_the_answer() -> None:
     talk = Conversation()
     say(talk, "Hi", "One")
     say(talk, "And", "Two")
-    run = Run(RunRequest(talk.without_answer()))
-    assert talk.begin(run) == ()
+    run = Run(RunRequest(talk.messages_before_answer()))
+    assert talk.start_answer(run) == ()
     assert [turn.content for turn in talk.turns] == ["Hi", "One", "And", ""]
-    assert all(turn.held for turn in talk.turns)
+    assert all(turn.is_in_context for turn in talk.turns)
 
 
 def test_editing_takes_the_last_message_back() -> None:
     talk = Conversation()
     say(talk, "Hi")
     say(talk, "And")
-    assert talk.take_back() == "And"
+    assert talk.remove_last_user_turn() == "And"
     assert [turn.content for turn in talk.turns] == ["Hi", "Yes"]
 
 
@@ -111,7 +111,7 @@ def names(messages: Sequence[Mapping[str, str]]) -> str:
         (55, 1, DROP, "cde"),
         (31, 0, DROP, "cde"),
         (30, 0, DROP, "e"),
-        (54, 0, ANEW, "e"),
+        (54, 0, RESTART, "e"),
         (3, 0, DROP, "e"),
     ],
 )
@@ -119,7 +119,7 @@ def test_a_full_context_drops_the_oldest_turns_and_no_more(context: int, room: i
     assert names(trim(LONG, context, room, policy, count)) == kept
 
 
-@pytest.mark.parametrize("policy", [DROP, ANEW])
+@pytest.mark.parametrize("policy", [DROP, RESTART])
 def test_what_the_system_said_stays(policy: str) -> None:
     rules = {"role": "system", "content": "Be kind"}
     assert names(trim((rules, *LONG), 54, 0, policy, count)) == {"drop": "Bcde", "anew": "Be"}[policy]
@@ -130,13 +130,13 @@ def test_turns_without_a_place_are_no_longer_held() -> None:
     say(talk, "a" * 10, "b" * 10)
     say(talk, "c" * 10, "d" * 10)
     run = Run(RunRequest(talk.with_turns([user("e" * 5)])))
-    talk.begin(run)
+    talk.start_answer(run)
     run.request = replace(run.request, prompt=trim(run.request.prompt, 40, 0, DROP, count))
-    talk.settle(run)
-    assert [turn.held for turn in talk.turns] == [False, False, True, True, True, True]
+    talk.mark_trimmed(run)
+    assert [turn.is_in_context for turn in talk.turns] == [False, False, True, True, True, True]
     run.apply([chosen(0, "z")])
     run.outcome = Outcome("completed")
-    talk.finish(run)
+    talk.finish_answer(run)
     assert names(talk.with_turns([user("f")])) == "cdezf"
 
 
@@ -144,12 +144,12 @@ def test_rules_are_held_whatever_goes() -> None:
     talk = Conversation()
     rules = {"role": "system", "content": "Be kind"}
     run = Run(RunRequest((rules, user("Hi"))))
-    talk.begin(run)
+    talk.start_answer(run)
     run.outcome = Outcome("stopped")
     run.apply([chosen(0, "Yes")])
-    talk.finish(run)
+    talk.finish_answer(run)
     run = Run(RunRequest(talk.with_turns([user("So")])))
-    talk.begin(run)
+    talk.start_answer(run)
     run.request = replace(run.request, prompt=(rules, user("So")))
-    talk.settle(run)
-    assert [turn.held for turn in talk.turns] == [True, False, False, True, True]
+    talk.mark_trimmed(run)
+    assert [turn.is_in_context for turn in talk.turns] == [True, False, False, True, True]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from app.state.conversation import ANEW, DROP, AnswerCost, Conversation, ConversationTurn
+from app.state.conversation import DROP, RESTART, AnswerCost, Conversation, ConversationTurn
 from app.storage import chat_file, folder_locks
-from app.storage.chat_file import ChatStore, claim_chat, own_chat_notice
+from app.storage.chat_file import ChatStore, claim_chat, separate_chat_notice
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,22 +30,22 @@ def test_without_a_file_there_is_no_chat(config_dir: Path) -> None:
 
 
 def test_round_trip(config_dir: Path) -> None:
-    talk = Conversation(when_full=ANEW)
+    talk = Conversation(when_full=RESTART)
     talk.turns = [
         ConversationTurn("system", "Be kind"),
-        ConversationTurn("user", "Grüß dich\n„du“", held=False),
-        ConversationTurn("assistant", "Yes", kept=AnswerCost(3, 4, 5)),
+        ConversationTurn("user", "Grüß dich\n„du“", is_in_context=False),
+        ConversationTurn("assistant", "Yes", restored_cost=AnswerCost(3, 4, 5)),
         ConversationTurn("user", "And?"),
         ConversationTurn("assistant", "half an ans", is_open=True),
     ]
     ChatStore(config_dir).save(talk)
     again, store = restored(config_dir)
-    assert [(turn.role, turn.content, turn.held) for turn in again.turns] == [
-        (turn.role, turn.content, turn.held) for turn in talk.turns[:4]
+    assert [(turn.role, turn.content, turn.is_in_context) for turn in again.turns] == [
+        (turn.role, turn.content, turn.is_in_context) for turn in talk.turns[:4]
     ]
-    assert (again.when_full, again.turns[2].figures, store.notices) == (ANEW, (3, 4, 5), [])
-    assert again.turns[2].cost == "3 tokens reused · 4 computed · 5 written"
-    assert again.used > 12
+    assert (again.when_full, again.turns[2].answer_cost, store.notices) == (RESTART, (3, 4, 5), [])
+    assert again.turns[2].cost_text == "3 tokens reused · 4 computed · 5 written"
+    assert again.used_tokens > 12
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ GOOD = {"role": "user", "content": "Hello"}
 def test_what_cannot_be_used_is_left_out_alone(config_dir: Path, data: dict[str, Any], why: str) -> None:
     (config_dir / "chat.json").write_text(json.dumps(data), encoding="utf-8")
     talk, store = restored(config_dir)
-    assert [(turn.role, turn.content, turn.held, turn.figures) for turn in talk.turns] == [
+    assert [(turn.role, turn.content, turn.is_in_context, turn.answer_cost) for turn in talk.turns] == [
         ("user", "Hello", True, None)
     ]
     assert (talk.when_full, why in store.notices[0]) == (DROP, True)
@@ -140,7 +140,7 @@ def test_two_windows_lose_no_turn(config_dir: Path) -> None:
         store.save(talk)
     last, _ = restored(config_dir)
     assert [turn.content for turn in last.turns] == ["Hello", "Mine", "Mine again", "Yours", "Bye"]
-    assert [turn.held for turn in last.turns] == [True, False, False, True, True]
+    assert [turn.is_in_context for turn in last.turns] == [True, False, False, True, True]
     mine.clear()
     my_store.save(mine)
     assert [turn.content for turn in restored(config_dir)[0].turns] == ["Yours", "Bye"]
@@ -188,9 +188,9 @@ def test_programs_keep_a_chat_each(config_dir: Path) -> None:
         other.kill()  # its lock goes with it
         other.communicate()
     assert [turn.content for turn in restored(config_dir)[0].turns] == ["mine 0", "mine 1", "mine 2"]
-    assert own_chat_notice(mine) == ""
+    assert separate_chat_notice(mine) == ""
     second = claim_chat(config_dir)
-    assert (second.path.name, "chat-2.json" in own_chat_notice(second)) == ("chat-2.json", True)
+    assert (second.path.name, "chat-2.json" in separate_chat_notice(second)) == ("chat-2.json", True)
     mine.release()
     mine.release()
     third = _another(config_dir)
@@ -204,5 +204,5 @@ def test_a_folder_without_locks_still_has_a_chat(config_dir: Path, monkeypatch: 
     def refuse(_handle: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(folder_locks, "_try", refuse)
+    monkeypatch.setattr(folder_locks, "_try_lock", refuse)
     assert [claim_chat(config_dir).path.name for _ in range(2)] == ["chat.json", "chat.json"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import core
 from app.state.run import Run
-from app.state.sample_tree import ROOT, SampleTree, chorus_request, is_chorus, samples
+from app.state.sample_tree import ROOT, SampleTree, has_samples, list_samples, make_samples_request
 from app.state.worker_messages import LoadRequest, RunRequest
 from core.events import SequenceFinished
 from tests.core import tiny
@@ -35,7 +35,7 @@ def run_of(texts: Sequence[Sequence[str]], ended: bool = True) -> Run:
 
 def grown(texts: Sequence[Sequence[str]]) -> SampleTree:
     chorus = SampleTree()
-    chorus.follow(run_of(texts))
+    chorus.update(run_of(texts))
     return chorus
 
 
@@ -50,8 +50,8 @@ def test_a_tree_by_hand() -> None:
         (5, 3, "c", 2, (0, 4)),
         (6, 3, "d", 1, (1,)),
     ]
-    assert chorus.share(1) == 0.8
-    assert chorus.share(ROOT) == 1.0
+    assert chorus.fraction(1) == 0.8
+    assert chorus.fraction(ROOT) == 1.0
     assert chorus.text(5) == "abc"
     assert dict(chorus.endings()) == {2: 1, 4: 1, 5: 2, 6: 1}
     with pytest.raises(KeyError):
@@ -79,7 +79,7 @@ def test_it_grows_by_whole_depths_and_into_the_same_tree() -> None:
     sizes = []
     for event in run.events:
         part.apply([event])
-        chorus.follow(part)
+        chorus.update(part)
         assert sum(chorus.endings().values()) == part.started.sequences if part.started else True
         sizes.append(len(chorus.nodes))
     assert repr(chorus.nodes).encode() == repr(whole.nodes).encode()
@@ -93,7 +93,7 @@ def test_the_same_seeds_grow_the_same_tree() -> None:
         config = {"do_sample": True, "max_new_tokens": 12, "num_return_sequences": 8}
         request = core.Request(tiny.prompt(), config, "sampling", {"seed_each": True})
         run.apply(core.stream(tiny.shared("llama"), request))
-        chorus.follow(run)
+        chorus.update(run)
         trees.append(repr(chorus.nodes).encode())
         assert sum(chorus.endings().values()) == 8
     assert trees[0] == trees[1]
@@ -102,13 +102,13 @@ def test_the_same_seeds_grow_the_same_tree() -> None:
 def test_samples_know_their_seeds_and_runs_of_their_own() -> None:
     run = run_of(TEXTS)
     chorus = SampleTree()
-    chorus.follow(run)
-    rows = samples(run, chorus)
+    chorus.update(run)
+    rows = list_samples(run, chorus)
     assert [row.seed for row in rows] == [40, 41, 42, 43, 44]
     assert [row.node for row in rows] == [5, 6, 2, 4, 5]
     assert (rows[2].text, rows[2].length, rows[2].state) == ("x", 1, "finished")
     run.request = RunRequest("Once", strategy="sampling")
-    assert samples(run, chorus)[0].seed is None
+    assert list_samples(run, chorus)[0].seed is None
 
 
 def test_a_request_becomes_a_chorus() -> None:
@@ -116,10 +116,10 @@ def test_a_request_becomes_a_chorus() -> None:
         "Once", strategy="beam_search", config={"max_new_tokens": 30, "num_beams": 4, "repetition_penalty": 1.2},
         load=LoadRequest("storyteller"), seed=5,
     )  # fmt: skip
-    request = chorus_request(base, 64)
+    request = make_samples_request(base, 64)
     assert (request.strategy, request.seed, request.prompt, request.model) == ("sampling", 5, "Once", "storyteller")
     assert request.settings == {
         "max_new_tokens": 30, "repetition_penalty": 1.2, "num_return_sequences": 64, "seed_each": True,
     }  # fmt: skip
-    assert not is_chorus(Run(request))
-    assert is_chorus(run_of(TEXTS))
+    assert not has_samples(Run(request))
+    assert has_samples(run_of(TEXTS))

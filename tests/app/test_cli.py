@@ -13,8 +13,8 @@ import pytest
 
 from app.start import display
 from app.start.cli import CommandLineOptions, argparse_words, parse
-from app.state.suggestions import unknown
-from resources.language import tr, use
+from app.state.suggestions import unknown_name_message
+from resources.language import set_language, tr
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,9 +77,9 @@ class Chinese:
 def chinese(monkeypatch: pytest.MonkeyPatch) -> Iterator[Chinese]:
     spy = Chinese()
     monkeypatch.setattr(argparse_words, "tr", spy.tr)
-    use("zh_CN")
+    set_language("zh_CN")
     yield spy
-    use("en")
+    set_language("en")
 
 
 def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,8 +89,8 @@ def test_argparse_speaks_the_language_too(chinese: Chinese, capsys: pytest.Captu
             parse(line.split())
         said.append("".join(capsys.readouterr()))
     since_3_13 = {"%(heading)s:"}
-    assert chinese.asked <= set(argparse_words.WORDS) <= chinese.asked | since_3_13
-    assert all(tr(words) != words for words in argparse_words.WORDS)
+    assert chinese.asked <= set(argparse_words.ARGPARSE_MESSAGES) <= chinese.asked | since_3_13
+    assert all(tr(words) != words for words in argparse_words.ARGPARSE_MESSAGES)
     assert [text.splitlines()[-1] for text in said[1:]] == [
         "decodescope：错误：参数 --seed：需要一个值",
         "decodescope：错误：参数 --run：不接受值 '5'",
@@ -109,13 +109,16 @@ def test_lines_of_chinese_help_are_no_wider_than_the_terminal(
         parse(["--help"])
     lines = capsys.readouterr().out.split("--pictures 的")[0].splitlines()
     assert any("然后退出" in line for line in lines)
-    assert [line for line in lines if argparse_words.columns(line) > 82] == []
+    assert [line for line in lines if argparse_words.display_width(line) > 82] == []
     assert [line for line in lines if line.lstrip().startswith(tuple("，。；：、）”"))] == []
 
 
 def test_a_name_that_nothing_is_like() -> None:
-    assert unknown("view", "x" * 500, ("tokens", "tree")) == f"There is no view “{'x' * 59}…”. There are: tokens, tree."
-    assert "Did you mean “Tokens”?" in unknown("view", "TOKEN", ("Tokens", "Tree"))
+    assert (
+        unknown_name_message("view", "x" * 500, ("tokens", "tree"))
+        == f"There is no view “{'x' * 59}…”. There are: tokens, tree."
+    )
+    assert "Did you mean “Tokens”?" in unknown_name_message("view", "TOKEN", ("Tokens", "Tree"))
 
 
 @pytest.fixture
@@ -128,15 +131,15 @@ def headless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_picture_needs_no_screen(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISPLAY", ":77")
-    assert display.choose_screen(CommandLineOptions(screenshot=Path("out.png"), scale=2.0)) == ""
+    assert display.choose_platform(CommandLineOptions(screenshot=Path("out.png"), scale=2.0)) == ""
     assert (os.environ["QT_QPA_PLATFORM"], os.environ["QT_SCALE_FACTOR"]) == ("offscreen", "2")
     monkeypatch.delenv("QT_QPA_PLATFORM")  # monkeypatch restores what it knows of
 
 
 def test_a_window_needs_one(headless: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "neither DISPLAY nor WAYLAND_DISPLAY" in display.choose_screen(CommandLineOptions())
+    assert "neither DISPLAY nor WAYLAND_DISPLAY" in display.choose_platform(CommandLineOptions())
     monkeypatch.setenv("DISPLAY", ":0")
-    assert display.choose_screen(CommandLineOptions()) == ""
+    assert display.choose_platform(CommandLineOptions()) == ""
 
 
 def test_without_a_screen_the_program_says_so(tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_without_a_screen_the_program_says_so(tmp_path: Path) -> None:
 def test_sounds_and_pictures_are_named_one_by_one() -> None:
     read = parse(["--media", "a.png", "--media=b.png"])
     assert read.media == (Path("a.png"), Path("b.png"))
-    assert read.says_what_to_do
+    assert read.sets_more_than_appearance
 
 
 def test_options_of_files_need_their_file() -> None:

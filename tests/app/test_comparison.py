@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
-from app.state.comparison.comparison_table import table
-from app.state.comparison.results import begun
-from app.state.comparison.run_figures import distinct, figures_of, mean_entropy, mean_log_probability, repeated
-from app.state.comparison.sweep import Sweep, listed, spread, usual_range, with_setting
-from app.state.comparison.text_diff import DiffSpan, first_difference, word_diff, words_of
+from app.state.comparison.comparison_table import comparison_rows
+from app.state.comparison.results import start_comparison
+from app.state.comparison.run_figures import compute_run_metrics, distinct, mean_entropy, mean_log_probability, repeated
+from app.state.comparison.sweep import Sweep, default_range, make_range, parse_values, with_setting
+from app.state.comparison.text_diff import DiffSpan, first_difference, split_words, word_diff
 from app.state.run import Run
-from app.state.setting_values import ValueProblem
+from app.state.setting_values import InvalidValueError
 from app.state.worker_messages import ErrorReport, LoadRequest, Outcome, RunRequest
 from core import catalog, strategies
 from core.events import Finished, Metrics
@@ -67,10 +67,10 @@ def test_means_by_hand() -> None:
 
 
 def test_a_run_in_figures() -> None:
-    figures = figures_of(finished(BASE, " a", " b", " a"))
+    figures = compute_run_metrics(finished(BASE, " a", " b", " a"))
     assert (figures.length, figures.distinct_1, figures.tokens_per_second, figures.seconds) == (4, 2 / 3, 40.0, 2.0)
     assert (figures.cache_bytes, figures.cache_peak, figures.passes, figures.acceptance) == (512, 1024, 12, None)
-    assert figures_of(Run(BASE)).length == 0
+    assert compute_run_metrics(Run(BASE)).length == 0
 
 
 # Differences
@@ -90,7 +90,7 @@ def test_a_diff_holds_both_texts(one: str, other: str) -> None:
     assert "".join(span.text for span in spans if span.kind != "missing") == other
     there = [span.text.split() for span in spans if span.kind != "own"]
     assert [word for words in there for word in words] == one.split()
-    assert "".join(words_of(one)) == one
+    assert "".join(split_words(one)) == one
     assert all(span.kind == "same" for span in word_diff(one, one))
 
 
@@ -104,10 +104,10 @@ def test_where_tokens_part() -> None:
 
 
 def test_values_from_one_end_to_the_other() -> None:
-    assert spread(parameter("temperature"), 0.1, 0.5, 5) == (0.1, 0.2, 0.3, 0.4, 0.5)
-    assert spread(parameter("top_k"), 1, 3, 9) == (1, 2, 3)
+    assert make_range(parameter("temperature"), 0.1, 0.5, 5) == (0.1, 0.2, 0.3, 0.4, 0.5)
+    assert make_range(parameter("top_k"), 1, 3, 9) == (1, 2, 3)
     logarithmic = replace(parameter("temperature"), logarithmic=True)
-    assert spread(logarithmic, 0.01, 100, 5) == (0.01, 0.1, 1.0, 10.0, 100.0)
+    assert make_range(logarithmic, 0.01, 100, 5) == (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @pytest.mark.parametrize(
@@ -120,37 +120,37 @@ def test_values_from_one_end_to_the_other() -> None:
     ],
 )
 def test_a_list_is_refused_with_the_reason(name: str, text: str, cause: str) -> None:
-    with pytest.raises(ValueProblem, match=cause):
-        listed(parameter(name), text)
+    with pytest.raises(InvalidValueError, match=cause):
+        parse_values(parameter(name), text)
 
 
 def test_lists_and_ranges_are_checked() -> None:
-    assert listed(parameter("temperature"), "0.5; 1, 0.5\n2") == (0.5, 1.0, 2.0)
-    assert listed(parameter("top_p"), "0.5 off") == (0.5, None) if parameter("top_p").default is None else True
-    with pytest.raises(ValueProblem, match="at most"):
-        spread(parameter("top_p"), 0.5, 2, 3)
-    with pytest.raises(ValueProblem, match="two different ends"):
-        spread(parameter("top_p"), 0.5, 0.5, 3)
+    assert parse_values(parameter("temperature"), "0.5; 1, 0.5\n2") == (0.5, 1.0, 2.0)
+    assert parse_values(parameter("top_p"), "0.5 off") == (0.5, None) if parameter("top_p").default is None else True
+    with pytest.raises(InvalidValueError, match="at most"):
+        make_range(parameter("top_p"), 0.5, 2, 3)
+    with pytest.raises(InvalidValueError, match="two different ends"):
+        make_range(parameter("top_p"), 0.5, 0.5, 3)
 
 
 def test_every_usual_range_can_be_run() -> None:
     for strategy in strategies.registry.values():
         for each in strategy.parameters:
             if each.kind in ("int", "float"):
-                low, high = usual_range(each, strategy.defaults.get(each.name, each.default))
-                assert len(spread(each, low, high, 3)) >= 2, (strategy.name, each.name)
+                low, high = default_range(each, strategy.defaults.get(each.name, each.default))
+                assert len(make_range(each, low, high, 3)) >= 2, (strategy.name, each.name)
 
 
 def test_a_sweep_is_every_value_with_every_seed() -> None:
     sweep = Sweep(parameter("temperature"), (0.5, 1.0), (7, 8, 9))
-    found = sweeps.candidates(BASE, sweep)
+    found = sweeps.sweep_candidates(BASE, sweep)
     assert sweep.count == len(found) == 6
-    told = [(c.place, c.request.settings["temperature"], c.request.seed) for c in found]
+    told = [(c.index, c.request.settings["temperature"], c.request.seed) for c in found]
     assert told == [(0, 0.5, 7), (0, 0.5, 8), (0, 0.5, 9), (1, 1.0, 7), (1, 1.0, 8), (1, 1.0, 9)]
     assert found[4].title == "Temperature 1, seed 8"
-    assert "one value" in sweeps.why_not(Sweep(parameter("top_p"), (0.5,), (1,)))
-    assert "at most" in sweeps.why_not(Sweep(parameter("top_k"), tuple(range(100)), tuple(range(10))))
-    assert sweeps.why_not(sweep) == ""
+    assert "one value" in sweeps.sweep_unsupported_reason(Sweep(parameter("top_p"), (0.5,), (1,)))
+    assert "at most" in sweeps.sweep_unsupported_reason(Sweep(parameter("top_k"), tuple(range(100)), tuple(range(10))))
+    assert sweeps.sweep_unsupported_reason(sweep) == ""
 
 
 def test_a_setting_goes_where_it_belongs() -> None:
@@ -163,15 +163,15 @@ def test_a_setting_goes_where_it_belongs() -> None:
 
 
 def test_seeds_of_a_strategy_without_dice_are_refused() -> None:
-    assert [c.request.seed for c in choose.of_seeds(BASE, 3)] == [7, 8, 9]
-    assert choose.why_no_seeds(BASE) == ""
-    assert "rolls no dice" in choose.why_no_seeds(RunRequest("", strategy="greedy"))
-    assert choose.why_no_seeds(RunRequest("", strategy="dola", config={"do_sample": True})) == ""
+    assert [c.request.seed for c in choose.seed_candidates(BASE, 3)] == [7, 8, 9]
+    assert choose.seeds_unsupported_reason(BASE) == ""
+    assert "rolls no dice" in choose.seeds_unsupported_reason(RunRequest("", strategy="greedy"))
+    assert choose.seeds_unsupported_reason(RunRequest("", strategy="dola", config={"do_sample": True})) == ""
 
 
 def test_models_begin_with_the_runs_own() -> None:
     base = replace(BASE, load=replace(BASE.load, allow_remote_code=True))
-    found = choose.of_models(base, catalog.bundled())
+    found = choose.model_candidates(base, catalog.bundled())
     assert found[0].request.load == base.load
     assert {c.request.load.allow_remote_code for c in found[1:]} == {False}
     assert next(c for c in found if c.key == "summarizer").chosen is False
@@ -182,15 +182,15 @@ def test_models_begin_with_the_runs_own() -> None:
 
 
 def test_a_comparison_from_beginning_to_end() -> None:
-    comparison = begun(choose.of_seeds(BASE, 4))
-    assert [request.seed for request in comparison.begin()] == [7, 8, 9, 10]
+    comparison = start_comparison(choose.seed_candidates(BASE, 4))
+    assert [request.seed for request in comparison.start()] == [7, 8, 9, 10]
     assert comparison.reference is None
     failed = Run(comparison.entries[0].candidate.request)
     failed.outcome = Outcome("failed", "no", ErrorReport("no", "It is too large."))
-    assert not comparison.take(finished(replace(BASE, seed=99), " a"))
+    assert not comparison.assign_result(finished(replace(BASE, seed=99), " a"))
     for run in (failed, finished(replace(BASE, seed=8), " a", " b"), finished(replace(BASE, seed=9), " a", " c")):
-        assert comparison.take(run)
-    comparison.end()
+        assert comparison.assign_result(run)
+    comparison.stop_remaining()
     assert [entry.state for entry in comparison.entries] == ["failed", "done", "done", "stopped"]
     assert comparison.entries[0].cause == "It is too large."
     assert comparison.reference is comparison.entries[1]
@@ -203,21 +203,21 @@ def test_a_comparison_from_beginning_to_end() -> None:
 
 def test_runs_that_are_there_need_not_be_made() -> None:
     runs = [finished(BASE, " a"), finished(replace(BASE, seed=8), " b"), Run(BASE)]
-    found = choose.of_runs(runs)
+    found = choose.run_candidates(runs)
     assert [bool(c.reason) for c in found] == [False, False, True]
-    comparison = begun(found[:2])
-    assert comparison.begin() == []
+    comparison = start_comparison(found[:2])
+    assert comparison.start() == []
     assert [run for _, run in comparison.results] == runs[:2]
     assert comparison.entry_of(runs[1]) is comparison.entries[1]
 
 
 def test_the_table_names_what_was_swept() -> None:
     sweep = Sweep(parameter("temperature"), (0.5, 1.0), (7,))
-    comparison = begun(sweeps.candidates(BASE, sweep), sweep)
-    comparison.begin()
-    comparison.take(finished(comparison.entries[0].candidate.request, " a", " b"))
-    comparison.end()
-    head, one, other = table(comparison)
+    comparison = start_comparison(sweeps.sweep_candidates(BASE, sweep), sweep)
+    comparison.start()
+    comparison.assign_result(finished(comparison.entries[0].candidate.request, " a", " b"))
+    comparison.stop_remaining()
+    head, one, other = comparison_rows(comparison)
     row = dict(zip(head, one, strict=True))
     assert (row["temperature"], row["seed"], row["length"], row["text"]) == (0.5, 7, 3, " a b")
     assert other == ["Temperature 1", 1.0, "sampling", "dynamic", "storyteller", 7, "stopped"]

@@ -53,7 +53,7 @@ def test_a_stage_tells_what_it_cut_and_what_the_rest_held(monkeypatch: pytest.Mo
 def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.MonkeyPatch) -> None:
     run, chorus = Run(RunRequest(PROMPT, strategy="sampling", options={"seed_each": True}, seed=5)), SampleTree()
     run.apply(list(_events("sampling", num_return_sequences=8)))
-    chorus.follow(run)
+    chorus.update(run)
     recorder = Recorder(monkeypatch)
     for node in chorus.nodes:
         passed = [text.tokens for text in run.sequences if node.id in _path(chorus, text.tokens)]
@@ -66,7 +66,7 @@ def test_a_node_of_a_chorus_tells_who_came_and_who_drew(monkeypatch: pytest.Monk
                 told = [
                     *recorder.claims(lambda n=node: sample_report._sentence(chorus, n))[1],
                     *recorder.claims(lambda n=node: sample_report._facts(chorus, n))[1],
-                    *recorder.claims(lambda n=node: sample_report.tip(chorus, n.id))[1],
+                    *recorder.claims(lambda n=node: sample_report.sample_node_tooltip(chorus, n.id))[1],
                 ]
             share = {"_DREW": len(passed) / len(came), "_TIP": len(passed) / 8, "_FACTS": len(passed) / 8}
             for claim in told:
@@ -92,7 +92,7 @@ def test_a_drafted_node_tells_what_both_models_gave_it(monkeypatch: pytest.Monke
         for each, code in WAYS:
             with speaking(each, code):
                 said, claims = recorder.claims(lambda n=node: drafted._facts(n, several=False))
-                assert drafted.report_on(entry, node.node).facts == said
-            assert [claim.name for claim in claims] == ["round_report._SHARES"]
+                assert drafted.node_report(entry, node.node).facts == said
+            assert [claim.name for claim in claims] == ["round_report._PROBABILITIES"]
             assert _holds(claims[0], figures), (each, code, claims)
     assert nodes

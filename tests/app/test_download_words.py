@@ -24,5 +24,5 @@ FOUND = HubModel("a/b", "0" * 40, "", 1, "Llama", 1, False, False, (), (), False
 )
 def test_in_which_weights_it_fits(fits: bool, fits_as: str, told: str) -> None:
     found = replace(FOUND, fits=fits, fits_as=fits_as, figures="needs 1.0 GiB of 2.0 GiB free")
-    assert download_wording.short_verdict(found) == told
-    assert ("Weights…" in download_wording.verdict(found)) == bool(fits_as)
+    assert download_wording.short_fit_text(found) == told
+    assert ("Weights…" in download_wording.fit_text(found)) == bool(fits_as)

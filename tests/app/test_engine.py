@@ -14,12 +14,12 @@ from transformers import GenerationConfig
 import core
 from app.session.engine import CoreEngine, default_threads
 from app.session.mailbox import WorkerJob
-from app.session.phrase_tokens import spelled
+from app.session.phrase_tokens import with_phrase_ids
 from app.session.worker import Worker
 from app.state.worker_messages import LoadRequest, RunRequest
 from core.errors import CacheError, ModelNotFoundError, ParameterError
 from core.events import Finished, RunStarted
-from resources.language import ENGLISH, use
+from resources.language import ENGLISH, set_language
 
 REQUEST = RunRequest("Once upon a time", config={"max_new_tokens": 6}, load=LoadRequest("storyteller"))
 
@@ -29,13 +29,13 @@ def engine() -> Iterator[CoreEngine]:
     engine = CoreEngine()
     engine.load(LoadRequest("storyteller"))
     yield engine
-    engine._forget()
+    engine._unload()
 
 
 def asked(engine: CoreEngine, **config: Any) -> RunRequest:
     """What the core is asked when that is set."""
     assert engine._model is not None
-    return spelled(engine._model, replace(REQUEST, config=config))
+    return with_phrase_ids(engine._model, replace(REQUEST, config=config))
 
 
 def test_describes_what_it_loaded(engine: CoreEngine) -> None:
@@ -44,20 +44,20 @@ def test_describes_what_it_loaded(engine: CoreEngine) -> None:
     assert info.parameters > 1_000_000
     assert info.threads == 1
     assert info.context is not None
-    assert "dola" not in info.refused_strategies
+    assert "dola" not in info.unsupported_strategies
 
 
 def test_in_another_language_the_same_model_is_described_anew(engine: CoreEngine) -> None:
     """Why it refuses a cache is a sentence."""
     request = LoadRequest("storyteller")
     english, model = engine.load(request), engine._model
-    use("zh_CN")
+    set_language("zh_CN")
     try:
         chinese = engine.load(request)
         assert engine.load(request) is chinese
     finally:
-        use(ENGLISH)
-    assert chinese.refused_caches["encoder_decoder"] == "storyteller 没有编码器，因此没有另一半可以保存。"
+        set_language(ENGLISH)
+    assert chinese.unsupported_caches["encoder_decoder"] == "storyteller 没有编码器，因此没有另一半可以保存。"
     assert engine.load(request) == english
     assert engine._model is model
 
@@ -109,7 +109,7 @@ def test_a_run_loads_its_model_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "load", lambda request: loads.append(request) or load(request))
     Worker(engine).run(WorkerJob(1, REQUEST))
     assert loads == [REQUEST.load]
-    engine._forget()
+    engine._unload()
     with pytest.raises(CacheError, match="not loaded any more"):
         engine.stream(REQUEST, threading.Event())
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import resources
-from app.storage.examples import load
+from app.storage.examples import load_examples
 from tests.app.example_claims import CLAIMS, Runs
 from tests.long import every
 
-EXAMPLES = {example.id: example for example in load()}
+EXAMPLES = {example.id: example for example in load_examples()}
 SHOWS: dict[str, list[Mapping[str, Any]]] = {
     entry["id"]: entry["shows"] for entry in json.loads(resources.path("examples.json").read_text(encoding="utf-8"))
 }

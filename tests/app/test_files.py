@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from app.storage import folder_locks, json_files
-from app.storage.json_files import StorageError, UnreadableError, read_json, sweep, write_json
+from app.storage.json_files import StorageError, UnreadableError, read_json, remove_stale_parts, write_json
 from app.storage.settings_file import SettingsStore
-from app.storage.settings_merge import merged
+from app.storage.settings_merge import merge_settings
 
 HAMMER = """
 import sys
@@ -49,7 +49,7 @@ def test_two_programs_at_once_lose_nothing(tmp_path: Path) -> None:
     assert settings.choices.values == {name: {"top_k": rounds - 1} for name in ("one", "two")}
     turns = json.loads((tmp_path / "chat.json").read_text(encoding="utf-8"))["turns"]
     assert sorted(turn["content"] for turn in turns) == sorted(name.replace("-", " ") for name in expected)
-    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", folder_locks.NAME}
+    assert {path.name for path in tmp_path.iterdir()} == {"settings.json", "chat.json", folder_locks.LOCK_NAME}
 
 
 def test_whoever_reads_finds_the_old_file_or_the_new(tmp_path: Path) -> None:
@@ -119,19 +119,19 @@ def test_what_killed_saves_left_is_removed(tmp_path: Path) -> None:
     for path in (old, other):
         os.utime(path, (time.time() - 2 * json_files.STALE_SECONDS,) * 2)
     (tmp_path / "folder.part").mkdir()
-    sweep(tmp_path)
-    sweep(tmp_path / "absent")
+    remove_stale_parts(tmp_path)
+    remove_stale_parts(tmp_path / "absent")
     assert {path.name for path in tmp_path.iterdir()} == {new.name, other.name, "folder.part"}
 
 
 def test_a_folder_without_a_lock_is_written_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / folder_locks.NAME).mkdir()
+    (tmp_path / folder_locks.LOCK_NAME).mkdir()
     SettingsStore(tmp_path).save()
     assert (tmp_path / "settings.json").exists()
 
 
 def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_locks, "PATIENCE", 0.02)
+    monkeypatch.setattr(folder_locks, "TIMEOUT_SECONDS", 0.02)
     with folder_locks.locked(tmp_path) as first, folder_locks.locked(tmp_path) as second:
         assert (first, second) == (True, False)
     with folder_locks.locked(tmp_path) as third:
@@ -139,7 +139,7 @@ def test_a_lock_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypa
 
 
 def test_a_file_that_grew_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_files, "MOST_BYTES", 4)
+    monkeypatch.setattr(json_files, "MAX_BYTES", 4)
     (tmp_path / "x.json").write_text("[1, 2]", encoding="utf-8")
     with pytest.raises(UnreadableError, match="larger"):
         read_json(tmp_path / "x.json")
@@ -162,4 +162,4 @@ def test_changes_of_two_come_together(
 ) -> None:
     base = {"a": 1, "b": 1, "set": ["p", "q"]}
     base, mine = (base, mine) if "set" in mine else ({"a": 1, "b": 1}, mine)
-    assert merged(base, mine, theirs, {"set"}) == together
+    assert merge_settings(base, mine, theirs, {"set"}) == together

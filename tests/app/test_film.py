@@ -47,7 +47,7 @@ def test_an_animated_picture_is_read_back(tmp_path: Path, kind: str) -> None:
             times.append(round(picture.info["duration"]))
             pictures.append(picture.convert("RGB"))
     assert times == TIMES
-    wanted = [FRAMES[number].image() for number in (0, 1, 3, 4)]
+    wanted = [FRAMES[number].to_image() for number in (0, 1, 3, 4)]
     assert [picture.tobytes() for picture in pictures] == [picture.tobytes() for picture in wanted]
     assert list(tmp_path.iterdir()) == [tmp_path / f"demo.{kind}"]
 
@@ -58,7 +58,7 @@ def test_every_step_is_a_picture(tmp_path: Path) -> None:
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["0001.png", "0002.png", "0003.png", "0004.png", "0005.png", "frames.csv"]
     with Image.open(folder / "0004.png") as picture:
-        assert picture.convert("RGB").tobytes() == FRAMES[3].image().tobytes()
+        assert picture.convert("RGB").tobytes() == FRAMES[3].to_image().tobytes()
     assert (folder / "frames.csv").read_text().splitlines()[1] == "0001.png,1500"
     with pytest.raises(FilmError, match="is there already"):
         Film(tmp_path / "demo.png")
@@ -71,7 +71,7 @@ def test_nothing_is_left_of_a_film_that_is_dropped(tmp_path: Path, kind: str) ->
         path.write_bytes(b"an older one")
     film = Film(path)
     film.add(FRAMES[0])
-    film.drop()
+    film.discard()
     assert [part.name for part in tmp_path.iterdir()] == ([] if kind == "png" else [path.name])
     assert kind == "png" or path.read_bytes() == b"an older one"
 
@@ -99,7 +99,7 @@ def test_a_webm_needs_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         Film(tmp_path / "demo.webm")
 
 
-@pytest.mark.skipif(bool(webm.why_no_webm()), reason="ffmpeg is not installed")
+@pytest.mark.skipif(bool(webm.webm_unsupported_reason()), reason="ffmpeg is not installed")
 def test_a_webm_is_made(tmp_path: Path) -> None:
     assert written(tmp_path / "demo.webm").read_bytes()[:4] == b"\x1a\x45\xdf\xa3"
 
@@ -112,7 +112,7 @@ def test_a_webm_that_fails_is_told_of(tmp_path: Path, monkeypatch: pytest.Monkey
         for _ in range(50):
             film.add(frame(3, 4000))
         film.close()
-    film.drop()
+    film.discard()
     assert list(tmp_path.iterdir()) == []
 
 

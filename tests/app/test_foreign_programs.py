@@ -122,7 +122,7 @@ FILES: dict[str, tuple[str, str | dict[str, Any], dict[str, Any], tuple[str, ...
 def read(folder: Path, name: str, data: object) -> presets.Preset:
     path = folder / (name if "." in name or name == "Modelfile" else f"{name}.json")
     path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
-    return presets.load(path)
+    return presets.load_preset(path)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -132,9 +132,9 @@ def test_every_setting_is_read_or_named(name: str, tmp_path: Path) -> None:
     assert found.program == program
     assert found.strategy == ("greedy" if name.startswith("greedy") else "sampling")
     assert {key: found.values.get(key) for key in expected} == expected
-    said = " ".join(found.without)
+    said = " ".join(found.unsupported)
     assert all(one in said for one in named), said
-    assert (found.refused, bool(found.without)) == ((), bool(named) or bool(said))
+    assert (found.rejected, bool(found.unsupported)) == ((), bool(named) or bool(said))
 
 
 @pytest.mark.parametrize("data", [{"a": 1}, {"theme": "dark", "size": 3}, {"gamestarted": True, "actions": []}])

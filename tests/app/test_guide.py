@@ -14,7 +14,7 @@ import core
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.state.run import Run
 from app.storage import examples
-from app.storage.settings import HistorySettingsSection
+from app.storage.settings import HistorySection
 from app.views import VIEWS, ViewSpec
 from core import caches, strategies
 from core.events import DraftRound
@@ -82,7 +82,7 @@ def test_exactly_tells_every_setting_of_its_own_and_the_source(name: str) -> Non
 
 
 def test_examples_are_called_by_their_names() -> None:
-    known = {example.title for example in examples.load()}
+    known = {example.title for example in examples.load_examples()}
     named = {title for page in pages.PAGES for title in re.findall(r"\*\*([^*]+)\*\*", words_of(pages.name_of(page)))}
     assert {title for title in named - {"bold"} if not title.startswith("Ctrl+")} <= known
     assert len(named) > 15
@@ -161,7 +161,7 @@ def test_settings_that_the_pages_speak_of_are_those_of_the_pictures() -> None:
     window = core.catalog.read_config(core.catalog.locate("storyteller-window"))["sliding_window"]
     assert f"at most {window} tokens" in text_of("caches/sliding_window.md")
     layers = core.catalog.read_config(core.catalog.locate("storyteller"))["num_hidden_layers"]
-    early = next(example for example in examples.load() if example.id == made["early_exit"].example)
+    early = next(example for example in examples.load_examples() if example.id == made["early_exit"].example)
     drafts = early.params["assistant_early_exit"]
     assert f"the first {drafts} of the model's {layers} layers" in text_of("strategies/early_exit.md")
 
@@ -195,5 +195,5 @@ def test_the_page_on_the_history_has_its_keys_and_figures_right() -> None:
     text = words_of("history.md")
     for action in ("toggle_history", "previous_run", "next_run"):
         assert f"`{key_of(action)}`" in text
-    assert f"({HistorySettingsSection().budget_mib} MiB at first)" in text
+    assert f"({HistorySection().budget_mib} MiB at first)" in text
     assert pages.GUIDE / "history.md" in set(pages.links(pages.GUIDE / "README.md"))

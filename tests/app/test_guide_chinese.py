@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.storage import examples
-from resources.language import ENGLISH, tr, use
+from resources.language import ENGLISH, set_language, tr
 from tests.guide import pages
 
 NAMES = [pages.name_of(page) for page in pages.PAGES]
@@ -23,9 +23,9 @@ BUTTONS = {"Tours"}
 
 @pytest.fixture(autouse=True)
 def _chinese() -> Iterator[None]:
-    use("zh_CN")
+    set_language("zh_CN")
     yield
-    use(ENGLISH)
+    set_language(ENGLISH)
 
 
 def _words(page: Path) -> str:
@@ -76,7 +76,7 @@ def test_the_two_lead_to_each_other_and_the_rest_of_the_links_to_files(name: str
 @pytest.mark.parametrize("name", NAMES)
 def test_what_it_names_is_called_as_the_program_calls_it(name: str) -> None:
     one, other = _words(pages.GUIDE / name), _words(pages.CHINESE / name)
-    titles = {example.title: tr(example.title) for example in examples.load()}
+    titles = {example.title: tr(example.title) for example in examples.load_examples()}
     bold, fat = (set(re.findall(r"\*\*([^*]+)\*\*", text)) for text in (one, other))
     assert fat & set(titles.values()) == {titles[title] for title in bold & set(titles)}
     controls = set(re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", one))

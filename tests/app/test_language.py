@@ -13,17 +13,17 @@ from PySide6.QtWidgets import QApplication, QDialogButtonBox, QDoubleSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.__main__ import main
-from app.start.cli import named_before
+from app.start.cli import peek_option
 from app.storage.settings import LANGUAGE_CHOICES
 from app.storage.settings_file import SettingsStore
-from app.theme.language import code_of, speak
-from resources.language import ENGLISH, LANGUAGES, current
+from app.theme.language import resolve_language, set_language
+from resources.language import ENGLISH, LANGUAGES, current_language
 
 
 @pytest.fixture(autouse=True)
 def _english_again(qapp: QApplication) -> Iterator[None]:
     yield
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 @pytest.mark.parametrize(
@@ -40,20 +40,20 @@ def _english_again(qapp: QApplication) -> Iterator[None]:
 )
 def test_the_first_language_that_is_there_is_spoken(system: list[str], code: str) -> None:
     with mock.patch.object(QLocale, "uiLanguages", return_value=system):
-        assert code_of("system") == code
-    assert (code_of("zh_CN"), code_of("en")) == ("zh_CN", "en")
+        assert resolve_language("system") == code
+    assert (resolve_language("zh_CN"), resolve_language("en")) == ("zh_CN", "en")
 
 
 def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
     said = {}
     for code in LANGUAGES:
-        speak(code)
+        set_language(code)
         buttons, spin = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel), QDoubleSpinBox()
         for part in (buttons, spin):
             qtbot.addWidget(part)
         spin.setValue(0.5)
         cancel = buttons.button(QDialogButtonBox.StandardButton.Cancel)
-        said[code] = (current(), QLocale().name(), cancel.text(), spin.text())
+        said[code] = (current_language(), QLocale().name(), cancel.text(), spin.text())
     assert said["en"] == ("en", "en_US", "Cancel", "0.50")
     assert said["zh_CN"] == ("zh_CN", "zh_CN", "取消", "0.50")
 
@@ -69,23 +69,23 @@ def test_numbers_and_qts_own_words_are_the_languages(qtbot: QtBot) -> None:
 )
 def test_the_settings_name_it_before_they_are_read(config_dir: Path, kept: object, found: str) -> None:
     store = SettingsStore(config_dir)
-    assert store.kept_language == "system"
+    assert store.saved_language == "system"
     store.path.write_text(json.dumps({"appearance": kept}))
-    assert store.kept_language == found
+    assert store.saved_language == found
 
 
 def test_the_command_line_is_heard_in_any_form() -> None:
     known = LANGUAGE_CHOICES
-    assert named_before(["--run", "--language", "zh_CN"], "--language", known) == "zh_CN"
-    assert named_before(["--language=en", "x.decodescope"], "--language", known) == "en"
-    assert named_before(["--language", "zh_CN", "--language", "en"], "--language", known) == "en"
-    assert named_before(["--language", "tlh"], "--language", known) == ""
-    assert named_before(["--language"], "--language", known) == ""
-    assert named_before([], "--config-dir") == ""
+    assert peek_option(["--run", "--language", "zh_CN"], "--language", known) == "zh_CN"
+    assert peek_option(["--language=en", "x.decodescope"], "--language", known) == "en"
+    assert peek_option(["--language", "zh_CN", "--language", "en"], "--language", known) == "en"
+    assert peek_option(["--language", "tlh"], "--language", known) == ""
+    assert peek_option(["--language"], "--language", known) == ""
+    assert peek_option([], "--config-dir") == ""
 
 
 def test_a_mistake_is_told_in_the_language_that_the_line_names(config_dir: Path) -> None:
     for line, code in ((["--language", "zh_CN", "--seed", "x"], "zh_CN"), (["--seed", "x"], "en")):
         with pytest.raises(SystemExit):
             main(["--config-dir", str(config_dir), *line])
-        assert current() == code
+        assert current_language() == code

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.control.model_list import ModelList
-from app.state.model_purpose import BUNDLED, purpose
+from app.state.model_purpose import BUNDLED, describe_model
 from core import ModelEntry, Takes
 from core.models import catalog
 
@@ -42,7 +42,7 @@ def entry(model_type: str, title: str, family: str, writes_back: bool = False, t
     ],
 )  # fmt: skip
 def test_what_a_model_does_is_said_in_words(known: ModelEntry, expected: str) -> None:
-    assert purpose(known) == expected
+    assert describe_model(known) == expected
 
 
 def test_every_bundled_model_has_a_line_of_its_own() -> None:

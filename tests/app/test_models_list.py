@@ -29,8 +29,8 @@ def test_who_can_draft_for_the_storyteller(models: ModelList) -> None:
 
 
 def test_the_list_says_what_a_run_of_that_size_takes(models: ModelList) -> None:
-    assert models.reckon(300, 4)
-    assert not models.reckon(300, 4)
+    assert models.set_run_size(300, 4)
+    assert not models.set_run_size(300, 4)
     (item,) = [item for item in models.items() if item.data == "storyteller"]
     assert "for 300 tokens × 4" in item.help
 
@@ -52,10 +52,10 @@ def test_a_remembered_folder_that_is_broken_is_told(tmp_path: Path) -> None:
 def test_why_a_folder_is_no_model_is_said(models: ModelList, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("[" * 100_000)
     assert models.add_folder(str(tmp_path)) is None
-    cause, remedy = models.why_not(str(tmp_path))
+    cause, remedy = models.folder_problem(str(tmp_path))
     assert "config.json" in cause
     assert remedy
-    assert models.why_not(str(catalog.BUNDLED / "storyteller")) == ("", "")
+    assert models.folder_problem(str(catalog.BUNDLED / "storyteller")) == ("", "")
 
 
 def test_a_model_is_said_to_be_read_from_the_disk_where_it_is() -> None:
@@ -63,7 +63,7 @@ def test_a_model_is_said_to_be_read_from_the_disk_where_it_is() -> None:
     models.refresh(())
     told = {}
     for memory in (10, 100, AS_FITS):  # MiB of storyteller's 22
-        models.memory = {"storyteller": memory}
+        models.memory_limits = {"storyteller": memory}
         told[memory] = next(item.subtitle for item in models.items() if item.data == "storyteller")
     assert [memory for memory, words in told.items() if "layers read from the disk" in words] == [10]
     assert models.fits("storyteller", memory=AS_FITS)

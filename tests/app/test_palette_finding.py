@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.control.palette.entry import PaletteEntry
 from app.control.palette.finding import match
-from app.control.palette.ranking import found
+from app.control.palette.ranking import rank_entries
 
 TITLES = ("Temperature", "Go to the prompt", "Top-p", "Typical", "Beam search", "Diverse beam search", "Speculation",
           "Split the views", "Settings…", "Text at 150 %")  # fmt: skip
@@ -20,7 +20,7 @@ def entry(title: str, *also: str, reason: str = "") -> PaletteEntry:
 
 def titles(query: str, *entries: PaletteEntry, recent: tuple[str, ...] = ()) -> list[str]:
     listed = entries or tuple(entry(title) for title in TITLES)
-    return [item.entry.title for item in found(listed, query, recent)]
+    return [item.entry.title for item in rank_entries(listed, query, recent)]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_letters_out_of_order_are_not_found() -> None:
 def test_what_is_marked_are_the_letters_that_were_typed() -> None:
     best = match("dbs", "Diverse beam search")
     assert best is not None
-    assert [("Diverse beam search")[place] for place in best.places] == ["D", "b", "s"]
+    assert [("Diverse beam search")[place] for place in best.positions] == ["D", "b", "s"]
 
 
 @given(st.text(max_size=12), st.text(max_size=30))
@@ -49,12 +49,12 @@ def test_marked_letters_spell_what_was_typed(query: str, text: str) -> None:
     best = match(query, text)
     if best is None:
         return
-    assert all(0 <= place < len(text) for place in best.places)
-    assert list(best.places) == sorted(set(best.places))
+    assert all(0 <= place < len(text) for place in best.positions)
+    assert list(best.positions) == sorted(set(best.positions))
     words = query.split()
     if len(words) == 1 and any(letter.isalnum() for letter in query):
         typed = [letter.lower()[:1] or letter for letter in words[0] if letter.isalnum()]
-        assert [text[place].lower()[:1] or text[place] for place in best.places] == typed
+        assert [text[place].lower()[:1] or text[place] for place in best.positions] == typed
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_another_name_is_found_too_but_after_a_title() -> None:
     listed = (entry("温度", "Temperature"), entry("Temperature of the room"))
     assert titles("temp", *listed) == ["Temperature of the room", "温度"]
     assert titles("温", *listed) == ["温度"]
-    assert found(listed, "temp", ())[1].places == ()
+    assert rank_entries(listed, "temp", ())[1].positions == ()
 
 
 def test_what_was_used_last_comes_first_while_nothing_is_typed() -> None:

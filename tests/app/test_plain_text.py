@@ -16,12 +16,12 @@ from pytestqt.qtbot import QtBot
 
 from app.widgets.plain_text import (
     JOINER,
-    LONGEST_LINE,
+    MAX_LINE,
     PlainLabel,
     RichLabel,
-    as_written,
+    as_plain_text,
     caption,
-    plain,
+    from_plain_text,
     show_tooltip,
     tooltip,
     window_title,
@@ -51,30 +51,30 @@ PIECES = st.sampled_from(
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_looks_like_html_stays_text(text: str) -> None:
     assert Qt.mightBeRichText(text), "the case shows nothing"
-    assert not Qt.mightBeRichText(plain(text))
-    assert as_written(plain(text)) == text
-    assert plain(text).replace(JOINER, "") == text
+    assert not Qt.mightBeRichText(as_plain_text(text))
+    assert from_plain_text(as_plain_text(text)) == text
+    assert as_plain_text(text).replace(JOINER, "") == text
 
 
 @given(st.lists(PIECES).map("".join) | st.text())
 @example("<" * 9)
 def test_no_text_is_taken_for_html(text: str) -> None:
-    assert not Qt.mightBeRichText(plain(text))
+    assert not Qt.mightBeRichText(as_plain_text(text))
     assert not Qt.mightBeRichText(tooltip(text))
-    assert plain(text).replace(JOINER, "") == text.replace(JOINER, "")
+    assert as_plain_text(text).replace(JOINER, "") == text.replace(JOINER, "")
 
 
 @pytest.mark.parametrize("text", ["", "a < b", "x <3 y", "R&D & more", "plain\nlines", "1 > 0", "&amp;"])
 def test_other_texts_stay_as_they_are(text: str) -> None:
-    assert plain(text) == text or as_written(plain(text)) == text
+    assert as_plain_text(text) == text or from_plain_text(as_plain_text(text)) == text
     assert tooltip(text).replace(JOINER, "") == text
 
 
 def test_a_long_tooltip_is_wrapped_and_cut() -> None:
     lines = tooltip("word " * 400).split("\n")
     assert len(lines) > 10
-    assert max(map(len, lines)) <= LONGEST_LINE
-    assert max(map(len, tooltip("x" * 1000).split("\n"))) <= LONGEST_LINE
+    assert max(map(len, lines)) <= MAX_LINE
+    assert max(map(len, tooltip("x" * 1000).split("\n"))) <= MAX_LINE
     assert len(tooltip("x\n" * 100_000)) < 5_000
 
 
@@ -94,7 +94,7 @@ def test_a_shown_tooltip_opens_no_picture(qtbot: QtBot, tmp_path: Path) -> None:
     show_tooltip(QPoint(5, 5), text, widget)
     (tip,) = (part for part in QApplication.topLevelWidgets() if part.inherits("QTipLabel"))
     assert isinstance(tip, QLabel)
-    assert as_written(tip.text()) == text
+    assert from_plain_text(tip.text()) == text
     assert tip.height() < 100, "the picture is drawn"
     show_tooltip(QPoint(5, 5), "", widget)
 

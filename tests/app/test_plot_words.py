@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
-from app.widgets.plots.axis_ticks import nice_step, tick_text, tick_values
-from app.widgets.plots.plot_words import at, shape, table
+from app.widgets.plots.axis_ticks import round_step, tick_text, tick_values
+from app.widgets.plots.plot_words import describe_plot, describe_position, plot_table
 from core import words
 
-WRITTEN, HELD = PlotAxis("tokens written", whole=True), PlotAxis("bytes held", words.size, BYTES)
+WRITTEN, HELD = PlotAxis("tokens written", integers_only=True), PlotAxis("bytes held", words.size, BYTES)
 
 
 def window() -> PlotSpec:
@@ -21,7 +21,7 @@ def window() -> PlotSpec:
 
 
 def test_a_curve_is_told_as_one_would_say_it() -> None:
-    assert shape(window()) == (
+    assert describe_plot(window()) == (
         "All together rises from 0 B at 0 to 128 KiB at 64 and stays there to 200. "
         "Dynamic would be rises from 0 B at 0 to 400 KiB at 200."
     )
@@ -36,29 +36,32 @@ def test_a_curve_is_told_as_one_would_say_it() -> None:
     ],
 )
 def test_shapes(points: tuple[tuple[float, float], ...], told: str) -> None:
-    assert shape(PlotSpec(lines=(PlotLine("surprise", "accent", points),))) == told
+    assert describe_plot(PlotSpec(lines=(PlotLine("surprise", "accent", points),))) == told
 
 
 def test_bars_are_told_by_their_names() -> None:
     names = PlotAxis("cache", labels=("Dynamic", "Static", "Sink"))
-    few = PlotSpec(PlotAxis("speed"), names, bars=(PlotBars("", "accent", (3.0, 1.0, 2.0)),), sideways=True)
-    assert shape(few) == "Dynamic: 3, Static: 1, Sink: 2."
+    few = PlotSpec(PlotAxis("speed"), names, bars=(PlotBars("", "accent", (3.0, 1.0, 2.0)),), is_horizontal=True)
+    assert describe_plot(few) == "Dynamic: 3, Static: 1, Sink: 2."
     layers = PlotAxis("layer", labels=tuple(str(n) for n in range(1, 13)))
-    assert shape(PlotSpec(layers, HELD, bars=(PlotBars("", "accent", (2048.0,) * 12),))) == "12 bars of 2.0 KiB each."
-    assert "the highest, layer 12, 12" in shape(
+    assert (
+        describe_plot(PlotSpec(layers, HELD, bars=(PlotBars("", "accent", (2048.0,) * 12),)))
+        == "12 bars of 2.0 KiB each."
+    )
+    assert "the highest, layer 12, 12" in describe_plot(
         PlotSpec(layers, bars=(PlotBars("", "accent", tuple(map(float, range(1, 13)))),))
     )
-    assert at(few, 2) == "Sink: 2"
-    assert shape(PlotSpec()) == "Nothing to show yet."
+    assert describe_position(few, 2) == "Sink: 2"
+    assert describe_plot(PlotSpec()) == "Nothing to show yet."
 
 
 def test_a_place_is_told_with_all_its_values() -> None:
-    assert at(window(), 32).split("\n") == ["32 tokens written", "keys 32.0 KiB", "values 64.0 KiB",
+    assert describe_position(window(), 32).split("\n") == ["32 tokens written", "keys 32.0 KiB", "values 64.0 KiB",
                                             "dynamic would be 64.0 KiB"]  # fmt: skip
 
 
 def test_a_table_has_every_value() -> None:
-    rows = table(window())
+    rows = plot_table(window())
     assert rows[0] == ["tokens written", "keys", "values", "dynamic would be"]
     assert rows[2] == [8.0, 8192.0, 8192.0, pytest.approx(16384.0)]
     assert len(rows) == 27
@@ -84,4 +87,4 @@ def test_ticks_are_round_in_their_unit() -> None:
 
 @pytest.mark.parametrize(("span", "most", "step"), [(10, 5, 2), (1, 4, 0.5), (7, 8, 1), (0.9, 9, 0.1), (400, 8, 50)])
 def test_steps_are_of_few_digits(span: float, most: int, step: float) -> None:
-    assert nice_step(span, most) == pytest.approx(step)
+    assert round_step(span, most) == pytest.approx(step)

@@ -17,7 +17,7 @@ from core.strategies import registry
 
 
 def saved(folder: Path, strategy: str, values: dict[str, Any], **extra: Any) -> Path:
-    return presets.save(folder, Preset("mine", strategy, values, extra))
+    return presets.save_preset(folder, Preset("mine", strategy, values, extra))
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def saved(folder: Path, strategy: str, values: dict[str, Any], **extra: Any) -> 
     ],
 )
 def test_what_is_saved_is_loaded(tmp_path: Path, strategy: str, values: dict[str, Any]) -> None:
-    preset = presets.load(saved(tmp_path, strategy, values))
+    preset = presets.load_preset(saved(tmp_path, strategy, values))
     assert (preset.strategy, dict(preset.values)) == (strategy, values)
     assert preset.notice == ""
 
@@ -38,8 +38,8 @@ def test_what_is_saved_is_loaded(tmp_path: Path, strategy: str, values: dict[str
 def test_transformers_reads_several_of_a_folder_by_name(tmp_path: Path) -> None:
     from transformers import GenerationConfig
 
-    presets.save(tmp_path, Preset("careful", "sampling", {"temperature": 0.7}))
-    presets.save(tmp_path, Preset("contrastive", "contrastive", {"penalty_alpha": 0.5, "top_k": 6}))
+    presets.save_preset(tmp_path, Preset("careful", "sampling", {"temperature": 0.7}))
+    presets.save_preset(tmp_path, Preset("contrastive", "contrastive", {"penalty_alpha": 0.5, "top_k": 6}))
     careful = GenerationConfig.from_pretrained(tmp_path, "careful.json")
     assert (careful.do_sample, careful.temperature) == (True, 0.7)
     contrastive = GenerationConfig.from_pretrained(tmp_path, "contrastive.json")
@@ -52,12 +52,12 @@ def test_reads_what_transformers_writes(tmp_path: Path) -> None:
 
     config = GenerationConfig(do_sample=True, temperature=0.6, top_p=0.8, pad_token_id=3, watermark_me=1)
     config.save_pretrained(tmp_path, "theirs.json")
-    preset = presets.load(tmp_path / "theirs.json")
+    preset = presets.load_preset(tmp_path / "theirs.json")
     assert preset.strategy == "sampling"
     assert preset.values["temperature"] == 0.6
     assert "pad_token_id" in preset.notice
     assert "transformers_version" not in preset.notice
-    again = presets.load(presets.save(tmp_path, preset))
+    again = presets.load_preset(presets.save_preset(tmp_path, preset))
     assert again.extra["pad_token_id"] == 3
 
 
@@ -69,7 +69,7 @@ def test_options_of_a_strategy_stand_apart(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(registry._entries, "greedy", changed)  # type: ignore[arg-type, attr-defined]
     path = saved(tmp_path, "greedy", {"width": 3, "max_new_tokens": 9})
     assert json.loads(path.read_text(encoding="utf-8"))[presets.OWN_KEY] == {"options": {"width": 3}}
-    assert presets.load(path).values == {"width": 3, "max_new_tokens": 9}
+    assert presets.load_preset(path).values == {"width": 3, "max_new_tokens": 9}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_flags_decide_as_in_transformers(data: dict[str, Any], mode: str) -> Non
 
 def test_a_strategy_that_is_not_here_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PresetProblem, match="reading tea leaves"):
-        presets.from_config("odd", {presets.OWN_KEY: {"strategy": "reading_tea_leaves"}})
+        presets.preset_from_config("odd", {presets.OWN_KEY: {"strategy": "reading_tea_leaves"}})
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3"])
@@ -101,7 +101,7 @@ def test_a_file_that_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PresetProblem, match=r"x\.json"):
-        presets.load(path)
+        presets.load_preset(path)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500, "9" * 5000, "\xff"])
@@ -109,7 +109,7 @@ def test_a_file_that_no_reader_gets_through(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(PresetProblem, match=r"x\.json cannot be read"):
-        presets.load(path)
+        presets.load_preset(path)
 
 
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     for name in ("pipe.json", "folder.json", "absent.json"):
         with pytest.raises(PresetProblem, match=name):
-            presets.load(tmp_path / name)
+            presets.load_preset(tmp_path / name)
     assert presets.folder_presets(tmp_path) == []
 
 
@@ -139,7 +139,7 @@ def test_a_folder_that_may_not_be_looked_into_has_no_presets(tmp_path: Path, mon
     ids=str,
 )  # fmt: skip
 def test_wrong_values_are_left_out_one_by_one(wrong: dict[str, Any]) -> None:
-    preset = presets.from_config("odd", {"do_sample": True, "top_p": 0.5, **wrong})
+    preset = presets.preset_from_config("odd", {"do_sample": True, "top_p": 0.5, **wrong})
     assert dict(preset.values) == {"top_p": 0.5}
     assert next(iter(wrong)) in preset.notice
 
@@ -155,7 +155,7 @@ def test_wrong_values_are_left_out_one_by_one(wrong: dict[str, Any]) -> None:
     ids=str,
 )  # fmt: skip
 def test_values_of_any_type_are_read(data: dict[str, Any]) -> None:
-    preset = presets.from_config("odd", data)
+    preset = presets.preset_from_config("odd", data)
     assert preset.name == "odd"
     assert preset.strategy in ("", *strategies.registry)
     assert all(isinstance(name, str) for name in preset.drafters)
@@ -164,11 +164,11 @@ def test_values_of_any_type_are_read(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "..", 'a"b'])
 def test_names_that_are_no_file_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(PresetProblem, match="file's name"):
-        presets.save(tmp_path, Preset(name, "greedy"))
+        presets.save_preset(tmp_path, Preset(name, "greedy"))
 
 
 def test_the_shipped_ones_are_whole() -> None:
     shipped = presets.folder_presets(resources.path("presets"))
     assert [name for name, _path in shipped] == ["Careful", "KoboldCpp", "Playful", "llama.cpp"]
     for _name, path in shipped:
-        assert presets.load(path).notice == ""
+        assert presets.load_preset(path).notice == ""

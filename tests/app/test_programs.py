@@ -23,33 +23,33 @@ ORDER = ["dry_multiplier", "repetition_penalty", "top_k", "typical_p", "top_p", 
 def preset(tmp_path: Path, data: object) -> presets.Preset:
     path = tmp_path / "other.json"
     path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
-    return presets.load(path)
+    return presets.load_preset(path)
 
 
 def without(preset: presets.Preset) -> str:
-    return " ".join(preset.without)
+    return " ".join(preset.unsupported)
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
 def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     values = {**CHANGED, "stages": ORDER}
-    data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    data, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     assert left == ()
     read = preset(tmp_path, data)
     assert read.program == name
     assert {key: read.values[key] for key in values} == values
-    assert read.without == ()
-    assert read.refused == ()
+    assert read.unsupported == ()
+    assert read.rejected == ()
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
 @pytest.mark.parametrize(
     "values",
     [{"dynatemp_low": 0.5, "dynatemp_high": 1.5, "dynatemp_exponent": 2.0}, {"mirostat_tau": 3.0, "mirostat_eta": 0.2}],
     ids=["heat", "mirostat"],
 )
 def test_heat_and_mirostat_come_back(name: str, values: dict[str, float], tmp_path: Path) -> None:
-    data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    data, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     assert left == (("mirostat_tau",) if "mirostat_tau" in values else ()), "there the cut moves otherwise"
     read = preset(tmp_path, data)
     assert {key: read.values[key] for key in values} == pytest.approx(values)
@@ -57,7 +57,7 @@ def test_heat_and_mirostat_come_back(name: str, values: dict[str, float], tmp_pa
 
 def test_the_default_chains_are_presets() -> None:
     folder = resources.path("presets")
-    llama, kobold = (presets.load(folder / f"{name}.json") for name in ("llama.cpp", "KoboldCpp"))
+    llama, kobold = (presets.load_preset(folder / f"{name}.json") for name in ("llama.cpp", "KoboldCpp"))
     assert (llama.program, llama.notice) == ("llama.cpp", "")
     assert (llama.values["top_k"], llama.values["top_p"], llama.values["min_p"]) == (40, 0.95, 0.05)
     assert llama.values["stages"][-1] == "temperature"
@@ -109,7 +109,7 @@ def test_a_value_out_of_range_is_refused_as_everywhere(tmp_path: Path) -> None:
 
 def test_no_heat_is_greedy(tmp_path: Path) -> None:
     assert preset(tmp_path, {"n_predict": 9, "temperature": 0}).strategy == "greedy"
-    data, _ = programs.written(programs.PROGRAMS["llama.cpp"], "greedy", {"max_new_tokens": 9})
+    data, _ = programs.export_settings(programs.WRITABLE_PROGRAMS["llama.cpp"], "greedy", {"max_new_tokens": 9})
     assert data["temperature"] == 0
 
 
@@ -121,9 +121,9 @@ def test_a_broken_file_says_so(text: str, tmp_path: Path) -> None:
 
 def test_what_a_program_lacks_is_named_when_it_is_written() -> None:
     values = {"top_h": 0.4, "eta_cutoff": 0.01, "temperature": 0.9}
-    _, left = programs.written(programs.PROGRAMS["KoboldCpp"], "sampling", values)
+    _, left = programs.export_settings(programs.WRITABLE_PROGRAMS["KoboldCpp"], "sampling", values)
     assert set(left) == {"top_h", "eta_cutoff"}
-    _, left = programs.written(programs.PROGRAMS["llama.cpp"], "beam_search", {"num_beams": 4})
+    _, left = programs.export_settings(programs.WRITABLE_PROGRAMS["llama.cpp"], "beam_search", {"num_beams": 4})
     assert left == ("Beam search",)
 
 
@@ -133,11 +133,11 @@ def test_a_generation_config_stays_one(tmp_path: Path) -> None:
     assert preset(tmp_path, {"temperature": 0.5, "do_sample": True}).program == ""
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
 def test_an_order_of_two_stages_leaves_the_others_on(name: str, tmp_path: Path) -> None:
     """As a drag in the funnel sets it; what is not named keeps its place."""
     values = {"temperature": 1.3, "top_p": 0.8, "min_p": 0.1, "stages": ["top_p", "temperature"]}
-    data, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    data, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     assert left == (("stages",) if name == "KoboldCpp" else ()), "there min-p goes with top-p"
     read = preset(tmp_path, data)
     assert (read.values["top_p"], read.values["min_p"], read.values["temperature"]) == (0.8, 0.1, 1.3)
@@ -146,13 +146,13 @@ def test_an_order_of_two_stages_leaves_the_others_on(name: str, tmp_path: Path) 
     assert order[1:] == (["min_p", "temperature"] if name == "KoboldCpp" else ["temperature", "min_p"])
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
 def test_what_a_program_takes_otherwise_is_named(name: str) -> None:
-    program = programs.PROGRAMS[name]
-    assert programs.written(program, "sampling", {"temperature": 1.5, "top_k": 40, "top_p": 1.0})[1] == ()
+    program = programs.WRITABLE_PROGRAMS[name]
+    assert programs.export_settings(program, "sampling", {"temperature": 1.5, "top_k": 40, "top_p": 1.0})[1] == ()
     odd = {"xtc_probability": 0.5, "top_k": 40, "stages": ["xtc_probability", "top_k"]}
-    assert programs.written(program, "sampling", odd)[1] == (("stages",) if name == "KoboldCpp" else ())
-    assert programs.written(program, "sampling", {"top_k": 40, "stages": ["nonsense"]})[1] == ()
+    assert programs.export_settings(program, "sampling", odd)[1] == (("stages",) if name == "KoboldCpp" else ())
+    assert programs.export_settings(program, "sampling", {"top_k": 40, "stages": ["nonsense"]})[1] == ()
 
 
 BESIDE = {"temperature": 0.7, "dynatemp_range": 0.2, "top_k": 5, "top_p": 0.5, "min_p": 0.1, "xtc_probability": 0.5,
@@ -190,16 +190,16 @@ def test_mirostat_leaves_of_koboldcpp_dry_the_penalty_and_a_fixed_temperature(tm
     assert "KoboldCpp leaves out XTC" in without(read)
 
 
-@pytest.mark.parametrize("name", programs.PROGRAMS)
+@pytest.mark.parametrize("name", programs.WRITABLE_PROGRAMS)
 def test_what_mirostat_leaves_out_is_named_when_it_is_written(name: str) -> None:
     values = {"mirostat_tau": 2.0, "top_k": 40, "dry_multiplier": 0.8, "dry_base": 2.0, "repetition_penalty": 1.2,
               "dynatemp_low": 0.5, "dynatemp_high": 1.5, "xtc_threshold": 0.3}  # fmt: skip
-    _, left = programs.written(programs.PROGRAMS[name], "sampling", values)
+    _, left = programs.export_settings(programs.WRITABLE_PROGRAMS[name], "sampling", values)
     own = {"stages"} if name == "KoboldCpp" else {"dry_multiplier", "dry_base", "repetition_penalty"}
     assert set(left) == {"mirostat_tau", "top_k", "dynatemp_high"} | own, "KoboldCpp has DRY first"
-    said = " ".join(programs.notes(programs.PROGRAMS[name], values))
+    said = " ".join(programs.export_notes(programs.WRITABLE_PROGRAMS[name], values))
     assert f"{name} leaves out" in said
-    assert programs.notes(programs.PROGRAMS[name], {"top_k": 40}) == ()
+    assert programs.export_notes(programs.WRITABLE_PROGRAMS[name], {"top_k": 40}) == ()
 
 
 @pytest.mark.parametrize("value", [5, [[1]], [{}], {"a": 1}, 10**400, [None], "top_k;;x", True])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.start.cli.values import size
-from app.start.qt_variables import correct
+from app.start.cli.values import parse_size
+from app.start.qt_variables import remove_invalid_variables
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from app.start.qt_variables import correct
 )
 def test_a_value_out_of_range_is_removed_and_named(name: str, value: str) -> None:
     variables = {name: value, "HOME": "/x"}
-    (notice,) = correct(variables)
+    (notice,) = remove_invalid_variables(variables)
     assert variables == {"HOME": "/x"}
     assert name in notice
     assert len(notice) < 250
@@ -47,13 +47,13 @@ def test_a_value_out_of_range_is_removed_and_named(name: str, value: str) -> Non
 )  # fmt: skip
 def test_a_value_in_range_stays(name: str, value: str) -> None:
     variables = {name: value}
-    assert correct(variables) == []
+    assert remove_invalid_variables(variables) == []
     assert variables == {name: value}
 
 
 def test_factors_that_are_too_large_together_are_not_multiplied() -> None:
     variables = {"QT_SCALE_FACTOR": "6", "QT_SCREEN_SCALE_FACTORS": "1;6"}
-    (notice,) = correct(variables)
+    (notice,) = remove_invalid_variables(variables)
     assert variables == {"QT_SCALE_FACTOR": "6"}
     assert "QT_SCREEN_SCALE_FACTORS" in notice
 
@@ -61,7 +61,7 @@ def test_factors_that_are_too_large_together_are_not_multiplied() -> None:
 @pytest.mark.parametrize("text", ["0x0", "0x900", "1440x0"])
 def test_a_size_has_pixels(text: str) -> None:
     with pytest.raises(Exception, match="too small"):
-        size(text)
+        parse_size(text)
 
 
 def test_the_program_starts_with_values_that_qt_cannot_use(tmp_path: Path) -> None:

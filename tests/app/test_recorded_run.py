@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.state.recorded_run import WINDOWS, run_of
+from app.state.recorded_run import WINDOW_REQUEST_KEY, load_run
 from core.errors import TraceError
 from core.events import (
     BeamCandidate,
@@ -35,13 +35,13 @@ def trace(*events: Event, request: Any = None, extra: Any = None, **more: Any) -
 
 def test_the_cores_request_is_completed_by_what_the_run_found() -> None:
     asked = {"prompt": [1, 2], "strategy": None, "config": {"top_k": 5}, "drafters": ["d"], "cache": "dynamic"}
-    request = run_of(trace(STARTED, TOKEN, request=asked)).request
+    request = load_run(trace(STARTED, TOKEN, request=asked)).request
     assert (request.prompt, request.strategy, request.cache, request.model) == ((1, 2), "sampling", "static", "m")
     assert (request.config, request.draft_names) == ({"top_k": 5}, ("d",))
 
 
 def test_a_request_that_is_none_does_not_hide_the_run() -> None:
-    run = run_of(trace(STARTED, TOKEN, request={"prompt": 3.5}, extra={WINDOWS: {"strategy": 7}}))
+    run = load_run(trace(STARTED, TOKEN, request={"prompt": 3.5}, extra={WINDOW_REQUEST_KEY: {"strategy": 7}}))
     assert run.request.prompt == "Once"
     assert run.text == " upon"
 
@@ -55,7 +55,7 @@ def test_a_request_that_is_none_does_not_hide_the_run() -> None:
     ],
 )
 def test_a_run_that_did_not_finish_says_why(more: dict[str, Any], kind: str, message: str) -> None:
-    outcome = run_of(trace(STARTED, TOKEN, **more)).outcome
+    outcome = load_run(trace(STARTED, TOKEN, **more)).outcome
     assert outcome is not None
     assert (outcome.kind, outcome.message) == (kind, message)
 
@@ -73,4 +73,4 @@ def test_a_run_that_did_not_finish_says_why(more: dict[str, Any], kind: str, mes
 )
 def test_what_no_view_could_ever_finish_is_refused(event: Event) -> None:
     with pytest.raises(TraceError, match="contradicts"):
-        run_of(trace(STARTED, event))
+        load_run(trace(STARTED, event))

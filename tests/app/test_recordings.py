@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.history.recordings import Recordings
+from app.storage.history.recordings import ActiveRecordings
 from app.storage.json_files import StorageError
 from tests.app.history_files import run_id
 
 _WRITER = """
 import sys
 from pathlib import Path
-from app.storage.history.recordings import Recordings
-Recordings(Path(sys.argv[1])).place(sys.argv[2]).write_bytes(b"half a run")
+from app.storage.history.recordings import ActiveRecordings
+ActiveRecordings(Path(sys.argv[1])).place(sys.argv[2]).write_bytes(b"half a run")
 print("written", flush=True)
 sys.stdin.read()
 """
@@ -35,25 +35,25 @@ def program_that_writes(folder: Path, run: str) -> subprocess.Popen[str]:
 
 def test_what_a_killed_program_left_is_found_by_one_window_alone(tmp_path: Path) -> None:
     program = program_that_writes(tmp_path, run_id(1))
-    first, second = Recordings(tmp_path), Recordings(tmp_path)
-    assert first.left_over() == {}, "its program is alive"
+    first, second = ActiveRecordings(tmp_path), ActiveRecordings(tmp_path)
+    assert first.claim_abandoned() == {}, "its program is alive"
     program.kill()
     program.communicate()
-    found = first.left_over()
+    found = first.claim_abandoned()
     assert [(run, path.read_bytes()) for run, path in found.items()] == [(run_id(1), b"half a run")]
-    assert second.left_over() == {}, "the first window has it"
+    assert second.claim_abandoned() == {}, "the first window has it"
     first.close()
-    assert list(second.left_over()) == [run_id(1)], "nobody has done anything with it yet"
+    assert list(second.claim_abandoned()) == [run_id(1)], "nobody has done anything with it yet"
     found[run_id(1)].unlink()
     second.close()
     assert list((tmp_path / "under-way").iterdir()) == []
 
 
 def test_two_windows_do_not_find_each_others(tmp_path: Path) -> None:
-    one, other = Recordings(tmp_path), Recordings(tmp_path)
-    places = [one.place(run_id(1)), other.place(run_id(2)), one.place(run_id(3))]
+    one, other = ActiveRecordings(tmp_path), ActiveRecordings(tmp_path)
+    places = [one.create_file(run_id(1)), other.create_file(run_id(2)), one.create_file(run_id(3))]
     assert places[0].parent == places[2].parent != places[1].parent
-    assert one.left_over() == other.left_over() == {}
+    assert one.claim_abandoned() == other.claim_abandoned() == {}
     for path in places:
         path.unlink()
     one.close()
@@ -62,8 +62,8 @@ def test_two_windows_do_not_find_each_others(tmp_path: Path) -> None:
 
 
 def test_the_place_is_this_users_alone(tmp_path: Path) -> None:
-    recordings = Recordings(tmp_path / "history")
-    path = recordings.place(run_id(1))
+    recordings = ActiveRecordings(tmp_path / "history")
+    path = recordings.create_file(run_id(1))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, path.parent.parent)} == {0o700}
     recordings.close()
@@ -75,8 +75,8 @@ def test_other_files_are_no_recordings(tmp_path: Path) -> None:
     for name in ("notes.txt", "../x.decodescope", "ABC.decodescope"):
         (stray / name).write_bytes(b"")
     (stray / f"{run_id(1)}.decodescope").mkdir()
-    recordings = Recordings(tmp_path)
-    assert recordings.left_over() == {}
+    recordings = ActiveRecordings(tmp_path)
+    assert recordings.claim_abandoned() == {}
     recordings.close()
     assert (stray / "notes.txt").exists()
 
@@ -84,4 +84,4 @@ def test_other_files_are_no_recordings(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "history").write_text("in the way")
     with pytest.raises(StorageError, match="so this run is not kept"):
-        Recordings(tmp_path / "history").place(run_id(1))
+        ActiveRecordings(tmp_path / "history").create_file(run_id(1))

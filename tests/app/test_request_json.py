@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.state.request_json import RequestProblem, from_plain, to_plain
+from app.state.request_json import RequestFormatError, request_from_json, request_to_json
 from app.state.worker_messages import LoadRequest, RunRequest
 
 texts = st.text(max_size=20)
@@ -37,13 +37,13 @@ requests = st.builds(
 @settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(requests)
 def test_what_is_written_is_read_back(request: RunRequest) -> None:
-    written = json.dumps(to_plain(request), allow_nan=False)
-    assert from_plain(json.loads(written)) == request
+    written = json.dumps(request_to_json(request), allow_nan=False)
+    assert request_from_json(json.loads(written)) == request
 
 
 def test_no_field_is_forgotten() -> None:
     plain, live, permissions = (
-        to_plain(RunRequest("")),
+        request_to_json(RunRequest("")),
         {"drafters"},
         {"allow_pickle", "allow_remote_code", "allow_plain"},
     )
@@ -53,15 +53,15 @@ def test_no_field_is_forgotten() -> None:
 
 def test_an_older_file_has_defaults_for_the_rest_and_a_later_ones_fields_are_dropped() -> None:
     plain = {"prompt": "Hello", "seed": 7, "load": {"model": "tiny", "quantum": True}, "tomorrow": [1]}
-    assert from_plain(plain) == RunRequest("Hello", seed=7, load=LoadRequest("tiny"))
+    assert request_from_json(plain) == RunRequest("Hello", seed=7, load=LoadRequest("tiny"))
 
 
 def test_permissions_do_not_travel() -> None:
     request = RunRequest("Hello", load=LoadRequest("tiny", allow_pickle=True, allow_remote_code=True))
-    plain = to_plain(request)
+    plain = request_to_json(request)
     assert "allow_pickle" not in json.dumps(plain)
     plain["load"] |= {"allow_pickle": True, "allow_remote_code": True}
-    assert from_plain(plain) == replace(request, load=LoadRequest("tiny"))
+    assert request_from_json(plain) == replace(request, load=LoadRequest("tiny"))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_permissions_do_not_travel() -> None:
     ids=str,
 )
 def test_what_cannot_be_read_is_named(plain: Any, field: str, words: str) -> None:
-    with pytest.raises(RequestProblem) as caught:
-        from_plain(plain)
+    with pytest.raises(RequestFormatError) as caught:
+        request_from_json(plain)
     assert (caught.value.field, words in caught.value.cause) == (field, True)
     assert caught.value.remedy

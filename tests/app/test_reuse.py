@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import core
-from app.state.prompt_reuse import reuse_of, shared_start
+from app.state.prompt_reuse import common_prefix_length, estimate_reuse
 from app.state.run import Run
 from app.state.worker_messages import RunRequest
 from core.events import Prefilled, RunStarted
@@ -38,7 +38,7 @@ def run(model: core.LoadedModel) -> Run:
     ],
 )
 def test_what_is_told_is_reused(model: core.LoadedModel, run: Run, text: str) -> None:
-    found, store = reuse_of(run, text), core.PrefixStore()
+    found, store = estimate_reuse(run, text), core.PrefixStore()
     assert found is not None
     for prompt in (OLD, text):
         request = core.Request(prompt, {"max_new_tokens": 2}, strategy="greedy")
@@ -53,11 +53,16 @@ def test_what_is_told_is_reused(model: core.LoadedModel, run: Run, text: str) ->
 
 
 def test_nothing_is_told_where_there_is_nothing_to_tell(run: Run) -> None:
-    assert reuse_of(None, "x") is None
-    assert reuse_of(run, OLD) is None
-    assert reuse_of(run, "The fox") is None
-    assert reuse_of(Run(RunRequest(OLD)), "Once") is None
+    assert estimate_reuse(None, "x") is None
+    assert estimate_reuse(run, OLD) is None
+    assert estimate_reuse(run, "The fox") is None
+    assert estimate_reuse(Run(RunRequest(OLD)), "Once") is None
 
 
 def test_shared_start() -> None:
-    assert [shared_start(*pair) for pair in (("ab", "ac"), ("ab", "ab"), ("", "x"), ("a", "abc"))] == [1, 2, 0, 1]
+    assert [common_prefix_length(*pair) for pair in (("ab", "ac"), ("ab", "ab"), ("", "x"), ("a", "abc"))] == [
+        1,
+        2,
+        0,
+        1,
+    ]

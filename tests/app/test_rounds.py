@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from app.state.rounds import Rounds, written
+from app.state.rounds import DraftRounds, written_count
 from app.state.worker_messages import RunRequest
-from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
-from app.views.speculation.round_report import EXTRA, describe, drafter_names, report_on, tree_of, worth
-from app.widgets.plots.plot_words import at, shape
+from app.views.speculation.plots import acceptance_by_position, length_by_round, verification_cost
+from app.views.speculation.round_report import (
+    EXTRA_NODE,
+    describe_round,
+    drafter_names,
+    node_report,
+    round_tree,
+    speed_rows,
+)
+from app.widgets.plots.plot_words import describe_plot, describe_position
 from core.events import CostCurve, DrafterChoice, DraftNode, DraftRound, Finished, Metrics
 
 
@@ -34,71 +41,74 @@ ROUNDS = [
 
 
 @pytest.fixture
-def rounds() -> Rounds:
-    rounds = Rounds()
+def rounds() -> DraftRounds:
+    rounds = DraftRounds()
     rounds.append([*ROUNDS, CostCurve(((1, 1.0), (4, 1.2)))])
     return rounds
 
 
-def test_which_round_wrote_what(rounds: Rounds) -> None:
-    assert [written(r) for r in ROUNDS] == [3, 3, 1]
+def test_which_round_wrote_what(rounds: DraftRounds) -> None:
+    assert [written_count(r) for r in ROUNDS] == [3, 3, 1]
     assert [rounds.round_of(token) for token in range(8)] == [0, 0, 0, 1, 1, 1, 2, None]
-    assert [rounds.shown(tokens) for tokens in (0, 1, 3, 4, 7)] == [0, 1, 1, 2, 3]
+    assert [rounds.count_started(tokens) for tokens in (0, 1, 3, 4, 7)] == [0, 1, 1, 2, 3]
 
 
-def test_acceptance(rounds: Rounds) -> None:
-    assert rounds.acceptance() == pytest.approx(4 / 6)
-    assert rounds.by_position() == [(1, pytest.approx(2 / 3)), (2, 1.0), (3, 0.0)]
+def test_acceptance(rounds: DraftRounds) -> None:
+    assert rounds.acceptance_rate() == pytest.approx(4 / 6)
+    assert rounds.acceptance_by_depth() == [(1, pytest.approx(2 / 3)), (2, 1.0), (3, 0.0)]
     assert rounds.curve == ((1, 1.0), (4, 1.2))
-    assert Rounds().acceptance() is None
+    assert DraftRounds().acceptance_rate() is None
 
 
-def test_plots(rounds: Rounds) -> None:
+def test_plots(rounds: DraftRounds) -> None:
     lengths = length_by_round(rounds.rounds, 1)
     assert [bars.values for bars in lengths.bars] == [(2, 2, 0), (2, 0, 2)]
     assert lengths.highest == 4, "one stands on the other"
-    assert at(lengths, 0) == "round 1: drafts of up to 4, 2 accepted\n2.0 ms drafting, 10.0 ms checking"
+    assert describe_position(lengths, 0) == "round 1: drafts of up to 4, 2 accepted\n2.0 ms drafting, 10.0 ms checking"
     assert [bars.marked for bars in lengths.bars] == [1, 1]
-    assert kept_by_place(rounds).bars[0].values == pytest.approx((2 / 3, 1.0, 0.0))
-    assert kept_by_place(rounds).height == 1.0
-    cost = checking_cost(rounds.curve)
+    assert acceptance_by_position(rounds).bars[0].values == pytest.approx((2 / 3, 1.0, 0.0))
+    assert acceptance_by_position(rounds).height == 1.0
+    cost = verification_cost(rounds.curve)
     assert (cost.x.labels, cost.bars[0].values) == (("1", "4"), (1.0, 1.2))
-    assert shape(cost) == "Tokens at once 1: ×1, tokens at once 4: ×1.2."
-    assert all(figure.is_empty for figure in (length_by_round([], -1), checking_cost(()), kept_by_place(Rounds())))
+    assert describe_plot(cost) == "Tokens at once 1: ×1, tokens at once 4: ×1.2."
+    assert all(
+        figure.is_empty
+        for figure in (length_by_round([], -1), verification_cost(()), acceptance_by_position(DraftRounds()))
+    )
 
 
 def test_tree() -> None:
-    nodes = tree_of(ROUNDS[0], "…and")
+    nodes = round_tree(ROUNDS[0], "…and")
     assert [(n.id, n.parent, n.state) for n in nodes] == [
         (0, None, "root"), (1, 0, "accepted"), (2, 1, "accepted"), (3, 2, "refused"), (4, 3, "unreached"),
-        (EXTRA, 2, "correction"),
+        (EXTRA_NODE, 2, "correction"),
     ]  # fmt: skip
     assert nodes[1].value == ".60"
-    assert tree_of(ROUNDS[1], "x")[-1].state == "bonus"
+    assert round_tree(ROUNDS[1], "x")[-1].state == "bonus"
 
 
 def test_reports() -> None:
-    report = report_on(ROUNDS[0], 3)
+    report = node_report(ROUNDS[0], 3)
     assert report.verdict == "Refused."
     assert "draft 60 %" in report.facts
-    assert report_on(ROUNDS[1], EXTRA).heading == "Bonus token"
+    assert node_report(ROUNDS[1], EXTRA_NODE).heading == "Bonus token"
     dice = DraftRound(0, 0, (node(1, 0, 1, "accepted", ratio=0.8, die=0.35),), (1,), 9, "x", "bonus", 0, 0, 0, 1)
-    assert report_on(dice, 1).formula == "min(1, p ÷ q) = 0.80\ndie 0.35 < 0.80"
+    assert node_report(dice, 1).formula == "min(1, p ÷ q) = 0.80\ndie 0.35 < 0.80"
     with pytest.raises(KeyError):
-        report_on(ROUNDS[0], 0)
-    assert describe(ROUNDS[1]).startswith("Round 2:")
+        node_report(ROUNDS[0], 0)
+    assert describe_round(ROUNDS[1]).startswith("Round 2:")
 
 
 def test_worth() -> None:
     def end(speed: float, **more: float) -> Finished:
         return Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=speed, **more))
 
-    rows = worth(end(231.0, tokens_per_target_pass=4.6, acceptance_rate=0.75, predicted_speedup=2.04), end(118.0))
+    rows = speed_rows(end(231.0, tokens_per_target_pass=4.6, acceptance_rate=0.75, predicted_speedup=2.04), end(118.0))
     assert rows[0] == ("tokens / s", "118", "231")
     assert rows[2] == ("accepted", "–", "75 %")
     assert rows[3][2] == "×1.96"
     assert rows[4][2] == "×2.04"
-    assert {cell for row in worth(None, None) for cell in row[1:]} <= {"–", ""}
+    assert {cell for row in speed_rows(None, None) for cell in row[1:]} <= {"–", ""}
 
 
 def shared(number: int, parent: int, fate: str, drafter: int, *proposers: int) -> DraftNode:
@@ -113,21 +123,21 @@ MERGED = DraftRound(
 
 def test_drafters_are_told_apart() -> None:
     names = ("small", "tiny")
-    assert [n.drafters for n in tree_of(MERGED, "x", 2)] == [(), (0, 1), (0,), (1,), ()]
-    assert all(n.drafters == () for n in tree_of(MERGED, "x"))
-    report = report_on(MERGED, 3, names)
+    assert [n.drafters for n in round_tree(MERGED, "x", 2)] == [(), (0, 1), (0,), (1,), ()]
+    assert all(n.drafters == () for n in round_tree(MERGED, "x"))
+    report = node_report(MERGED, 3, names)
     assert report.sentence.startswith("Drafter B, tiny, gave “w3” 60 %")
     assert report.facts.startswith("by B · ")
     assert [row.cells[0][-2:].strip() for row in report.rows] == ["AB", "A", "B"]
-    assert "by A and B" in report_on(MERGED, 1, names).facts
-    assert "(B proposed it too)" in report_on(MERGED, 1, names).sentence
-    assert report_on(ROUNDS[0], 1, ("small",)).sentence.startswith("The drafter small gave")
+    assert "by A and B" in node_report(MERGED, 1, names).facts
+    assert "(B proposed it too)" in node_report(MERGED, 1, names).sentence
+    assert node_report(ROUNDS[0], 1, ("small",)).sentence.startswith("The drafter small gave")
 
 
 def test_what_each_drafter_had_accepted() -> None:
-    rounds = Rounds()
+    rounds = DraftRounds()
     rounds.append([MERGED])
-    assert rounds.by_drafter(2) == [(1, 2), (1, 2)]
+    assert rounds.counts_by_drafter(2) == [(1, 2), (1, 2)]
 
 
 def test_names_of_drafters() -> None:
@@ -145,5 +155,5 @@ def test_a_round_says_which_drafter_was_asked_and_names_the_text_too() -> None:
     assert names == ("small", "The text so far")
     choice = DrafterChoice(1, "silent", (2.0, 1.5), (4, 2), (0,))
     asked = replace(ROUNDS[0], choice=choice)
-    assert "Drafter A (small) had no guess, so drafter B (The text so far) was asked." in describe(asked, names)
-    assert "drafter A" not in describe(ROUNDS[0], names)
+    assert "Drafter A (small) had no guess, so drafter B (The text so far) was asked." in describe_round(asked, names)
+    assert "drafter A" not in describe_round(ROUNDS[0], names)

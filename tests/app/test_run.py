@@ -35,7 +35,7 @@ def test_sorts_events_in() -> None:
 def test_cursor_follows_until_it_is_moved() -> None:
     run = Run(RunRequest(""))
     run.apply([chosen(0, " a"), chosen(1, " b")])
-    assert (run.cursor, run.following) == (2, True)
+    assert (run.cursor, run.is_following) == (2, True)
     assert run.move_cursor(1)
     run.apply([chosen(2, " c")])
     assert (run.cursor, run.text) == (1, " a")
@@ -46,7 +46,7 @@ def test_cursor_at_the_end_follows_again_and_is_kept_in_bounds() -> None:
     run.move_cursor(-5)
     assert run.cursor == 0
     run.move_cursor(99)
-    assert (run.cursor, run.following) == (4, True)
+    assert (run.cursor, run.is_following) == (4, True)
     assert not run.move_cursor(4)
 
 
@@ -62,11 +62,11 @@ def test_each_text_has_its_own_tokens() -> None:
     run = run_of(texts=3)
     assert len(run.sequences) == 3
     run.select(1)
-    run.show(2)
+    run.show_sequence(2)
     assert (run.selected, run.cursor) == (None, 4)
     assert all(token.sequence == 2 for token in run.tokens)
     with pytest.raises(IndexError, match="3 texts"):
-        run.show(3)
+        run.show_sequence(3)
 
 
 def test_tail_comes_with_the_last_token_only() -> None:
@@ -96,11 +96,11 @@ def test_endings_in_words(reason: Ending, string: str, limit: float | None, word
     run = Run(RunRequest(""))
     ended = SequenceFinished(0, reason, string, limit)
     run.apply([chosen(0, " a"), ended, Finished("completed", ((1,),), (" a",), Metrics())])
-    assert run_status.completed(run) == run_status.Outcome("completed", words)
+    assert run_status.completed_outcome(run) == run_status.Outcome("completed", words)
 
 
 def test_obeyed_stop_is_stopped() -> None:
     run = Run(RunRequest(""))
     run.apply([SequenceFinished(0, "stopped"), Finished("stopped", ((),), ("",), Metrics())])
-    assert run_status.completed(run).kind == "stopped"
-    assert run_status.stopped(Run(RunRequest(""))).message == "stopped after 0 tokens"
+    assert run_status.completed_outcome(run).kind == "stopped"
+    assert run_status.stopped_outcome(Run(RunRequest(""))).message == "stopped after 0 tokens"

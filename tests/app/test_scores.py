@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from app.state.branching import score_of, scored
-from app.state.scores import band, bands_told, mean_divergence, partings, scores_of, told
+from app.state.branching import make_score_request, strip_for_scoring
+from app.state.scores import band, bands_text, compute_score_stats, largest_divergences, mean_divergence, summary_text
 from app.state.worker_messages import RunRequest
 from core.events import TokenCompared
 from tests.ui.scripted import make_run, token
@@ -24,35 +24,35 @@ def test_bands_are_those_of_gltr(rank: int, wanted: int) -> None:
 
 def test_mean_and_perplexity() -> None:
     tokens = [token(0, " a", 0.5, 1), token(1, " b", 0.125, 20), token(2, " c", 0.25, 4000)]
-    found = scores_of(tokens)
+    found = compute_score_stats(tokens)
     mean = sum(one.raw_log_probability for one in tokens) / 3
     assert found.mean_log_probability == pytest.approx(mean)
     assert found.perplexity == pytest.approx(math.exp(-mean))
     assert found.bands == (1, 1, 0, 1)
-    assert told(found).startswith("3 tokens · perplexity ")
-    assert bands_told(found) == "rank ≤ 10: 33 % · ≤ 100: 33 % · ≤ 1,000: 0 % · more: 33 %"
+    assert summary_text(found).startswith("3 tokens · perplexity ")
+    assert bands_text(found) == "rank ≤ 10: 33 % · ≤ 100: 33 % · ≤ 1,000: 0 % · more: 33 %"
 
 
 def test_nothing_and_the_impossible() -> None:
-    assert scores_of([]).perplexity == 1.0
+    assert compute_score_stats([]).perplexity == 1.0
     never = token(0, " a", 0.5, 1)
     object.__setattr__(never, "raw_log_probability", -math.inf)
-    assert math.isinf(scores_of([never]).perplexity)
-    assert "perplexity ∞" in told(scores_of([never]))
+    assert math.isinf(compute_score_stats([never]).perplexity)
+    assert "perplexity ∞" in summary_text(compute_score_stats([never]))
 
 
 def test_where_two_models_part_most() -> None:
     found = [compared(0, 0.5), compared(1, 4.0), compared(2, 0.0), compared(3, 4.0)]
-    assert [one.step for one in partings(found, 3)] == [1, 3, 0]
+    assert [one.step for one in largest_divergences(found, 3)] == [1, 3, 0]
     assert mean_divergence(found) == pytest.approx(8.5 / 4)
 
 
 def test_a_run_is_scored_with_its_prompt_and_without_its_settings() -> None:
     run = make_run([token(0, " fox"), token(1, " named")])
-    request = score_of(run, "other")
+    request = make_score_request(run, "other")
     assert (request.prompt, request.beginning) == (run.request.prompt, tuple(one.id for one in run.tokens))
     assert (request.scored, request.second, request.parent) == (True, "other", run.id)
-    plain = scored(RunRequest("x", strategy="sampling", config={"top_p": 0.3}, draft_names=("d",), seed=5))
+    plain = strip_for_scoring(RunRequest("x", strategy="sampling", config={"top_p": 0.3}, draft_names=("d",), seed=5))
     assert (plain.strategy, plain.config, plain.draft_names, plain.seed) == ("greedy", {}, (), 0)
     run.request = request
-    assert score_of(run).beginning == request.beginning, "a score of a score is of the same text"
+    assert make_score_request(run).beginning == request.beginning, "a score of a score is of the same text"

@@ -13,7 +13,7 @@ import pytest
 
 from app.storage import settings as sections
 from app.storage.json_files import StorageError
-from app.storage.settings import SECTIONS, Section
+from app.storage.settings import SECTIONS, SettingsSection
 from app.storage.settings_file import SettingsStore
 
 
@@ -139,7 +139,7 @@ def test_a_version_that_is_none_resets_its_section_alone(config_dir: Path, versi
 )
 def test_remembered_parameters_are_checked_one_by_one(config_dir: Path, values: dict[str, Any], place: str) -> None:
     store = write(config_dir, {"choices": {"version": 2, **values}})
-    store.drop_unusable()
+    store.drop_invalid_values()
     assert store.settings.choices.values == {"sampling": {"top_p": 0.5}}
     assert not any(store.settings.choices.cache_values.values())
     assert place in store.notices[0]
@@ -189,7 +189,7 @@ def test_migrators_run_in_order() -> None:
     from dataclasses import dataclass, field
 
     @dataclass(slots=True)
-    class Third(Section):
+    class Third(SettingsSection):
         version: ClassVar[int] = 3
         migrators: ClassVar[Any] = {
             1: lambda data: {"middle": data["old"]},

@@ -10,7 +10,7 @@ import pytest
 from app.panels.shortcuts import SHORTCUTS, key_of
 from app.start import cli
 from app.state import conversation
-from app.state.worker_messages import report
+from app.state.worker_messages import make_error_report
 from app.storage import examples
 from core import strategies
 from core.errors import ParameterError, PromptTooLongError
@@ -32,7 +32,7 @@ def test_chats_come_back() -> None:
 
 
 def test_shipped_examples_fit_their_strategies() -> None:
-    usable = examples.load(known_strategies=strategies.registry)
+    usable = examples.load_examples(known_strategies=strategies.registry)
     assert len({example.id for example in usable}) == len(usable)
     for example in usable:
         assert example.title
@@ -47,18 +47,18 @@ def test_example_files_may_know_more(tmp_path: Path) -> None:
         {"id": "b", "title": "B", "prompt": "x", "strategy": "unheard_of"},
     ]
     path.write_text(json.dumps(entries), encoding="utf-8")
-    first, second = examples.load(path)
+    first, second = examples.load_examples(path)
     assert (first.is_chat, first.text, second.text) == (True, "user: hi", "x")
-    assert [example.id for example in examples.load(path, {""})] == ["a"]
-    assert examples.load(tmp_path / "none.json") == []
+    assert [example.id for example in examples.load_examples(path, {""})] == ["a"]
+    assert examples.load_examples(tmp_path / "none.json") == []
 
 
 def test_errors_of_the_core_keep_their_words() -> None:
-    words = report(PromptTooLongError(600, 512), "trace")
+    words = make_error_report(PromptTooLongError(600, 512), "trace")
     assert (words.title, words.kind, words.details) == ("The prompt cannot be used", "PromptTooLongError", "trace")
     assert "88 more" in words.cause
     assert "Shorten" in words.remedy
-    assert report(ParameterError("x", "y", "top_p")).parameter == "top_p"
+    assert make_error_report(ParameterError("x", "y", "top_p")).parameter == "top_p"
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_errors_of_the_core_keep_their_words() -> None:
     ],
 )
 def test_other_errors_get_some(error: BaseException, cause: str, remedy: str) -> None:
-    words = report(error)
+    words = make_error_report(error)
     assert words.cause == cause
     assert remedy in words.remedy
 

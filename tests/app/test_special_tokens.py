@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import core
-from app.session.phrase_tokens import spelled
-from app.state.branching import forbidden_in, why_forbidden
-from app.state.prompt_reuse import reuse_of
+from app.session.phrase_tokens import with_phrase_ids
+from app.state.branching import forbidden_ids, forbidden_reason
+from app.state.prompt_reuse import estimate_reuse
 from app.state.run import Run
 from app.state.worker_messages import RunRequest
 from app.theme.theme import theme_for
-from app.views.text.column import Column
-from app.views.text.markup import coloured
+from app.views.text.column import TokenColumn
+from app.views.text.markup import coloured_html
 from app.views.text.row_painting import PaintOptions
-from app.views.text.token_text import TokenText, pill
+from app.views.text.token_text import TokenText, control_token_text
 from app.views.tree.tree_content import prompt_end
 from core import words
 from core.events import Event, RunStarted, TokenChosen
@@ -51,21 +51,21 @@ def test_an_ordinary_token_in_angle_brackets_is_text_everywhere(model: core.Load
     assert (chosen.text, chosen.special, chosen.is_special) == ("<b>", False, False)
     shown = TokenText(started.prompt)
     assert shown.text == PROMPT
-    assert shown.copy(0, len(shown.text)) == PROMPT
+    assert shown.original_text(0, len(shown.text)) == PROMPT
     assert f"<title>{PROMPT.replace('<', '&lt;').replace('>', '&gt;')}" in core.page_text(events)
     run = Run(RunRequest(PROMPT))
     run.apply(events)
     assert prompt_end(run).endswith("<b>cat</b>")
-    assert reuse_of(run, f"{PROMPT} and more") is not None
-    assert "&lt;b&gt;cat&lt;/b&gt;" in coloured(started.prompt, [], "", PaintOptions(theme_for("light"), "none"))
+    assert estimate_reuse(run, f"{PROMPT} and more") is not None
+    assert "&lt;b&gt;cat&lt;/b&gt;" in coloured_html(started.prompt, [], "", PaintOptions(theme_for("light"), "none"))
     named = next(item for item in chosen.alternatives if item.id == chosen.id)
     assert words.label(named.text, named.special) == "<b>"
     assert words.quote(named.text, named.special) == "“<b>”"
     grammar = {"regex": "[a-z<>]+"}
     held = Run(RunRequest(PROMPT, options={"grammar": grammar}))
     held.apply(events)
-    assert chosen.id not in forbidden_in(held, chosen, grammar)
-    assert why_forbidden("<b>", False) == "“<b>”: the grammar forbids it"
+    assert chosen.id not in forbidden_ids(held, chosen, grammar)
+    assert forbidden_reason("<b>", False) == "“<b>”: the grammar forbids it"
 
 
 def test_a_special_token_that_the_decoder_alone_marks_is_shown_and_not_copied(model: core.LoadedModel) -> None:
@@ -75,8 +75,8 @@ def test_a_special_token_that_the_decoder_alone_marks_is_shown_and_not_copied(mo
     assert (chosen.text, chosen.special, chosen.piece) == ("", True, SPECIAL)
     shown = TokenText(started.prompt)
     shown.append([chosen])
-    assert shown.text == f"cat{pill(SPECIAL)}\n{pill(SPECIAL)}"
-    assert shown.copy(0, len(shown.text)) == "cat"
+    assert shown.text == f"cat{control_token_text(SPECIAL)}\n{control_token_text(SPECIAL)}"
+    assert shown.original_text(0, len(shown.text)) == "cat"
 
 
 def test_beams_and_drafts_mark_special_tokens(model: core.LoadedModel) -> None:
@@ -101,7 +101,7 @@ def test_a_banned_word_is_written_in_no_way(name: str) -> None:
     tokenizer = FAMILIES[name]()
     made = tiny.make("llama", vocab_size=700)
     made.tokenizer = tokenizer
-    bans = spelled(made, RunRequest("x", config={"bad_words_ids": ["cat"]})).config["bad_words_ids"]
+    bans = with_phrase_ids(made, RunRequest("x", config={"bad_words_ids": ["cat"]})).config["bad_words_ids"]
     for before in ("", "(", '"', "\n", "the "):
         ids = tokenizer.encode(f"{before}cat", add_special_tokens=False)
         assert any(ids[-len(ban) :] == ban for ban in bans), (before, tokenizer.convert_ids_to_tokens(ids))
@@ -110,11 +110,11 @@ def test_a_banned_word_is_written_in_no_way(name: str) -> None:
 @pytest.mark.parametrize("text", ["\n", "", "   ", "\u200b", " word"])
 def test_a_row_of_the_token_view_stays_short(qapp: object, text: str) -> None:
     """Counted in pieces that the last row shapes: it is shaped again for every new token."""
-    column = Column(theme_for("light"), 0)
+    column = TokenColumn(theme_for("light"), 0)
     tokens = [scripted.token(number, text, piece=text or "⟨E2⟩") for number in range(3000)]
     for end in range(0, len(tokens) + 1, 50):
         column.sync(tokens[:end], "", end)
     row = column.flow.rows[-1]
     assert row.end - row.start <= 2048
     most = 2048 if text == "\u200b" else 300  # characters without width, that is
-    assert len(column.art(len(column.flow.rows) - 1).marks) <= most
+    assert len(column.shaped_row(len(column.flow.rows) - 1).marks) <= most

@@ -9,9 +9,9 @@ import math
 from pathlib import Path
 
 from app.state.cache_history import CacheHistory
-from app.storage.table_files import as_csv, as_json, write_table
+from app.storage.table_files import as_json, to_csv, write_table
 from app.views.base import Table
-from app.views.shared.table_export import of_cache, of_candidates, of_rounds, of_tokens
+from app.views.shared.table_export import cache_table, candidate_table, draft_round_table, token_table
 from core.events import CacheMeasured
 from tests.app.test_rounds import ROUNDS
 from tests.ui.beams import beam_run, beam_steps
@@ -26,7 +26,7 @@ def rows(table: Table) -> list[dict[object, object]]:
 
 def test_every_token_with_its_figures() -> None:
     tokens = story(5)
-    found = rows(of_tokens(tokens))
+    found = rows(token_table(tokens))
     assert [row["text"] for row in found] == [token.piece for token in tokens]
     assert found[2]["token"] == 3
     assert found[2]["surprise_bits"] == -tokens[2].raw_log_probability / math.log(2)
@@ -34,13 +34,13 @@ def test_every_token_with_its_figures() -> None:
 
 def test_every_candidate_of_a_beam_search() -> None:
     tree = beam_run(beam_steps(4)).beams
-    found = rows(of_candidates(tree))
+    found = rows(candidate_table(tree))
     assert len(found) == sum(len(step.candidates) for step in tree.steps)
     assert {row["parent"] for row in found if row["step"] == 1} == {0}
 
 
 def test_every_round() -> None:
-    found = rows(of_rounds(ROUNDS))
+    found = rows(draft_round_table(ROUNDS))
     assert [(row["round"], row["drafted"], row["accepted"]) for row in found] == [(1, 4, 2), (2, 2, 2), (3, 2, 0)]
 
 
@@ -49,10 +49,10 @@ FORMULAS = ("=1+1", "+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "\u0
 
 def test_texts_that_a_spreadsheet_would_run_are_marked() -> None:
     lines = [["name", "text"], *(["a", text] for text in FORMULAS), ["b", "1-2"], ["c", -2.5], ["d", -3], ["e", None]]
-    read = list(csv.reader(io.StringIO(as_csv(lines), newline="")))
+    read = list(csv.reader(io.StringIO(to_csv(lines), newline="")))
     assert [row[1] for row in read[1:-4]] == [f"'{text}" for text in FORMULAS]
     assert [row[1] for row in read[-4:]] == ["1-2", "-2.5", "-3", ""]
-    plain = list(csv.reader(io.StringIO(as_csv(lines, guard_formulas=False), newline="")))
+    plain = list(csv.reader(io.StringIO(to_csv(lines, escape_formulas=False), newline="")))
     assert [row[1] for row in plain[1:-4]] == list(FORMULAS)
 
 
@@ -68,9 +68,9 @@ def test_measurements_of_caches_with_fewer_layers_are_rows_of_the_same_length() 
     for step, layers in enumerate(((8, 8), (), (8,), (8, 8, 8))):
         token = story(step + 1)[step]
         history.append([token, CacheMeasured(step, step + 1, 16, 16, (("device", "keys", 16),), layers)])
-    table = of_cache(history)
+    table = cache_table(history)
     assert len({len(line) for line in table}) == 1
-    assert as_csv(table)
+    assert to_csv(table)
     assert as_json(table)
 
 

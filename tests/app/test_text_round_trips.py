@@ -10,10 +10,10 @@ import pytest
 
 import core
 from app.state import request_json, setting_values, text_lines
-from app.state.grammar_text import of_text, to_text
+from app.state.grammar_text import from_text, to_text
 from app.state.worker_messages import RunRequest
 from app.storage import presets
-from core.code.python_literals import literal, paragraph
+from core.code.python_literals import literal, multiline_literal
 from core.strategies import Parameter
 
 NASTY = (
@@ -28,7 +28,7 @@ def text_parameters() -> list[Parameter]:
     """Every parameter of a strategy or a cache whose values are texts."""
     found = {}
     for owner in (*core.strategies.registry.values(), *core.caches.registry.values()):
-        found.update({p.name: p for p in owner.parameters if setting_values.is_made_of_text(p)})
+        found.update({p.name: p for p in owner.parameters if setting_values.is_text_parameter(p)})
     return list(found.values())
 
 
@@ -82,29 +82,31 @@ def test_lines(texts: list[str]) -> None:
     assert setting_values.parse_lines(setting_values.format_text(texts)) == texts
     assert setting_values.parse_tokens(setting_values.format_text(texts)) == texts
     if all(texts):
-        assert of_text("choice", to_text("choice", texts)) == {"choice": texts}
+        assert from_text("choice", to_text("choice", texts)) == {"choice": texts}
 
 
 def _values(strategy: core.strategies.Strategy) -> dict[str, Any]:
     """Every text parameter of a strategy with all nasty values."""
-    made = {p.name: list(NASTY) for p in strategy.parameters if setting_values.is_made_of_text(p) and p.kind != "text"}
+    made = {
+        p.name: list(NASTY) for p in strategy.parameters if setting_values.is_text_parameter(p) and p.kind != "text"
+    }
     return {**made, **{p.name: "".join(NASTY) for p in strategy.parameters if p.kind == "text"}}
 
 
 @pytest.mark.parametrize("name", core.strategies.registry)
 def test_presets(name: str, tmp_path: Path) -> None:
     made = _values(core.strategies.registry[name])
-    path = presets.save(tmp_path, presets.Preset("mine", name, made))
-    assert dict(presets.load(path).values) == made
+    path = presets.save_preset(tmp_path, presets.Preset("mine", name, made))
+    assert dict(presets.load_preset(path).values) == made
 
 
 @pytest.mark.parametrize("name", core.strategies.registry)
 def test_requests_in_json(name: str) -> None:
-    from app.state.worker_messages import divided
+    from app.state.worker_messages import split_settings
 
-    config, options = divided(core.strategies.registry[name], _values(core.strategies.registry[name]))
+    config, options = split_settings(core.strategies.registry[name], _values(core.strategies.registry[name]))
     request = RunRequest("".join(NASTY), strategy=name, config=config, options=options, beginning=NASTY)
-    back = request_json.from_plain(json.loads(json.dumps(request_json.to_plain(request))))
+    back = request_json.request_from_json(json.loads(json.dumps(request_json.request_to_json(request))))
     assert (back.prompt, dict(back.config), dict(back.options)) == (request.prompt, config, options)
     assert tuple(back.beginning) == NASTY
 
@@ -112,7 +114,7 @@ def test_requests_in_json(name: str) -> None:
 @pytest.mark.parametrize("text", [*NASTY, "".join(NASTY), "word " * 60 + "\u2028" + "word\u00a0" * 60])
 def test_source_of_scripts(text: str) -> None:
     assert eval(literal(text)) == text
-    assert eval(paragraph(text)) == text
+    assert eval(multiline_literal(text)) == text
     assert eval(literal({"stop_strings": [text]})) == {"stop_strings": [text]}
 
 

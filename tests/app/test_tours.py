@@ -13,15 +13,15 @@ import pytest
 
 from app.session.engine import CoreEngine
 from app.state.run import Run
-from app.state.tours import Tour, TourProblem, TourSetting, find, load, names_and_titles, tell
-from app.state.tours.tour_file import placeholders, read
-from app.state.worker_messages import LoadRequest, RunRequest, divided
+from app.state.tours import Tour, TourError, TourSetting, find_tour, load_tours, names_and_titles, narrate
+from app.state.tours.tour_file import placeholders, read_tour
+from app.state.worker_messages import LoadRequest, RunRequest, split_settings
 from core import words
 from core.strategies import registry
 from tests.app.tour_figures import CHECKS, holds, shown
 from tests.long import every
 
-TOURS, PROBLEMS = load()
+TOURS, PROBLEMS = load_tours()
 LATER_SEED = 1000
 
 
@@ -38,7 +38,7 @@ class Maker:
         if key not in self._made:
             strategy = registry[setting.strategy]
             defaults = {p.name: p.default for p in strategy.parameters if p.default is not None}
-            config, options = divided(strategy, defaults | dict(setting.parameters))
+            config, options = split_settings(strategy, defaults | dict(setting.parameters))
             request = RunRequest(
                 setting.prompt, config, strategy.name, options=options, load=LoadRequest(setting.model),
                 draft_names=setting.drafts, seed=setting.seed, cache=setting.cache,
@@ -78,14 +78,14 @@ def check_tour(tour: Tour, maker: Maker) -> list[bool]:
     for place, step in enumerate(tour.steps):
         if step.run:
             runs.setdefault(step.run, maker.run(tour.runs[step.run]))
-        told, values = tell(step, runs), measured(tour, place, runs)
+        told, values = narrate(step, runs), measured(tour, place, runs)
         for name, value in values.items():
-            figure = told.figures[name]
+            figure = told.numbers[name]
             assert same(figure.value, value), (tour.name, place, name, value)
         true = all(value is not None for value in values.values()) and all(holds(c, values) for c in step.when)
-        assert told.appears == true, (tour.name, place)
+        assert told.effect_appears == true, (tour.name, place)
         template = step.text if true else step.otherwise
-        filled = {name: shown(told.figures[name].kind, value) for name, value in values.items() if value is not None}
+        filled = {name: shown(told.numbers[name].kind, value) for name, value in values.items() if value is not None}
         assert told.text == template.format(**filled)
         appeared.append(true)
     return appeared
@@ -107,8 +107,8 @@ def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Ma
     for place, step in enumerate(tour.steps):
         if step.run:
             runs.setdefault(step.run, maker.run(tour.runs[step.run]))
-        told = tell(step, runs)
-        at = told.place(step.token)
+        told = narrate(step, runs)
+        at = told.index_of(step.token)
         if at is None:
             continue
         token = runs[tour.run_of(place)].tokens[at]
@@ -117,7 +117,7 @@ def test_a_share_in_a_sentence_stands_in_the_inspector_too(tour: Tour, maker: Ma
         shown_there |= {words.percent(one.probability) for one in token.alternatives}
         for name, wanted in step.figures.items():
             if wanted.measure in SHOWN_AT_A_TOKEN:
-                assert told.figures[name].words in shown_there, (tour.name, place, name)
+                assert told.numbers[name].text in shown_there, (tour.name, place, name)
 
 
 def test_passes_are_compared_with_those_of_the_same_prompt() -> None:
@@ -130,9 +130,9 @@ def test_passes_are_compared_with_those_of_the_same_prompt() -> None:
 
 def test_the_passes_add_up_to_the_rounds_beside_them(maker: Maker) -> None:
     for name, of in (("draft", "drafted"), ("tree", "tree")):
-        run = maker.run(find(name).runs[of])
-        step = next(step for step in find(name).steps if "passes" in step.figures)
-        told = tell(step, {of: run}).figures
+        run = maker.run(find_tour(name).runs[of])
+        step = next(step for step in find_tour(name).steps if "passes" in step.figures)
+        told = narrate(step, {of: run}).numbers
         assert told["rounds"].value == len(run.rounds.rounds)
         assert told["passes"].value == told["rounds"].value + told["others"].value  # type: ignore[operator]
 
@@ -171,9 +171,9 @@ def test_no_sentence_is_untrue_of_other_runs(change: Callable[[TourSetting], Tou
 
 
 def test_a_short_text_shows_no_loop(maker: Maker) -> None:
-    tour = find("likeliest")
+    tour = find_tour("likeliest")
     runs = {name: maker.run(shorter(setting)) for name, setting in tour.runs.items()}
-    told = [tell(step, runs) for step in tour.steps]
+    told = [narrate(step, runs) for step in tour.steps]
     assert [one.text for one in told if "circle" in one.text] == ["This time the text does not end in a circle."]
 
 
@@ -244,17 +244,17 @@ def test_a_bad_tour_says_what_is_wrong_and_the_others_still_work(tmp_path: Path,
     told, expected = BAD[name]
     (tmp_path / "a.toml").write_text(told, encoding="utf-8")
     (tmp_path / "b.toml").write_text(GOOD, encoding="utf-8")
-    with pytest.raises(TourProblem, match=r"The tour a\.toml cannot be played") as raised:
-        read(tmp_path / "a.toml")
+    with pytest.raises(TourError, match=r"The tour a\.toml cannot be played") as raised:
+        read_tour(tmp_path / "a.toml")
     assert expected in raised.value.cause
-    tours, problems = load(tmp_path)
+    tours, problems = load_tours(tmp_path)
     assert [tour.name for tour in tours] == ["n"]
     assert [problem.cause for problem in problems] == [raised.value.cause]
 
 
 def test_an_unknown_name_lists_those_there_are() -> None:
-    with pytest.raises(TourProblem, match=r"Did you mean “likeliest”.*There are: .*likeliest"):
-        find("likliest")
+    with pytest.raises(TourError, match=r"Did you mean “likeliest”.*There are: .*likeliest"):
+        find_tour("likliest")
 
 
 def test_every_figure_that_is_said_is_checked() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import core
-from app.session.worker_jobs import trimmed
-from app.state.conversation import ANEW, DROP
+from app.session.worker_jobs import trim_chat
+from app.state.conversation import DROP, RESTART
 from app.state.worker_messages import LoadRequest, RunRequest
 
 TURNS = tuple(
@@ -33,7 +33,7 @@ def kept(model: core.LoadedModel, context: int, new: int = 0, policy: str = DROP
     request = RunRequest(
         TURNS, config={"max_new_tokens": new}, when_full=policy, cache=cache, load=LoadRequest("storyteller")
     )
-    result = trimmed(model, request)
+    result = trim_chat(model, request)
     assert result.prompt == TURNS[len(TURNS) - len(result.prompt) :]
     return len(result.prompt)
 
@@ -43,9 +43,9 @@ def test_not_a_token_too_many_goes(model: core.LoadedModel) -> None:
     assert whole > later > last
     model.__dict__["context"] = whole
     request = RunRequest(TURNS, when_full=DROP, load=LoadRequest("storyteller"))
-    assert trimmed(model, request) is request
+    assert trim_chat(model, request) is request
     assert [kept(model, size) for size in (whole - 1, later, later - 1, last, 1)] == [3, 3, 1, 1, 1]
-    assert kept(model, whole - 1, policy=ANEW) == 1
+    assert kept(model, whole - 1, policy=RESTART) == 1
 
 
 def test_room_for_the_answer_is_kept_but_not_the_whole_context(model: core.LoadedModel) -> None:
@@ -59,4 +59,4 @@ def test_what_has_no_end_drops_nothing(model: core.LoadedModel) -> None:
     assert kept(model, 10, cache="sink") == 5
     assert kept(model, 10, policy="") == 5
     text = RunRequest("Once upon a time " * 50, when_full=DROP, load=LoadRequest("storyteller"))
-    assert trimmed(model, text) is text
+    assert trim_chat(model, text) is text

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from app.state import setting_values
-from app.state.setting_values import ValueProblem
+from app.state.setting_values import InvalidValueError
 from core.strategies import Parameter, registry
 
 SAMPLING = registry["sampling"]
 
 
 def test_a_grammar_nested_without_end_is_told() -> None:
-    with pytest.raises(setting_values.ValueProblem, match="nested too deep"):
+    with pytest.raises(setting_values.InvalidValueError, match="nested too deep"):
         setting_values.parse(SAMPLING.parameter("grammar"), '{"a":' * 20_000)
 
 
 def test_a_grammar_in_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.lark")
-    with pytest.raises(ValueProblem, match="a folder, a pipe or a device"):
+    with pytest.raises(InvalidValueError, match="a folder, a pipe or a device"):
         setting_values.parse(SAMPLING.parameter("grammar"), str(tmp_path / "pipe.lark"))
 
 
@@ -57,7 +57,7 @@ def test_reads(name: str, text: str, value: Any) -> None:
     ],
 )
 def test_says_why_not(name: str, text: str, why: str) -> None:
-    with pytest.raises(ValueProblem, match=why):
+    with pytest.raises(InvalidValueError, match=why):
         setting_values.parse(SAMPLING.parameter(name), text)
 
 
@@ -65,7 +65,7 @@ def test_choices() -> None:
     layers = registry["dola"].parameter("dola_layers")
     assert setting_values.parse(layers, "high") == "high"
     assert setting_values.parse(layers, "[2, 4]") == [2, 4]
-    with pytest.raises(ValueProblem, match="low, high"):
+    with pytest.raises(InvalidValueError, match="low, high"):
         setting_values.parse(layers, "middle")
 
 
@@ -78,8 +78,8 @@ def test_summary_is_short() -> None:
     changed = {"top_p": 0.92, "temperature": 0.8, "top_k": 0}
     assert setting_values.summary(SAMPLING.parameters, changed) == "temperature 0.8 · top-p 0.92 · +1"
     assert setting_values.summary(SAMPLING.parameters, {}) == ""
-    assert setting_values.short(True) == "on"
-    assert setting_values.short(None) == "off"
+    assert setting_values.short_text(True) == "on"
+    assert setting_values.short_text(None) == "off"
 
 
 def test_a_name_with_capitals_of_its_own_keeps_them() -> None:
@@ -89,4 +89,4 @@ def test_a_name_with_capitals_of_its_own_keeps_them() -> None:
 
 def test_within_leaves_other_types_alone() -> None:
     flag = Parameter("x", "X", "bool", False, "help", minimum=5)
-    assert setting_values.within(flag, True) is True
+    assert setting_values.check_range(flag, True) is True

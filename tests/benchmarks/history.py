@@ -6,7 +6,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from app.storage.history.history_record import HistoryRecord, Keeping
+from app.storage.history.history_record import HistoryRecord, SavedRunData
 from app.storage.history.store import HistoryStore
 from tests.benchmarks.timing import percentile, seconds
 
@@ -23,7 +23,7 @@ def filled(folder: Path, runs: int) -> HistoryStore:
     for number in range(runs):
         text = " ".join(rng.choices(vocabulary, k=WORDS))
         record = HistoryRecord(f"{number:032x}", float(number), text[:60], text[60:200], "storyteller", "sampling")
-        store.keep(Keeping(record, text, {"prompt": text[:60]}))
+        store.save(SavedRunData(record, text, {"prompt": text[:60]}))
     return store
 
 

@@ -7,7 +7,7 @@ import math
 import torch
 
 import core
-from core.interpretability.text_units import spans
+from core.interpretability.text_units import split_units
 from tests.benchmarks.timing import speed_ratio
 
 PROMPT = "Once upon a time, there was a little fox named Mia."
@@ -28,7 +28,7 @@ def lens_cost(model: core.LoadedModel, ids: list[int], rounds: int) -> float:
 def occlusion_gain(model: core.LoadedModel, ids: list[int], rounds: int) -> float:
     """Time of one pass of the module for each word left out ÷ that of `core.occlude`; both find the same."""
     step = len(ids) - 1
-    words = spans(model, ids[:step], "word")
+    words = split_units(model, ids[:step], "word")
 
     @torch.inference_mode()
     def held(before: list[int]) -> float:
@@ -52,7 +52,7 @@ def measure(quick: bool = False) -> dict[str, float]:
     model = core.load("storyteller")
     ids = core.encode(model, PROMPT)
     ids += core.run(model, core.Request(ids, {"max_new_tokens": TOKENS, "min_new_tokens": TOKENS})).sequences[0]
-    ends = [span.stop for span in spans(model, ids, "word")]
+    ends = [span.stop for span in split_units(model, ids, "word")]
     rounds = 3 if quick else 7
     return {
         f"lens of {TOKENS} tokens ÷ a pass": lens_cost(model, ids[: TOKENS + 1], rounds),

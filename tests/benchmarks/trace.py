@@ -59,7 +59,7 @@ def window_ratio(folder: Path, tokens: int, rounds: int) -> float:
 
     def run(path: Path | None) -> None:
         loop = QEventLoop()
-        window.session.record_with(lambda _run: path)
+        window.session.set_recording(lambda _run: path)
         over = window.session.finished if path is None else window.session.recorded
         over.connect(loop.quit)
         window.session.start(asked)

@@ -62,8 +62,8 @@ def _canvas(nodes: Iterator[TreeNode]) -> TreeCanvas:
     canvas = TreeCanvas()
     canvas.resize(*SIZE)
     canvas.set_theme(theme_for("light"))
-    canvas.stage.set_tree(nodes)
-    canvas.travel.set_follow(False)
+    canvas.canvas_state.set_tree(nodes)
+    canvas.navigation.set_follow(False)
     canvas.show()
     QApplication.processEvents()
     return canvas
@@ -83,12 +83,12 @@ def _p95(canvas: TreeCanvas, move: Callable[[int], None]) -> float:
 
 def _at(canvas: TreeCanvas, zoom: float) -> tuple[float, float]:
     """p95 of panning and of zooming around that zoom, over the middle of the tree."""
-    canvas.travel.set_zoom(zoom)
-    canvas.travel.centre_on(canvas.stage.scene.bounds().center())
-    pan = _p95(canvas, lambda frame: canvas.travel.pan(9 if frame % 20 < 10 else -9, 5 if frame % 10 < 5 else -5))
-    canvas.travel.set_zoom(zoom)
+    canvas.navigation.set_zoom(zoom)
+    canvas.navigation.centre_on(canvas.canvas_state.scene.bounds().center())
+    pan = _p95(canvas, lambda frame: canvas.navigation.pan(9 if frame % 20 < 10 else -9, 5 if frame % 10 < 5 else -5))
+    canvas.navigation.set_zoom(zoom)
     at = QPointF(SIZE[0] / 3, SIZE[1] / 2)
-    return pan, _p95(canvas, lambda frame: canvas.travel.zoom_by(1.04 if frame % 8 < 4 else 1 / 1.04, at))
+    return pan, _p95(canvas, lambda frame: canvas.navigation.zoom_by(1.04 if frame % 8 < 4 else 1 / 1.04, at))
 
 
 def measure(quick: bool = False) -> dict[str, float]:

@@ -14,23 +14,23 @@ from core.native import build_paths, kernel_build, native_library
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the quick step is built for a module's tests, hardly optimised: in a second."""
-    path, before = tmp_path_factory.mktemp("built"), native_library._SHELF
-    native_library._SHELF = native_library._LibraryHolder()  # another module may have opened its own
+    path, before = tmp_path_factory.mktemp("built"), native_library._HOLDER
+    native_library._HOLDER = native_library._LibraryHolder()  # another module may have opened its own
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(path))
-        patch.delenv(build_paths.SWITCH, raising=False)
+        patch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
         patch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
         assert core.quicken().state == "built"
         yield path
-    native_library._SHELF = before
+    native_library._HOLDER = before
 
 
 @pytest.fixture
 def built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built step, found by this test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.delenv(build_paths.SWITCH, raising=False)
-    monkeypatch.setattr(native_library, "_SHELF", native_library._LibraryHolder())
+    monkeypatch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
+    monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
 
 
 @pytest.fixture(scope="module")

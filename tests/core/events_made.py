@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from core import events
-from core.trace.schema import Kind, RecordSchema, records
+from core.trace.schema import RecordSchema, TypeSpec, record_schemas
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=6)
 """Lone surrogates too: a prompt may be cut between the two halves of a character."""
@@ -31,7 +31,7 @@ _SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
 }  # fmt: skip
 
 
-def of_kind(kind: Kind, depth: int = 0) -> st.SearchStrategy[Any]:
+def of_kind(kind: TypeSpec, depth: int = 0) -> st.SearchStrategy[Any]:
     """Values of a kind; lists grow shorter the deeper they lie."""
     match kind:
         case str():
@@ -45,7 +45,7 @@ def of_kind(kind: Kind, depth: int = 0) -> st.SearchStrategy[Any]:
         case ("tuple", *of):
             return st.tuples(*(of_kind(one, depth) for one in of))
         case ("record", str(name)):
-            return of_record(records()[name], depth)
+            return of_record(record_schemas()[name], depth)
         case ("union", *names):
             return _one_of(*map(str, names))
     raise AssertionError(kind)
@@ -54,7 +54,7 @@ def of_kind(kind: Kind, depth: int = 0) -> st.SearchStrategy[Any]:
 @cache
 def _one_of(*names: str) -> st.SearchStrategy[Any]:
     """Terms: they hold each other, so that there is one strategy for all of them."""
-    return st.deferred(lambda: st.one_of(*(of_record(records()[name], 2) for name in names)))
+    return st.deferred(lambda: st.one_of(*(of_record(record_schemas()[name], 2) for name in names)))
 
 
 def of_record(record: RecordSchema, depth: int = 0) -> st.SearchStrategy[Any]:
@@ -64,7 +64,7 @@ def of_record(record: RecordSchema, depth: int = 0) -> st.SearchStrategy[Any]:
 
 def event(name: str) -> st.SearchStrategy[Any]:
     """Events of the class with this name."""
-    return of_record(records()[name])
+    return of_record(record_schemas()[name])
 
 
 NAMES = [cls.__name__ for cls in events.EVENTS]

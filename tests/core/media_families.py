@@ -9,7 +9,7 @@ import torch
 import transformers as t
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from core.models.processing import whole_processor
+from core.models.processing import text_image_processor
 
 BEGIN, END, PAD = 1, 2, 0
 VOCABULARY, FIRST = 61, 10
@@ -80,7 +80,7 @@ def _llava_onevision() -> Made:
         video_token_index=_FILM, image_grid_pinpoints=pins,
     )  # fmt: skip
     pixels = t.LlavaOnevisionImageProcessorPil(size=_side(48), image_grid_pinpoints=pins)
-    processor = whole_processor("llava_onevision")(
+    processor = text_image_processor("llava_onevision")(
         pixels, words("<image>", "<5>", "<6>", "<video>"), num_image_tokens=9, vision_feature_select_strategy="full"
     )
     return t.LlavaOnevisionForConditionalGeneration(config), processor
@@ -132,7 +132,7 @@ def _smolvlm() -> Made:
         text_config=t.LlamaConfig(**writer()), vision_config=eyes, image_token_id=_IMAGE, scale_factor=2
     )
     pixels = t.SmolVLMImageProcessorPil(size={"longest_edge": 48}, max_image_size={"longest_edge": 48})
-    processor = whole_processor("smolvlm")(pixels, words(*_IDEFICS), image_seq_len=4)
+    processor = text_image_processor("smolvlm")(pixels, words(*_IDEFICS), image_seq_len=4)
     return t.SmolVLMForConditionalGeneration(config), processor
 
 
@@ -145,7 +145,7 @@ def _internvl() -> Made:
         "start_image_token": "<img>", "end_image_token": "</img>", "context_image_token": "<IMG_CONTEXT>",
         "video_token": "<video>",
     }  # fmt: skip
-    processor = whole_processor("internvl")(
+    processor = text_image_processor("internvl")(
         t.GotOcr2ImageProcessorPil(size=_side(48)), words("<IMG_CONTEXT>", "<img>", "</img>", "<video>", **named),
         image_seq_length=4,
     )  # fmt: skip
@@ -170,7 +170,7 @@ def _qwen2_5_vl() -> Made:
         "window_size": 56, "fullatt_block_indexes": [1],
     }  # fmt: skip
     config = t.Qwen2_5_VLConfig(text_config=writer(rope_parameters=_ROPE), vision_config=eyes, **_QWEN_IDS)
-    processor = whole_processor("qwen2_5_vl")(_qwen_pixels(14), words(*_QWEN))
+    processor = text_image_processor("qwen2_5_vl")(_qwen_pixels(14), words(*_QWEN))
     return t.Qwen2_5_VLForConditionalGeneration(config), processor
 
 
@@ -181,7 +181,7 @@ def _qwen3_vl() -> Made:
     }  # fmt: skip
     rope = {**_ROPE, "mrope_interleaved": True}
     config = t.Qwen3VLConfig(text_config=writer(rope_parameters=rope, head_dim=8), vision_config=eyes, **_QWEN_IDS)
-    return t.Qwen3VLForConditionalGeneration(config), whole_processor("qwen3_vl")(_qwen_pixels(16), words(*_QWEN))
+    return t.Qwen3VLForConditionalGeneration(config), text_image_processor("qwen3_vl")(_qwen_pixels(16), words(*_QWEN))
 
 
 def _vipllava() -> Made:
@@ -232,7 +232,7 @@ def _glm4v() -> Made:
     )  # fmt: skip
     pixels = t.Glm4vImageProcessorPil(size={"shortest_edge": 28 * 28 * 6, "longest_edge": 28 * 28 * 24})
     known = words("<|image|>", "<|begin_of_image|>", "<|end_of_image|>", "<|video|>")
-    return t.Glm4vForConditionalGeneration(config), whole_processor("glm4v")(pixels, known)
+    return t.Glm4vForConditionalGeneration(config), text_image_processor("glm4v")(pixels, known)
 
 
 def _qwen3_vl_moe() -> Made:
@@ -243,7 +243,7 @@ def _qwen3_vl_moe() -> Made:
     text = writer(rope_parameters={**_ROPE, "mrope_interleaved": True}, head_dim=8, num_experts=4,
                   num_experts_per_tok=2, moe_intermediate_size=32)  # fmt: skip
     config = t.Qwen3VLMoeConfig(text_config=text, vision_config=eyes, **_QWEN_IDS)
-    processor = whole_processor("qwen3_vl_moe")(_qwen_pixels(16), words(*_QWEN))
+    processor = text_image_processor("qwen3_vl_moe")(_qwen_pixels(16), words(*_QWEN))
     return t.Qwen3VLMoeForConditionalGeneration(config), processor
 
 

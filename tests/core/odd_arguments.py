@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from core.errors import DecodescopeError, UnforeseenError
-from core.parameter import shortened
+from core.parameter import short_repr
 
 ODD: list[Any] = [
     5, -1, 2.5, float("nan"), "x", "", b"x", True, [1], ["a"], [None], {}, {"a": 1}, {1: 2}, None, object, object(), (),
@@ -32,7 +32,7 @@ def used_up(found: object) -> object:
 def hand_odd_values(function: Callable[..., Any], right: Mapping[str, Any], values: Sequence[Any] = ODD) -> None:
     """Each of them is taken, or refused in words; nothing unforeseen, nothing of Python's own."""
     said = [
-        f"{argument}={shortened(odd)}: {raw}"
+        f"{argument}={short_repr(odd)}: {raw}"
         for argument in right
         for odd in values
         if (raw := _raw(function, {**right, argument: odd}))

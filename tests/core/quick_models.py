@@ -14,7 +14,7 @@ from transformers import (
 )
 
 import core
-from core.decoding.forward.native_step import NativeDecodeStep, quick_step
+from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
 from tests.core.test_lean import family, qwen2
 
 
@@ -23,7 +23,7 @@ def model_of(kind: str) -> core.LoadedModel:
 
 
 def step_of(model: core.LoadedModel) -> NativeDecodeStep:
-    step = quick_step(model, DynamicCache())
+    step = get_native_step(model, DynamicCache())
     assert step is not None
     return step
 

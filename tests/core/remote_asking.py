@@ -8,12 +8,12 @@ from core.remote.http_stream import Timeouts
 from core.remote.remote_model import RemoteModel, connect
 from tests.fake_machine import Machine
 
-HASTY = Timeouts(connect=1, first=20, between=20, tries=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 
 
 def model_of(machine: Machine) -> RemoteModel:
-    return connect(machine.name(), patience=HASTY)
+    return connect(machine.name(), timeouts=HASTY)
 
 
 def asked(**settings: object) -> core.Request:

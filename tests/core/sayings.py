@@ -53,12 +53,12 @@ know(tokens, settings, choice, contrastive, dola, beams, rounds, filters)
 @contextmanager
 def speaking(each: str, code: str) -> Iterator[None]:
     """Speak so within a `with`."""
-    language.use(code)
+    language.set_language(code)
     try:
-        with depth.at(each):
+        with depth.depth_context(each):
             yield
     finally:
-        language.use(language.ENGLISH)
+        language.set_language(language.ENGLISH)
 
 
 class Recorder:

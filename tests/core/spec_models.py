@@ -11,7 +11,7 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 import core
 from core.decoding.speculation.length_schedule import RoundResult
-from core.decoding.speculation.tree import Branch, merge
+from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.verification import VerifiedPath
 from core.events import DraftRound, TokenChosen
 from tests.core import tiny
@@ -74,6 +74,6 @@ def chosen(result: Any) -> list[TokenChosen]:
 
 def outcome(accepted: int, length: int, share: float = 0.9, first: float = 0.1, extra: float = 0.0) -> RoundResult:
     """A chain of `length`, each token given `share`; a draft token takes 0.1 s, `first` until the first of them."""
-    tree = merge(0, [Branch.chain(list(range(1, length + 1)), [share] * length)])
+    tree = merge_branches(0, [Branch.chain(list(range(1, length + 1)), [share] * length)])
     verdict = VerifiedPath(list(range(1, accepted + 1)), 0, accepted == length)
     return RoundResult(tree, verdict, length, first + 0.1 * (length - 1), 1.0, first, extra, accepted + 1)

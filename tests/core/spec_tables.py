@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.node_processors import NodePipeline
 from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import DraftTree
 
@@ -44,19 +44,19 @@ class TableReader:
         self.extra = 0
         self._fed: list[int] = []
 
-    def text(self, ids: torch.Tensor) -> torch.Tensor:
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
         """The root's distribution."""
         self.length += ids.shape[1]
         return self._table(()).log()[None]
 
-    def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: np.ndarray) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: np.ndarray) -> torch.Tensor:
         """Every node's distribution; its path is what it may look at."""
         self._fed += ids[0].tolist()
         rows = [self._table(tuple(self._fed[row] for row in np.flatnonzero(seen))).log() for seen in sees]
         self.extra = len(self._fed)
         return torch.stack(rows)
 
-    def settle(self, rows: Sequence[int]) -> None:
+    def commit(self, rows: Sequence[int]) -> None:
         """Starts anew: every round of the tests begins at the same place."""
         self._fed, self.extra, self.length = [], 0, 0
 
@@ -67,7 +67,7 @@ class TableReader:
 def table_drafter(table: Table, generator: torch.Generator, number: int = 0) -> ModelDrafter:
     """The real drafter on a table."""
     return ModelDrafter(
-        f"table-{number}", TableReader(table), NodeFunnel([]), generator, number, lambda: False, SIZE, None
+        f"table-{number}", TableReader(table), NodePipeline([]), generator, number, lambda: False, SIZE, None
     )
 
 

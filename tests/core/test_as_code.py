@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 
 import core
 import resources
-from core.code.python_literals import literal, paragraph
+from core.code.python_literals import literal, multiline_literal
 from core.models.loaded_model import load
 from tests.core import tiny
 
@@ -259,7 +259,7 @@ def test_any_prompt_compiles_and_is_what_it_was(prompt: str) -> None:
     for request in (core.Request(prompt), core.Request([{"role": "user", "content": prompt}])):
         for flavour in ("transformers", "core"):
             compile(core.as_code(request, flavour), "script.py", "exec")
-    assert eval(paragraph(prompt)) == prompt
+    assert eval(multiline_literal(prompt)) == prompt
     assert eval(literal(prompt)) == prompt
 
 

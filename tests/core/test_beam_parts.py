@@ -16,7 +16,7 @@ import core
 from core.caches.tensors.cache_editing import reorder
 from core.decoding.beams.beam_node import BeamNode
 from core.decoding.beams.hypotheses import Hypotheses
-from core.decoding.beams.path_text import PathText, Speller
+from core.decoding.beams.path_text import PathDecoder, PathText
 from core.events import BeamStep
 from core.explain.beams import explain_candidate
 from tests.core import tiny
@@ -34,8 +34,8 @@ def ended(score: float, length: int, penalty: float = 1.0) -> BeamNode:
 def test_only_the_best_hypotheses_stay() -> None:
     kept = Hypotheses(2, False, 1.0, 10)
     first, second, third = ended(-4.0, 2), ended(-2.0, 2), ended(-3.0, 3)
-    kept.offer([first])
-    kept.offer([second, third])
+    kept.add_finished([first])
+    kept.add_finished([second, third])
     assert kept.items == [second, third]
     assert [node.fate for node in (first, second, third)] == ["finished"] * 3
 
@@ -56,16 +56,16 @@ def test_when_a_search_may_stop(early: bool | str, penalty: float, open_score: f
     kept = Hypotheses(2, early, penalty, 10)
     for _ in range(2):
         worst = ended(-1.0, 1, penalty)
-        kept.offer([worst])
-    kept.look_ahead(open_score, open_score / 4**penalty)
-    assert kept.done is done
+        kept.add_finished([worst])
+    kept.update_bound(open_score, open_score / 4**penalty)
+    assert kept.is_done is done
 
 
 def test_an_unfilled_list_never_stops() -> None:
     kept = Hypotheses(2, True, 1.0, 10)
-    kept.offer([ended(-0.1, 1)])
-    kept.look_ahead(-100.0, -50.0)
-    assert not kept.done
+    kept.add_finished([ended(-0.1, 1)])
+    kept.update_bound(-100.0, -50.0)
+    assert not kept.is_done
 
 
 @pytest.mark.parametrize("rows", [[0, 0, 2], [1, 2, 0], [2, 2, 2], [0, 1], [0, 1, 2, 2, 1]])
@@ -84,7 +84,7 @@ def test_rows_move_as_index_select_would_move_them(rows: list[int]) -> None:
 def test_every_cache_gives_the_same_beams(kind: str) -> None:
     model, ids = tiny.shared(kind), tiny.prompt()
     needs = frozenset({"reorder"})
-    backends = [name for name in BACKENDS if core.caches.registry[name].why_not(model, needs) is None]
+    backends = [name for name in BACKENDS if core.caches.registry[name].unsupported_reason(model, needs) is None]
     assert "dynamic" in backends
     config = GenerationConfig(num_beams=4, max_new_tokens=20, num_return_sequences=4, eos_token_id=60)
     plain = core.run(model, core.Request(ids, config))
@@ -99,7 +99,7 @@ def test_spelling_adds_up(name: str) -> None:
     model = core.load(name, device="cpu")
     for text in ("Où vas-tu, “petit” ☂ renard? 漢字 ok", "a\n\nb  c"):
         ids = model.tokenizer.encode(text, add_special_tokens=False)
-        speller = Speller(model.tokenizer, model.pieces, [])
+        speller = PathDecoder(model.tokenizer, model.pieces, [])
         for _again in range(2):  # the second time most tokens are known
             path, spelled = speller.start, ""
             for token in ids:
@@ -112,13 +112,13 @@ def test_spelling_adds_up(name: str) -> None:
 def test_an_unfinished_character_is_held_back_and_released() -> None:
     model = core.load("storyteller", device="cpu")
     ids = model.tokenizer.encode(" ☂", add_special_tokens=False)[:-1]
-    speller = Speller(model.tokenizer, model.pieces, model.tokenizer.encode("The"))
+    speller = PathDecoder(model.tokenizer, model.pieces, model.tokenizer.encode("The"))
     path, spelled = speller.start, ""
     for token in ids:
         piece, path = speller.push(path, token)
         spelled += piece
     assert "\ufffd" not in spelled
-    assert path.held > 0
+    assert path.held_tokens > 0
     assert "\ufffd" in speller.flush(path)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from core.models.cache_name import cache_name
-from core.models.loaded_model import keeps_a_state_alone
+from core.models.loaded_model import has_state_only
 from tests.core import tiny
 
 
@@ -54,4 +54,4 @@ def test_a_model_takes_and_gives_back_its_cache_by_that_name(kind: str) -> None:
         kept = getattr(first, model.cache_name)
         second = model.model(**source, **more, use_cache=True, **{model.cache_name: kept})
     assert getattr(second, model.cache_name) is kept
-    assert keeps_a_state_alone(model) == (kind == "mamba")
+    assert has_state_only(model) == (kind == "mamba")

@@ -13,7 +13,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.disk import build_disk
+from core.caches.tensors.disk import build_disk_cache
 from core.caches.tensors.disk_files import DiskFiles
 from core.errors import CacheError
 from core.events import CacheMeasured
@@ -53,7 +53,7 @@ def test_no_file_stays_behind(name: str, tmp_path: Path) -> None:
 
 def test_a_cache_that_is_let_go_waits_for_nobody(tmp_path: Path) -> None:
     """The garbage collector lets it go, wherever it happens to run: waiting there for a thread can be for ever."""
-    cache = build_disk(tiny.shared("llama"), tmp_path, None)
+    cache = build_disk_cache(tiny.shared("llama"), tmp_path, None)
     pool, brought, waited = cache.layers[0].files.pool, threading.Event(), []
     pool.submit(brought.wait, 30)
     late = threading.Timer(10, lambda: (waited.append(True), brought.set()))

@@ -11,7 +11,7 @@ from transformers import GenerationConfig
 
 import core
 from core.events import CacheMeasured, CachePlan, Prefilled
-from core.explain.sizes import in_names, in_numbers
+from core.explain.sizes import format_names, format_numbers
 from tests.core import tiny
 
 NEW = 24
@@ -42,7 +42,7 @@ def planned(events: list[core.events.Event]) -> tuple[CachePlan, CacheMeasured]:
 
 def spelled(plan: CachePlan, length: int) -> float:
     """What the words say, as a reader would work it out."""
-    text = in_numbers(plan.size, length).replace("\u2009", "")
+    text = format_numbers(plan.size, length).replace("\u2009", "")
     text = text.replace("·", "*").replace("÷", "/").replace("−", "-")
     assert not re.search(r"[a-z]", text.replace("min", "")), text
     return float(eval(text, {"__builtins__": {}, "min": min}))
@@ -69,19 +69,19 @@ def between(plan: CachePlan, length: int) -> float:
 def test_the_prediction_is_what_is_measured(kind: str, batch: str) -> None:
     several = ("dynamic", "static", "quantized")
     for name, backend in core.caches.registry.items():
-        if backend.why_not(tiny.shared(kind)) or (batch != "one" and name not in several):
+        if backend.unsupported_reason(tiny.shared(kind)) or (batch != "one" and name not in several):
             continue
         plan, last = planned(run(kind, name, **BATCHES[batch]))
         length = last.tokens or plan.lengths[-1] - 1
         assert between(plan, length) == pytest.approx(last.bytes, rel=0.02 if name == "quantized" else 1e-9), name
         assert plan.backend == name
         for place, size in zip(plan.lengths, plan.predicted, strict=True):
-            assert spelled(plan, place) == pytest.approx(size, rel=1e-9), (name, in_names(plan.size))
+            assert spelled(plan, place) == pytest.approx(size, rel=1e-9), (name, format_names(plan.size))
 
 
 @pytest.mark.parametrize(("kind", "cache"), [("mistral", "sliding_window"), ("gemma3", "model_specific")])
 def test_windows(kind: str, cache: str) -> None:
-    if kind not in tiny.ALL or core.caches.registry[cache].why_not(tiny.shared(kind)):
+    if kind not in tiny.ALL or core.caches.registry[cache].unsupported_reason(tiny.shared(kind)):
         pytest.skip("no such tiny model")
     plan, last = planned(run(kind, cache))
     assert plan.window is not None

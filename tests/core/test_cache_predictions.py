@@ -10,11 +10,11 @@ from transformers import GenerationConfig
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING
 
 import core
-from core.caches.tensors.continuation_probe import KNOWN, memory_of
-from core.caches.tensors.meta_numbers import MetaNumbers
+from core.caches.tensors.continuation_probe import KNOWN_RESULTS, memory_kind
+from core.caches.tensors.meta_numbers import MetaValueMode
 from core.errors import DecodescopeError, UnpredictableError
 from core.events import CacheMeasured, CachePlan
-from core.explain.sizes import in_names, in_numbers
+from core.explain.sizes import format_names, format_numbers
 from tests.core import zoo
 
 LENGTHS = (8, 40, 200)
@@ -55,7 +55,7 @@ def check_predictions(kind: str) -> None:
     predicting = (model,) if kind in DEPENDS_ON_WEIGHTS else (model, blueprint)
     for cache in ("dynamic", "model_specific"):
         backend = core.caches.registry[cache]
-        if backend.why_not(model):
+        if backend.unsupported_reason(model):
             continue
         for length in LENGTHS:
             predicted: list[tuple[core.LoadedModel, int]] = []
@@ -80,10 +80,10 @@ def test_predictions_are_within_ten_percent(kind: str) -> None:
     check_predictions(kind)
 
 
-@pytest.mark.parametrize("kind", sorted(KNOWN))
+@pytest.mark.parametrize("kind", sorted(KNOWN_RESULTS))
 def test_a_blueprint_keeps_what_the_trial_of_its_model_finds(kind: str) -> None:
     model = zoo.make(kind)
-    assert memory_of(without_weights(model)) == memory_of(model) == KNOWN[kind]
+    assert memory_kind(without_weights(model)) == memory_kind(model) == KNOWN_RESULTS[kind]
 
 
 @pytest.mark.slow
@@ -112,8 +112,8 @@ def test_compressed_attention_is_spelled_out() -> None:
     model = zoo.make("deepseek_v4")
     request = core.Request(zoo.prompt(9), GenerationConfig(max_new_tokens=4))
     (plan,) = (event for event in core.run(model, request).events if isinstance(event, CachePlan))
-    assert "entry · batch · (length − buffered) ÷ compression" in in_names(plan.size)
-    assert "÷ 4" in in_numbers(plan.size, 40)
+    assert "entry · batch · (length − buffered) ÷ compression" in format_names(plan.size)
+    assert "÷ 4" in format_numbers(plan.size, 40)
 
 
 def test_layers_of_transformers_stay_what_they_are() -> None:
@@ -127,7 +127,7 @@ def test_layers_of_transformers_stay_what_they_are() -> None:
 
 def test_operations_on_meta_tensors_have_results() -> None:
     tokens = torch.ones(3, 4, device="meta")
-    with MetaNumbers():
+    with MetaValueMode():
         assert torch.nonzero(tokens).shape == (0, 2)
         assert not bool(tokens.sum() > 2)
     assert torch.nonzero(torch.ones(3)).shape == (3, 1)

@@ -11,7 +11,7 @@ from transformers import GenerationConfig
 
 import core
 from core.caches.tensors.quantized import QuantizationSettings, QuantizedLayer, QuantizedStorage
-from core.caches.tensors.quantizers import choose, is_installed, pack, unpack
+from core.caches.tensors.quantizers import is_installed, pack_codes, quantizer_for, unpack_codes
 from core.errors import CacheError
 from core.events import CacheMeasured
 from tests.core import tiny
@@ -47,9 +47,9 @@ def size(model: core.LoadedModel, length: int, options: dict[str, Any]) -> float
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 def test_codes_survive_packing(bits: int) -> None:
     codes = torch.randint(0, 2**bits, (3, 64), dtype=torch.uint8)
-    packed = pack(codes, bits)
+    packed = pack_codes(codes, bits)
     assert packed.shape == (3, 64 * bits // 8)
-    assert torch.equal(unpack(packed, bits), codes)
+    assert torch.equal(unpack_codes(packed, bits), codes)
 
 
 @pytest.mark.parametrize(("engine", "bits"), ENGINES)
@@ -67,7 +67,9 @@ def test_numbers_come_back_nearly(engine: str, bits: int, axis: str) -> None:
 def test_quanto_and_the_built_in_quantizer_agree() -> None:
     pytest.importorskip("optimum.quanto")
     groups = torch.randn(50, 32)
-    for ours, theirs in zip(choose("built-in", 4)(groups, 4), choose("quanto", 4)(groups, 4), strict=True):
+    for ours, theirs in zip(
+        quantizer_for("built-in", 4)(groups, 4), quantizer_for("quanto", 4)(groups, 4), strict=True
+    ):
         torch.testing.assert_close(ours.float(), theirs.float(), atol=1e-4, rtol=1e-3)
 
 
@@ -79,7 +81,7 @@ def test_outlying_channels_want_scales_of_their_own() -> None:
     for axis in ("channel", "token"):
         layer = QuantizedLayer(QuantizationSettings(axis_key=axis))
         layer.update(keys, keys)
-        lost[axis] = (layer.written[0].read(torch.float32) - keys)[..., :3].norm().item()
+        lost[axis] = (layer.stores[0].read(torch.float32) - keys)[..., :3].norm().item()
     assert lost["channel"] * 5 < lost["token"]
 
 
@@ -139,7 +141,7 @@ def test_rows_change_places_without_quantizing_again() -> None:
 
 def test_a_copy_goes_on_alone() -> None:
     layer, keys = filled(QuantizationSettings(), 70)
-    twin = layer.copied()
+    twin = layer.clone()
     layer.update(keys, keys)
     assert layer.get_seq_length() == 140
     assert twin.get_seq_length() == 70
@@ -151,7 +153,7 @@ def test_more_bits_lose_less() -> None:
 
     def lost(bits: int) -> float:
         recipe = replace(QuantizationSettings(), bits=bits)
-        kept = QuantizedStorage(recipe, recipe.axis_key, recipe.check()).append(keys)
+        kept = QuantizedStorage(recipe, recipe.axis_key, recipe.create_quantizer()).append(keys)
         return float((kept - keys).norm() / keys.norm())
 
     losses = [lost(bits) for bits in (1, 2, 4, 8)]
@@ -176,11 +178,13 @@ def test_recipes_that_cannot_be_followed(options: dict[str, Any], words: str) ->
 def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CacheError, match=r"pip install hqq"):
-        replace(QuantizationSettings(), engine="hqq").check()
+        replace(QuantizationSettings(), engine="hqq").create_quantizer()
 
 
 def test_what_it_cannot_do_it_says() -> None:
     backend = core.caches.registry["quantized"]
-    assert "forget its last tokens" in (backend.why_not(tiny.shared("llama"), frozenset({"truncate", "drafts"})) or "")
-    assert "sliding attention" in (backend.why_not(tiny.shared("mistral")) or "")
-    assert backend.why_not(tiny.shared("llama"), frozenset({"reorder"})) is None
+    assert "forget its last tokens" in (
+        backend.unsupported_reason(tiny.shared("llama"), frozenset({"truncate", "drafts"})) or ""
+    )
+    assert "sliding attention" in (backend.unsupported_reason(tiny.shared("mistral")) or "")
+    assert backend.unsupported_reason(tiny.shared("llama"), frozenset({"reorder"})) is None

@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.rotary import Rotary
+from core.caches.tensors.rotary import KeyRotation
 from core.caches.tensors.sink import SinkLayer
 from core.errors import CacheError
 from core.events import CacheMeasured, Prefilled, SequenceFinished
@@ -136,9 +136,9 @@ def test_turning_back_undoes_turning_even_when_it_scales() -> None:
     model = tiny.make("llama", rope_parameters={
         "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 64,
     })  # fmt: skip
-    rotary, keys = Rotary(model), torch.randn(1, 2, 9, 8)
-    assert not torch.allclose(rotary.turn(keys, 5), keys)
-    torch.testing.assert_close(rotary.turn_back(rotary.turn(keys, 5), 5), keys)
+    rotary, keys = KeyRotation(model), torch.randn(1, 2, 9, 8)
+    assert not torch.allclose(rotary.rotate(keys, 5), keys)
+    torch.testing.assert_close(rotary.unrotate(rotary.rotate(keys, 5), 5), keys)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_windows_that_cannot_be(options: dict[str, int], words: str) -> None:
     [("gpt2", "RoPE"), ("mistral", "full attention in every layer"), ("t5", "encoder–decoder"), ("mamba", "recurrent")],
 )
 def test_models_it_cannot_serve(kind: str, words: str) -> None:
-    assert words in (core.caches.registry["sink"].why_not(tiny.shared(kind)) or "")
+    assert words in (core.caches.registry["sink"].unsupported_reason(tiny.shared(kind)) or "")
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_models_it_cannot_serve(kind: str, words: str) -> None:
 )
 def test_what_it_forgot_cannot_be_taken_back(strategy: str, words: str) -> None:
     needs = core.strategies.registry[strategy].needs
-    assert words in (core.caches.registry["sink"].why_not(tiny.shared("llama"), needs) or "")
+    assert words in (core.caches.registry["sink"].unsupported_reason(tiny.shared("llama"), needs) or "")

@@ -29,7 +29,7 @@ def request(cache: str, options: dict[str, Any] | None = None, length: int = 12,
 
 def serving(kind: str, names: tuple[str, ...] = EXACT) -> list[str]:
     """Back ends that serve a tiny model."""
-    return [name for name in names if core.caches.registry[name].why_not(tiny.shared(kind)) is None]
+    return [name for name in names if core.caches.registry[name].unsupported_reason(tiny.shared(kind)) is None]
 
 
 def reachable_storages(thing: Any, seen: set[int], found: dict[int, int]) -> None:
@@ -279,7 +279,7 @@ def test_every_back_end_answers_for_every_model_and_strategy() -> None:
     for kind in tiny.ALL:
         for backend in core.caches.registry.values():
             for strategy in core.strategies.registry.values():
-                reason = backend.why_not(tiny.shared(kind), strategy.needs)
+                reason = backend.unsupported_reason(tiny.shared(kind), strategy.needs)
                 assert reason is None or (reason.endswith(".") and len(reason) > 20)
 
 

@@ -22,7 +22,7 @@ import core
 from core import errors
 from core.catalog import Progress, download_store, file_download, hub_requests, model_search
 from core.catalog.download_progress import DownloadMeter
-from core.catalog.file_selection import is_safe, select
+from core.catalog.file_selection import is_safe, select_files
 from core.catalog.hub_model import HubFile
 from tests import fake_hub
 from tests.core import tiny
@@ -57,9 +57,9 @@ def here(server: Hub, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(file_download, "PAUSES", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(hub_requests, "USUAL_WAIT", 0.0)
-    monkeypatch.setattr("core.catalog.download_progress._TELL_SECONDS", 0.0)
+    monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hub_requests, "DEFAULT_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("core.catalog.download_progress._REPORT_INTERVAL", 0.0)
     return server
 
 
@@ -294,7 +294,7 @@ def test_seconds_that_the_hub_names_are_waited_and_can_be_broken_off() -> None:
         stop.set()
 
     with pytest.raises(errors.DownloadStoppedError):
-        hub_requests.patiently(refuse, stop, look)
+        hub_requests.retry_when_rate_limited(refuse, stop, look)
     assert waited == [300.0]
 
 
@@ -347,7 +347,7 @@ def test_a_full_disk_is_seen_before_and_while(here: Hub, monkeypatch: pytest.Mon
         patch.setattr(file_download, "_append", full)
         with pytest.raises(errors.DiskFullError):
             core.catalog.download(NAME)
-    monkeypatch.setattr(file_download, "_LOOK_BYTES", 1000)
+    monkeypatch.setattr(file_download, "_SPACE_CHECK_BYTES", 1000)
     monkeypatch.setattr(file_download, "free_bytes", lambda _folder: 10)
     with pytest.raises(errors.DiskFullError):
         core.catalog.download(NAME)
@@ -400,14 +400,14 @@ def test_what_is_not_wanted_any_more_is_deleted(here: Hub, tmp_path: Path) -> No
 
 
 def test_one_model_is_downloaded_once_at_a_time(here: Hub) -> None:
-    with download_store.DownloadStore(NAME).taken(), pytest.raises(errors.HubError, match="already"):
+    with download_store.DownloadStore(NAME).locked(), pytest.raises(errors.HubError, match="already"):
         core.catalog.download(NAME)
 
 
 def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
     now, told = [0.0], []
     meter = DownloadMeter("m", 1000, told.append, clock=lambda: now[0])
-    meter.begin("f", 100)
+    meter.begin_file("f", 100)
     for _ in range(10):
         now[0] += 1.0
         meter.add(20)
@@ -417,7 +417,7 @@ def test_speed_is_that_of_late_and_tells_the_time_left() -> None:
 
 def test_files_of_a_repository_are_chosen_by_name() -> None:
     def chosen(*paths: str, **more: bool) -> list[str]:
-        return [file.path for file in select([HubFile(path, 1, "0" * 40) for path in paths], **more).taken]
+        return [file.path for file in select_files([HubFile(path, 1, "0" * 40) for path in paths], **more).taken]
 
     assert chosen(WEIGHTS, "model-00001-of-00002.safetensors", "consolidated.safetensors") == [WEIGHTS]
     assert chosen("pytorch_model.bin", "config.json") == ["config.json"]

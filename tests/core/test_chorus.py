@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import core
-from core.decoding.token_loop import Multinomial, SeededMultinomial
+from core.decoding.token_loop import MultinomialPicker, SeededMultinomialPicker
 from tests.core import tiny
 
 SETTINGS = {"do_sample": True, "max_new_tokens": 24, "top_k": 0, "temperature": 1.3}
@@ -45,9 +45,9 @@ def test_the_same_seeds_give_the_same_texts_however_many_there_are() -> None:
 
 def test_given_the_same_scores_the_draws_are_those_of_single_runs_exactly() -> None:
     scores = torch.randn(32, 500, generator=torch.Generator().manual_seed(1))
-    together = SeededMultinomial(7, 32, torch.device("cpu"))
+    together = SeededMultinomialPicker(7, 32, torch.device("cpu"))
     alone = [torch.Generator().manual_seed(7 + row) for row in range(32)]
     for _ in range(20):
         drawn = together.pick(scores, torch.Generator())
-        assert drawn.tolist() == [int(Multinomial().pick(scores[n : n + 1], alone[n])) for n in range(32)]
+        assert drawn.tolist() == [int(MultinomialPicker().pick(scores[n : n + 1], alone[n])) for n in range(32)]
         scores = scores.roll(1, 1)

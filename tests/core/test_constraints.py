@@ -8,7 +8,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core.decoding.beams.constraints import ConstraintProgress, Constraints, phrase
+from core.decoding.beams.constraints import ConstraintProgress, Constraints, make_phrase
 from core.errors import ParameterError, StrategyError, TokenizerMissingError
 from core.events import BeamsRanked, BeamStep
 from tests.core import tiny
@@ -178,17 +178,17 @@ def test_texts_that_end_by_themselves_also_meet_everything() -> None:
 
 
 def test_the_walk_falls_back_inside_a_broken_phrase() -> None:
-    wanted = Constraints([phrase([[1, 1, 2]]), phrase([[2, 3]])])
+    wanted = Constraints([make_phrase([[1, 1, 2]]), make_phrase([[2, 3]])])
     progress = wanted.start
     for token in (1, 1, 1, 2):
-        progress = wanted.step(progress, token)
+        progress = wanted.advance(progress, token)
     assert progress == ConstraintProgress(pending=(1,), met=(0,))
-    assert wanted.remaining(progress) == 2
+    assert wanted.min_remaining(progress) == 2
     for token in (2, 3):
-        progress = wanted.step(progress, token)
-    assert progress.complete
-    assert wanted.tokens_met(progress) == wanted.total == 5
+        progress = wanted.advance(progress, token)
+    assert progress.is_complete
+    assert wanted.tokens_met(progress) == wanted.total_tokens == 5
 
 
 def test_alternatives_that_only_continue_another_are_dropped() -> None:
-    assert phrase([[4, 5, 6], [4, 5], [7]]).alternatives == ((4, 5), (7,))
+    assert make_phrase([[4, 5, 6], [4, 5], [7]]).alternatives == ((4, 5), (7,))

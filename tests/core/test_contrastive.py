@@ -7,7 +7,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.contrastive import balance
+from core.decoding.contrastive import contrastive_scores
 from core.events import TokenChosen
 from tests.core import tiny
 from tests.long import every
@@ -73,7 +73,7 @@ def test_candidates_carry_penalty_and_score() -> None:
 
 
 def test_balance_by_hand() -> None:
-    score = balance(torch.tensor([0.5, 0.3, 0.0]), torch.tensor([0.9, 0.1, -1.0]), 0.5)
+    score = contrastive_scores(torch.tensor([0.5, 0.3, 0.0]), torch.tensor([0.9, 0.1, -1.0]), 0.5)
     assert score.tolist() == pytest.approx([-0.2, 0.1, float("-inf")])
 
 

@@ -9,7 +9,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.decoding.dola import candidate_layers, contrast, jensen_shannon
+from core.decoding.dola import candidate_layers, contrast_layers, jensen_shannon
 from core.events import TokenChosen
 from tests.core import tiny
 from tests.long import every
@@ -60,7 +60,7 @@ def test_divergence_by_hand() -> None:
 
 def test_contrast_drops_implausible_tokens() -> None:
     final, early = torch.tensor([[0.6, 0.37, 0.03]]).log(), torch.tensor([[0.2, 0.7, 0.1]]).log()
-    scores = contrast(final, early)[0]
+    scores = contrast_layers(final, early)[0]
     assert scores[:2].tolist() == pytest.approx([math.log(3), math.log(0.37 / 0.7)], rel=1e-5)
     assert scores[2] == -math.inf
 

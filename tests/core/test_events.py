@@ -15,7 +15,7 @@ from transformers import GenerationConfig
 import core
 from core import events
 from core.decoding.processor_pipeline import StageHeading
-from core.decoding.step_stats import read_step
+from core.decoding.step_stats import compute_step_stats
 from core.errors import NumericError
 from core.events import (
     EVENTS,
@@ -27,7 +27,7 @@ from core.events import (
     SequenceFinished,
     TokenChosen,
 )
-from core.models.text import Pieces
+from core.models.text import TokenSpellings
 from tests.core import tiny
 
 STRATEGIES: dict[str, dict[str, Any]] = {
@@ -201,13 +201,13 @@ def test_a_model_that_forbids_tokens_itself() -> None:
     logits = torch.tensor([[0.0, -math.inf, math.log(3.0), -math.inf]])
     cut = logits.masked_fill(torch.tensor([[True, False, False, False]]), -math.inf)
     for scores, names in (([logits], []), ([logits, cut], [StageHeading("top_k", "top-k 1", 1, "cut")])):
-        (reading,) = read_step(scores, torch.tensor([2]), 4, names, Pieces(None))
+        (reading,) = compute_step_stats(scores, torch.tensor([2]), 4, names, TokenSpellings(None))
         assert reading.entropy == pytest.approx(0.25 * math.log(4) + 0.75 * math.log(4 / 3), abs=1e-6)
         assert reading.varentropy == pytest.approx(3 / 16 * math.log(3) ** 2, abs=1e-6)  # of two: p q ln²(p / q)
-        assert [stage.survivors for stage in reading.look.funnel()] == [2, 1][: len(scores)]
+        assert [stage.survivors for stage in reading.details.funnel()] == [2, 1][: len(scores)]
         assert reading.rank == 1
-    assert reading.look.funnel()[1].mass == pytest.approx(0.75)
-    assert [item.probability for item in reading.look.alternatives()] == pytest.approx([1.0, 0.0, 0.0, 0.0])
+    assert reading.details.funnel()[1].mass == pytest.approx(0.75)
+    assert [item.probability for item in reading.details.alternatives()] == pytest.approx([1.0, 0.0, 0.0, 0.0])
 
 
 def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figures() -> None:
@@ -216,10 +216,10 @@ def test_what_is_likeliest_after_processing_is_an_alternative_with_its_own_figur
     struck = logits.clone()
     struck[0, :2] = -math.inf
     struck[0, 2:] += torch.tensor([0.0, math.log(4.0), 0.0])  # 0.125, 0.25, 0.0625: shares of 0.4375
-    (reading,) = read_step(
-        [logits, struck], torch.tensor([3]), 2, [StageHeading("bias", "bias", 1, "shift")], Pieces(None)
+    (reading,) = compute_step_stats(
+        [logits, struck], torch.tensor([3]), 2, [StageHeading("bias", "bias", 1, "shift")], TokenSpellings(None)
     )
-    told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.look.alternatives()]
+    told = [(item.id, item.rank, item.raw_probability, item.probability) for item in reading.details.alternatives()]
     assert told == [
         (0, 1, pytest.approx(0.5), 0.0),
         (1, 2, pytest.approx(0.25), 0.0),

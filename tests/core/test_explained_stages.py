@@ -20,7 +20,7 @@ from core.events import (
 )  # fmt: skip
 from core.explain import stage_details
 from core.explain.sentence import Saying
-from core.trace.page.collected_run import collect
+from core.trace.page.collected_run import collect_page_data
 from resources import depth
 from tests.core.sayings import WAYS, speaking
 
@@ -67,7 +67,7 @@ def test_the_page_has_the_words_of_it() -> None:
     request = core.Request("Once upon", {"max_new_tokens": 2}, "sampling", {"top_n_sigma": 1.0})
     events = list(core.stream(core.load("storyteller"), request))
     chosen = [event for event in events if isinstance(event, core.events.TokenChosen)]
-    told = [token["did"] for token in collect(events)["texts"][0]["tokens"]]  # type: ignore[index]
+    told = [token["did"] for token in collect_page_data(events)["texts"][0]["tokens"]]  # type: ignore[index]
     assert ["".join(said) for (said,) in told] == [core.explain_stage(event.funnel[1]) for event in chosen]
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor
 
-from core.decoding.fast_argmax import argmax, greatest
-from core.processors.no_end_before import NoEndBefore
+from core.decoding.fast_argmax import argmax, row_max
+from core.processors.no_end_before import MinLengthBan
 
 INFINITE = math.inf
 
@@ -20,20 +20,20 @@ def test_the_first_of_the_greatest(dtype: torch.dtype) -> None:
     found = argmax(scores)
     assert found.tolist() == [1, 2, 0]
     assert found.dtype is torch.int64
-    assert greatest(scores) == [3.0, -5.0, -INFINITE]
+    assert row_max(scores) == [3.0, -5.0, -INFINITE]
 
 
 def test_it_is_torchs_of_many_and_of_every_other_column() -> None:
     scores = torch.randn(16, 5000).half().float()  # many are equal
     for one in (scores, scores[:, ::2], scores[3:4], scores.T):
         assert argmax(one).equal(torch.stack([row.eq(row.max()).nonzero()[0, 0] for row in one]))
-        assert greatest(one) == one.amax(-1).tolist()
+        assert row_max(one) == one.amax(-1).tolist()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_is_no_number_shows(dtype: torch.dtype) -> None:
     scores = torch.tensor([[1.0, math.nan], [math.inf, 0.0]], dtype=dtype)
-    first, second = greatest(scores)
+    first, second = row_max(scores)
     assert math.isnan(first)
     assert second == INFINITE
 
@@ -47,7 +47,7 @@ def test_no_end_before_a_length_is_transformers(length: int) -> None:
     ids, scores, ends = torch.zeros(2, length, dtype=torch.long), torch.randn(2, 10), torch.tensor([2, 7])
     came = scores.clone()
     theirs = MinLengthLogitsProcessor(6, ends)(ids, scores), MinNewTokensLengthLogitsProcessor(4, 2, ends)(ids, scores)
-    ours = NoEndBefore(6, ends)(ids, scores)
+    ours = MinLengthBan(6, ends)(ids, scores)
     assert ours.equal(theirs[0])
     assert ours.equal(theirs[1])
     assert scores.equal(came)
@@ -55,8 +55,8 @@ def test_no_end_before_a_length_is_transformers(length: int) -> None:
 
 
 def test_an_end_that_the_scores_have_no_place_for_is_none() -> None:
-    stage, ids = NoEndBefore(9, torch.tensor([4, 12])), torch.zeros(1, 3, dtype=torch.long)
+    stage, ids = MinLengthBan(9, torch.tensor([4, 12])), torch.zeros(1, 3, dtype=torch.long)
     assert stage(ids, torch.zeros(1, 10)).isneginf().nonzero().tolist() == [[0, 4]]
     assert stage(ids, torch.zeros(1, 13)).isneginf().nonzero().tolist() == [[0, 4], [0, 12]]
-    assert not NoEndBefore(9, torch.tensor([-1, -100]))(ids, torch.zeros(1, 4)).isneginf().any()
-    assert not NoEndBefore(9, None)(ids, torch.zeros(1, 4)).isneginf().any()
+    assert not MinLengthBan(9, torch.tensor([-1, -100]))(ids, torch.zeros(1, 4)).isneginf().any()
+    assert not MinLengthBan(9, None)(ids, torch.zeros(1, 4)).isneginf().any()

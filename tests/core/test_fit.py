@@ -35,7 +35,7 @@ def test_a_blueprint_reckons_as_the_model_itself(name: str) -> None:
     assert first.weights == whole.weight_bytes
     assert next(plain.model.parameters()).is_meta
     for backend in core.caches.registry.values():
-        assert backend.why_not(plain) == backend.why_not(whole)
+        assert backend.unsupported_reason(plain) == backend.unsupported_reason(whole)
 
 
 @pytest.mark.parametrize("settings", [{}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}], ids=str)

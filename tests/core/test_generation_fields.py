@@ -17,7 +17,7 @@ from core.errors import CacheError, ParameterError, StrategyError
 from tests.core import tiny
 
 WAYS = (
-    fields.METADATA, fields.EVERYWHERE, fields.OF_PROCESSORS, fields.OF_STRATEGIES, fields.OF_SOUND,
+    fields.METADATA_FIELDS, fields.COMMON_FIELDS, fields.PROCESSOR_FIELDS, fields.STRATEGY_FIELDS, fields.SPEECH_FIELDS,
     frozenset(fields.WITHOUT_EFFECT),
 )  # fmt: skip
 VALUES: dict[str, Any] = {
@@ -35,8 +35,8 @@ def notices(request: core.Request, model: core.LoadedModel | None = None) -> lis
 
 def test_every_field_of_the_installed_release_belongs_to_one_class() -> None:
     installed = set(vars(t.GenerationConfig()))
-    assert not installed - fields.KNOWN, "say in core/generation_fields.py what a run does with these"
-    assert sum(map(len, WAYS)) == len(fields.KNOWN)
+    assert not installed - fields.KNOWN_FIELDS, "say in core/generation_fields.py what a run does with these"
+    assert sum(map(len, WAYS)) == len(fields.KNOWN_FIELDS)
 
 
 def test_fields_of_processors_are_those_that_processors_read() -> None:
@@ -45,13 +45,13 @@ def test_fields_of_processors_are_those_that_processors_read() -> None:
         for stage in processors.registry.values()
         if not (stage.parameter is not None and stage.parameter.option)
     }
-    assert read == fields.OF_PROCESSORS
+    assert read == fields.PROCESSOR_FIELDS
 
 
 def test_fields_of_strategies_are_parameters_of_one() -> None:
     read = {p.name for one in strategies.registry.values() for p in one.parameters if not p.option}
-    assert fields.OF_STRATEGIES - {"num_assistant_tokens_schedule"} <= read
-    assert read <= fields.KNOWN
+    assert fields.STRATEGY_FIELDS - {"num_assistant_tokens_schedule"} <= read
+    assert read <= fields.KNOWN_FIELDS
 
 
 @pytest.mark.parametrize("name", sorted(fields.WITHOUT_EFFECT))

@@ -20,7 +20,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", [*NAMES, *sorted(SETTINGS)])
 def test_every_name_of_the_program_has_its_term(name: str) -> None:
-    assert glossary.of(name) is not None
+    assert glossary.term_for(name) is not None
 
 
 def test_a_term_explains_nothing_that_is_not_there() -> None:
@@ -33,19 +33,19 @@ def test_a_term_explains_nothing_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("code", language.LANGUAGES)
 def test_every_term_has_three_sentences(code: str) -> None:
-    language.use(code)
+    language.set_language(code)
     try:
         for term in glossary.terms().values():
             said = []
             for each in depth.DEPTHS:
-                with depth.at(each):
+                with depth.depth_context(each):
                     said.append(term.sentence)
             assert len(set(said)) == 3, term.id
             assert all(sentence.endswith((".", "。")) for sentence in said), term.id
             if code != language.ENGLISH:
                 assert term.title == term.term or term.title.endswith(f"（{term.term}）")
     finally:
-        language.use(language.ENGLISH)
+        language.set_language(language.ENGLISH)
 
 
 def test_plain_sentences_use_no_technical_word() -> None:
@@ -70,20 +70,20 @@ def test_every_source_is_well_formed() -> None:
      ("penalty rep", "repetition_penalty"), ("束搜索", "beam_search"), ("EOS", "eos"), ("loom", "branch")],
 )  # fmt: skip
 def test_a_few_letters_find_a_term(text: str, first: str) -> None:
-    assert glossary.search(text)[0].id == first
+    assert glossary.search_terms(text)[0].id == first
 
 
 def test_searching_for_nothing_finds_all_and_for_nonsense_none() -> None:
-    assert len(glossary.search("")) == len(glossary.terms()) > 70
-    assert glossary.search("xyzzy") == []
+    assert len(glossary.search_terms("")) == len(glossary.terms()) > 70
+    assert glossary.search_terms("xyzzy") == []
     with pytest.raises(KeyError):
         glossary.term("xyzzy")
 
 
 def test_terms_are_found_in_the_language_of_now() -> None:
-    language.use("zh_CN")
+    language.set_language("zh_CN")
     try:
-        assert glossary.search("投机")[0].id == "speculative"
+        assert glossary.search_terms("投机")[0].id == "speculative"
         assert glossary.term("token").title == "词元（token）"
     finally:
-        language.use(language.ENGLISH)
+        language.set_language(language.ENGLISH)

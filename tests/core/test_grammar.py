@@ -19,8 +19,8 @@ from core.errors import ParameterError
 from core.events import BeamsRanked, BeamStep, DraftRound, SequenceFinished, TokenChosen
 from core.explain.number_formats import share
 from core.explain.words import quote
-from core.grammar.regex_length import shortest_match
-from core.grammar.shortest import least_tokens
+from core.grammar.regex_length import min_match_length
+from core.grammar.shortest import min_tokens
 from core.models.token_bytes import token_bytes
 from tests.core import spelled, tiny
 
@@ -327,7 +327,7 @@ def test_a_model_without_an_end_token_ends_where_the_grammar_does() -> None:
 def test_a_limit_that_no_text_can_keep_is_refused_before_the_run(grammar: dict[str, Any], fits: int) -> None:
     """The bound is one: where a text of so many tokens is found by trying, the run is not refused."""
     own = token_bytes(spelled.model())
-    assert 0 < least_tokens(grammar, own, 0) <= fits
+    assert 0 < min_tokens(grammar, own, 0) <= fits
     assert write(spelled.model(), grammar, max_new_tokens=fits).events
     if "json_schema" not in grammar:
         with pytest.raises(ParameterError, match="No text of the grammar is as short as 1 new tokens"):
@@ -358,12 +358,12 @@ NODE = {"type": "object", "required": ["v", "next"], "properties": {"v": {"const
 )
 def test_the_shortest_text_of_a_schema(schema: Any, least: int) -> None:
     """In tokens of one letter each, so that every letter counts."""
-    assert least_tokens({"json_schema": schema}, [bytes([code]) for code in range(256)], 1) == least
+    assert min_tokens({"json_schema": schema}, [bytes([code]) for code in range(256)], 1) == least
 
 
 def test_a_token_of_many_parts_covers_each_of_them() -> None:
     schema = {"type": "object", "required": ["id"]}
-    assert least_tokens({"json_schema": schema}, [b'{"id":', b"1", b"}"], 0) <= 3
+    assert min_tokens({"json_schema": schema}, [b'{"id":', b"1", b"}"], 0) <= 3
 
 
 def test_a_schema_whose_texts_never_end_is_refused() -> None:
@@ -394,7 +394,7 @@ def test_what_nobody_can_write_is_told_before_the_library_is_asked(grammar: dict
      ("^ab$", 2), ("a{2}{3}b**", 6), ("a{9}{0}", 0), ("(?i)abc", 0), ("(", 0), ("a??b", 1), (r"\p{L}+a", 0)],
 )  # fmt: skip
 def test_the_shortest_match(pattern: str, width: int) -> None:
-    assert shortest_match(pattern) == width
+    assert min_match_length(pattern) == width
 
 
 def test_a_draft_that_the_grammar_forbids_is_refused_for_that() -> None:

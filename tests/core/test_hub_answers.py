@@ -16,7 +16,7 @@ from huggingface_hub import constants
 from app.panels.download import download_wording
 from core import catalog
 from core.catalog import answers, hub_errors
-from core.catalog.answers import WrongAnswerError, collect
+from core.catalog.answers import InvalidResponseError, read_limited
 from core.errors import DecodescopeError, HubError
 from tests.local_server import serving
 
@@ -69,7 +69,7 @@ def hub(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[A
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("core.catalog.hub_requests._MOST_WAITS", 0)
+    monkeypatch.setattr("core.catalog.hub_requests._MAX_RETRIES", 0)
     Answers.body, Answers.status, Answers.headers_sent, Answers.endless, Answers.sent = b"", 200, {}, False, 0
     return Answers
 
@@ -84,9 +84,9 @@ def check(call: Any) -> None:
         return
     for model in found if isinstance(found, tuple) else (found,):
         assert isinstance(model, catalog.HubModel)
-        assert download_wording.facts(model)
-        assert download_wording.short_facts(model)
-        assert answers.is_name(model.name)
+        assert download_wording.facts_text(model)
+        assert download_wording.short_facts_text(model)
+        assert answers.is_valid_model_name(model.name)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -122,7 +122,7 @@ def test_one_wrong_entry_of_a_search_hides_no_other(hub: type[Answers]) -> None:
     entries = [{"id": 5}, GOOD, {"id": "../x"}]
     assert [answer.id for answer in answers.read_models(json.dumps(entries).encode())] == ["o/m"]
     assert answers.read_models(b"[]") == []
-    with pytest.raises(WrongAnswerError):
+    with pytest.raises(InvalidResponseError):
         answers.read_models(b'[{"id": 5}]')
 
 
@@ -163,8 +163,8 @@ def test_an_answer_that_comes_too_slowly_is_given_up(monkeypatch: pytest.MonkeyP
             read += 1
             yield b"x"
 
-    with pytest.raises(WrongAnswerError, match="not complete"):
-        collect(pieces(), 10**9)
+    with pytest.raises(InvalidResponseError, match="not complete"):
+        read_limited(pieces(), 10**9)
     assert read < 20
 
 

@@ -18,8 +18,8 @@ from core.errors import (
     TextTooLongError,
     TokenizerMissingError,
 )
-from core.interpretability.layer_states import Layers
-from core.interpretability.text_units import spans
+from core.interpretability.layer_states import LayerReader
+from core.interpretability.text_units import split_units
 from tests.core import tiny, zoo
 
 KINDS = ("llama", "gpt2", "gemma2", "t5", "bart", "mamba")
@@ -101,7 +101,7 @@ def test_layers_that_cannot_be_read_are_refused_with_the_reason(monkeypatch: pyt
     for kind in ("xlm", "gemma3n_text"):
         with pytest.raises(InsideError, match="cannot be read as choices"):
             core.lens(zoo.make(kind), tiny.prompt(9), 5)
-    monkeypatch.setattr(Layers, "end", lambda self, states: torch.zeros(len(states), tiny.VOCABULARY))
+    monkeypatch.setattr(LayerReader, "apply_head", lambda self, states: torch.zeros(len(states), tiny.VOCABULARY))
     with pytest.raises(InsideError, match="not all that its scores are made of"):
         core.lens(tiny.shared("llama"), tiny.prompt(9), 5)
 
@@ -146,16 +146,16 @@ def test_tokens_that_say_little() -> None:
 def test_words_and_sentences_of_a_story() -> None:
     model = core.load("storyteller")
     ids = core.encode(model, 'Mia had a red ball. "Look!" said Tom. She threw the ball to')
-    words = ["".join(model.pieces.texts(ids)[start:stop]) for start, stop in spans(model, ids, "word")]
+    words = ["".join(model.pieces.texts(ids)[start:stop]) for start, stop in split_units(model, ids, "word")]
     assert [word.strip() for word in words[1:]] == 'Mia had a red ball. "Look!" said Tom. She threw the ball to'.split()
-    sentences = ["".join(model.pieces.texts(ids)[start:stop]) for start, stop in spans(model, ids, "sentence")]
+    sentences = ["".join(model.pieces.texts(ids)[start:stop]) for start, stop in split_units(model, ids, "sentence")]
     assert [one.strip() for one in sentences[1:]] == [
         "Mia had a red ball.", '"Look!"', "said Tom.", "She threw the ball to"
     ]  # fmt: skip
     text = [*ids, *core.run(model, core.Request(ids, {"max_new_tokens": 2})).sequences[0]]
     for unit in ("word", "sentence"):
         told = core.occlude(model, text, len(ids), unit=unit)
-        assert [(effect.start, effect.stop) for effect in told] == spans(model, ids, unit)
+        assert [(effect.start, effect.stop) for effect in told] == split_units(model, ids, unit)
         whole = float(logs(model, ids)[text[len(ids)]])
         start, stop, effect = told[2]
         assert effect == pytest.approx(whole - float(logs(model, ids[:start] + ids[stop:])[text[len(ids)]]), abs=1e-4)

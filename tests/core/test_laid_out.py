@@ -12,7 +12,7 @@ import pytest
 import core
 from core.decoding import step_details
 from core.events import Event, TokenChosen
-from core.events.tokens import lay_out
+from core.events.tokens import details_to_columns
 from core.native import build_paths
 from core.trace import byte_planes
 from core.trace.block_writer import BlockWriter
@@ -42,7 +42,7 @@ def tokens_of(asked: dict[str, Any]) -> list[TokenChosen]:
 def way(request: pytest.FixtureRequest) -> None:
     """Both that read a step's figures; a test has torch alone unless it asks for what is built."""
     if request.param == "built":
-        if build_paths.compiler() is None:
+        if build_paths.find_compiler() is None:
             pytest.skip("no C++ compiler")
         request.getfixturevalue("built")
 
@@ -50,13 +50,13 @@ def way(request: pytest.FixtureRequest) -> None:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Grows by each alternative that is made."""
-    made, alternative = list[int](), step_details.alternative
+    made, alternative = list[int](), step_details.build_alternative
 
     def counting(*figures: Any) -> Any:
         made.append(1)
         return alternative(*figures)
 
-    monkeypatch.setattr(step_details, "alternative", counting)
+    monkeypatch.setattr(step_details, "build_alternative", counting)
     return made
 
 
@@ -64,16 +64,16 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("asked", REQUESTS.values(), ids=REQUESTS)
 def test_the_block_is_the_same_to_the_byte(asked: dict[str, Any]) -> None:
     unread = tokens_of(asked)
-    assert lay_out(unread)
-    laid = BlockWriter().block(unread)
+    assert details_to_columns(unread)
+    laid = BlockWriter().encode_block(unread)
     made: list[Event] = [replace(token) for token in unread]  # a copy has nothing that it could be laid out from
-    assert lay_out([replace(token) for token in unread]) == {}
-    assert laid == BlockWriter().block(made)
+    assert details_to_columns([replace(token) for token in unread]) == {}
+    assert laid == BlockWriter().encode_block(made)
 
 
 def test_hardly_any_is_made_for_it(counted: list[int]) -> None:
     tokens = tokens_of({"config": {**SAMPLED, "top_k": 10, "max_new_tokens": 40}})
-    BlockWriter().block(tokens)
+    BlockWriter().encode_block(tokens)
     assert not counted, "with the ten that top-k leaves, each chosen token is among the ten likeliest"
     assert len(tokens[0].alternatives) == len(counted) == 10
 
@@ -84,7 +84,7 @@ def test_who_has_read_some_finds_the_same_block() -> None:
         object.__setattr__(token, "seconds", 0.5)  # the clock's figure is no two runs' own
     assert tokens[0].alternatives
     assert tokens[2].funnel
-    assert BlockWriter().block(tokens) == BlockWriter().block(others)
+    assert BlockWriter().encode_block(tokens) == BlockWriter().encode_block(others)
 
 
 def mixed() -> list[TokenChosen]:
@@ -103,9 +103,9 @@ def partly() -> list[TokenChosen]:
 @pytest.mark.parametrize("tokens", [mixed, without, partly, list])
 def test_what_is_not_alike_is_read_one_by_one(tokens: Callable[[], list[TokenChosen]]) -> None:
     found = tokens()
-    assert lay_out(found) == {}
+    assert details_to_columns(found) == {}
     if found:
-        assert BlockWriter().block(found) == BlockWriter().block([replace(token) for token in found])
+        assert BlockWriter().encode_block(found) == BlockWriter().encode_block([replace(token) for token in found])
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_whole_numbers_are_as_narrow_as_they_can_be(values: list[int], found: tu
 
 def test_differences_are_not_taken_where_they_would_not_fit() -> None:
     climbing = np.arange(0, 3000, 7)
-    differences = byte_planes.steps(climbing)
+    differences = byte_planes.small_differences(climbing)
     assert differences is not None
     assert set(differences.tolist()) == {7}
     climbing[20:22] = 2**63 - 1, -(2**63)  # their difference, -2^64 + 1, is 1 in 64 bits
-    assert byte_planes.steps(climbing) is None
+    assert byte_planes.small_differences(climbing) is None
 
 
 def test_numbers_that_are_none_are_kept_once() -> None:
-    short, exact = byte_planes.narrowed(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
+    short, exact = byte_planes.to_float32(np.array([0.5, 0.1, float("nan"), float("inf"), 1e300]))
     assert exact.tolist() == [True, False, False, True, False]
     assert short[0] == 0.5

@@ -17,7 +17,7 @@ from core.caches.cache_estimate import RunShape
 from core.events import Notice, Stage, TokenChosen
 from core.processors import registry as processors
 from core.strategies import registry as strategies
-from resources.language import ENGLISH, current, tr, use
+from resources.language import ENGLISH, current_language, set_language, tr
 from tests.core import tiny
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -25,10 +25,10 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 @pytest.fixture(autouse=True)
 def _chinese() -> Iterator[None]:
-    before = current()
-    use("zh_CN")
+    before = current_language()
+    set_language("zh_CN")
     yield
-    use(before)
+    set_language(before)
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_events_are_the_same_in_every_language() -> None:
     """A run recorded in Chinese reads well in English."""
     request = core.Request([5, 6, 7], {"max_new_tokens": 4, "do_sample": True, "temperature": 0.7, "top_k": 5}, seed=3)
     told = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
-    use(ENGLISH)
+    set_language(ENGLISH)
     again = [event for event in core.stream(tiny.make("gpt2"), request) if isinstance(event, TokenChosen)]
     assert [replace(event, seconds=0.0) for event in told] == [replace(event, seconds=0.0) for event in again]
 
@@ -177,7 +177,7 @@ def test_a_stage_is_called_in_the_language_of_now() -> None:
     assert said == [
         ("模型", "模型"), ("T 0.8", "温度 0.8"), ("禁写 3", "禁写词元的列表"), ("later 2", "a later stage"),
     ]  # fmt: skip
-    use(ENGLISH)
+    set_language(ENGLISH)
     said = [(core.stage_label(stage), core.stage_phrase(stage)) for stage in (raw, heat, banned, unknown)]
     assert said == [("model", "the model"), *((stage.label, stage.phrase) for stage in (heat, banned, unknown))]
 
@@ -207,9 +207,9 @@ def test_what_fits_is_said_in_chinese() -> None:
 @pytest.mark.parametrize("kind", ["llama", "mistral", "gemma2", "t5", "mamba"])
 def test_every_factor_of_a_size_is_chinese(kind: str) -> None:
     model = tiny.make(kind)
-    able = [backend for backend in caches.values() if backend.why_not(model) is None]
+    able = [backend for backend in caches.values() if backend.unsupported_reason(model) is None]
     for backend in able:
-        spelled = core.sizes.in_names(backend.describe(model, RunShape(2, 40, 12)).size)
+        spelled = core.sizes.format_names(backend.describe(model, RunShape(2, 40, 12)).size)
         assert not re.search("[a-z]{3}", spelled.replace("min(", "(")), (backend.name, spelled)
 
 

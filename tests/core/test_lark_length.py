@@ -10,9 +10,9 @@ import pytest
 import core
 from core.errors import ParameterError
 from core.grammar.compilation import matcher_for
-from core.grammar.shortest import least_tokens
-from core.grammar.token_coverage import Covering
-from core.grammar.vocabulary import Vocabulary
+from core.grammar.shortest import min_tokens
+from core.grammar.token_coverage import TokenCoverage
+from core.grammar.vocabulary import GrammarVocabulary
 from core.models.token_bytes import token_bytes
 from tests.core import spelled
 
@@ -52,21 +52,21 @@ LETTERS = [bytes([code]) for code in range(256)]
     ],
 )  # fmt: skip
 def test_the_shortest_text_of_a_lark_grammar(lark: str, least: int) -> None:
-    assert least_tokens({"lark": lark}, LETTERS, 0) == least
+    assert min_tokens({"lark": lark}, LETTERS, 0) == least
 
 
 @pytest.mark.parametrize(
     "lark", ['start: "a" start', 'start: a b\na: "x"\nb: "(" c ")"\nc: b | "[" b "]"', 'start: start']
 )  # fmt: skip
 def test_rules_that_never_end_are_told(lark: str) -> None:
-    assert least_tokens({"lark": lark}, LETTERS, 5) is None
+    assert min_tokens({"lark": lark}, LETTERS, 5) is None
 
 
 def test_long_chains_of_rules_are_followed_to_their_ends() -> None:
     chain = "\n".join(f'r{n}: r{n + 1} "a"' for n in range(300))
-    assert least_tokens({"lark": f'start: r0\n{chain}\nr300: "b"'}, LETTERS, 0) == 301
+    assert min_tokens({"lark": f'start: r0\n{chain}\nr300: "b"'}, LETTERS, 0) == 301
     backwards = "\n".join(f'r{n}: r{n - 1} "a"' for n in range(1, 100))
-    assert least_tokens({"lark": f'r0: "b"\n{backwards}\nstart: r99'}, LETTERS, 0) == 100
+    assert min_tokens({"lark": f'r0: "b"\n{backwards}\nstart: r99'}, LETTERS, 0) == 100
 
 
 def test_it_is_told_before_the_run() -> None:
@@ -137,19 +137,19 @@ def test_no_text_that_a_grammar_accepts_is_shorter(seed: int) -> None:
     assert texts
     own = token_bytes(spelled.model())
     for vocabulary in (LETTERS, own):
-        least = least_tokens({"lark": made.text}, vocabulary, 0)
-        covering = Covering(vocabulary)
+        least = min_tokens({"lark": made.text}, vocabulary, 0)
+        covering = TokenCoverage(vocabulary)
         assert least is not None, made.text
-        assert all(least <= covering.of(text.encode()) for text in texts), made.text
+        assert all(least <= covering.min_spelling(text.encode()) for text in texts), made.text
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_no_text_that_the_library_accepts_is_shorter(seed: int) -> None:
     """Random walks along what its mask allows; wherever a text may end, it is one."""
     made = Made(seed)
-    least = least_tokens({"lark": made.text}, LETTERS, 0)
+    least = min_tokens({"lark": made.text}, LETTERS, 0)
     assert least is not None
-    vocabulary = Vocabulary([*LETTERS, None], str, (256,), {})
+    vocabulary = GrammarVocabulary([*LETTERS, None], str, (256,), {})
     for _ in range(10):
         matcher = matcher_for(vocabulary, {"lark": made.text}, False)
         for length in range(25):
@@ -181,7 +181,7 @@ PIECES = [*LETTERS, b"ab", b"abb", b"abba", b"0a", b"ggggggggg", b"11", b"ba-"]
     ],
 )  # fmt: skip
 def test_a_row_of_a_class_takes_what_the_longest_token_of_it_leaves(grammar: dict[str, object], least: int) -> None:
-    assert least_tokens(grammar, PIECES, 0) == least
+    assert min_tokens(grammar, PIECES, 0) == least
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -203,9 +203,9 @@ def test_no_match_of_a_regular_expression_takes_fewer_tokens(seed: int) -> None:
 
     parts = [item() for _ in range(dice.randint(1, 5))]
     pattern = "".join(text for text, _ in parts)
-    least = least_tokens({"regex": pattern}, PIECES, 0)
+    least = min_tokens({"regex": pattern}, PIECES, 0)
     assert least is not None
-    covering = Covering(PIECES)
+    covering = TokenCoverage(PIECES)
     for _ in range(40):
         match = "".join(draw() for _, draw in parts)
-        assert least <= covering.of(match.encode()), (pattern, match)
+        assert least <= covering.min_spelling(match.encode()), (pattern, match)

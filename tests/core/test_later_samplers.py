@@ -12,14 +12,14 @@ import torch
 from scipy import stats
 
 import core
-from core.decoding.processor_pipeline import build_funnel
+from core.decoding.processor_pipeline import build_pipeline
 from core.errors import ParameterError
 from core.processors import Context, registry
-from core.processors.dry_multiplier import LONGEST, repeated
+from core.processors.dry_multiplier import MIN_FOLLOWED, find_repeats
 from core.processors.dynatemp_high import temperatures
-from core.processors.measures import likely
+from core.processors.measures import likely_tokens
 from core.processors.mirostat_tau import Mirostat
-from core.processors.xtc_probability import above_threshold
+from core.processors.xtc_probability import tokens_to_remove
 from tests.core import tiny
 
 INFINITY = float("inf")
@@ -31,7 +31,7 @@ def stage(name: str, start: int = 2, dice: float = 0.0, **options: Any) -> Any:
     model, config = tiny.shared("llama"), core.make_config({"do_sample": True})
     ids, eos = torch.tensor([[5, 6]]), torch.tensor([2])
     made = Context(model, config, start, 12, ids, eos, 1, lambda rows: torch.full((rows,), dice), options=options)
-    (found,) = [found for found in build_funnel(made).stages if found.name == name]
+    (found,) = [found for found in build_pipeline(made).stages if found.name == name]
     return found.process
 
 
@@ -91,7 +91,7 @@ def test_a_dynamic_temperature_that_falls_is_refused() -> None:
 
 
 def above(scores: torch.Tensor, threshold: float) -> list[int]:
-    return above_threshold(likely(scores, threshold, scores.shape[-1]))
+    return tokens_to_remove(likely_tokens(scores, threshold, scores.shape[-1]))
 
 
 def test_xtc_takes_all_but_the_least_likely_of_the_likely_ones() -> None:
@@ -153,14 +153,14 @@ def test_mirostat_follows_its_rows() -> None:
     process(torch.tensor([[0], [0]]), torch.cat([logits(0.5, 0.5), logits(0.75, 0.25)]))
     process(torch.tensor([[0, 0], [0, 1]]), torch.cat([logits(0.5, 0.5)] * 2))
     before = process.mu
-    process.follow(torch.tensor([1, 1]))
+    process.reorder(torch.tensor([1, 1]))
     assert process.mu == [before[1], before[1]] != before
 
 
 def passages(text: list[int], breaks: tuple[int, ...] = ()) -> dict[int, int]:
     marked = np.array([place in breaks for place in range(len(text))])
     found: dict[int, int] = {}
-    for place, length in repeated(np.array(text), marked, LONGEST):
+    for place, length in find_repeats(np.array(text), marked, MIN_FOLLOWED):
         found[text[place]] = max(length, found.get(text[place], 0))
     return found
 
@@ -172,7 +172,7 @@ def brute_force(text: list[int]) -> dict[int, int]:
         while length < place and text[place - 1 - length] == text[len(text) - 1 - length]:
             length += 1
         if length:
-            found[text[place]] = max(found.get(text[place], 0), min(length, LONGEST))
+            found[text[place]] = max(found.get(text[place], 0), min(length, MIN_FOLLOWED))
     return found
 
 

@@ -13,8 +13,8 @@ from transformers import DynamicCache, GenerationConfig, LlamaForCausalLM, Qwen2
 import core
 from core.decoding.forward import fused_llama as lean_module
 from core.decoding.forward.fused_decoder import FusedDecoder
-from core.decoding.forward.fused_llama import is_growing, lean_llama
-from core.decoding.forward.fused_selection import lean_decoder, lean_pass
+from core.decoding.forward.fused_llama import get_fused_llama, has_growing_layers
+from core.decoding.forward.fused_selection import get_fused_decoder, select_fused_pass
 from tests.core import tiny
 
 
@@ -49,7 +49,7 @@ MODELS = {
 @torch.no_grad()
 def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Logits of 40 tokens in uneven portions: the module's and the lean pass's."""
-    lean = lean_llama(model)
+    lean = get_fused_llama(model)
     assert lean is not None
     ids = torch.randint(3, 61, (rows, 40), generator=torch.Generator().manual_seed(1))
     mine, theirs, outputs = DynamicCache(config=model.config), DynamicCache(config=model.config), []
@@ -58,12 +58,12 @@ def both(model: core.LoadedModel, rows: int = 1) -> tuple[torch.Tensor, torch.Te
     return torch.cat([a for a, _ in outputs], 1), torch.cat([b for _, b in outputs], 1)
 
 
-@pytest.mark.parametrize("largest", [lean_module.LARGEST, 0])
+@pytest.mark.parametrize("largest", [lean_module.MAX_JOINED_BYTES, 0])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", MODELS)
 def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With matrices joined, and, as for models too large to be copied, without."""
-    monkeypatch.setattr(lean_module, "LARGEST", largest)
+    monkeypatch.setattr(lean_module, "MAX_JOINED_BYTES", largest)
     mine, theirs = both(MODELS[name](), rows)
     torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-4)
 
@@ -71,7 +71,7 @@ def test_same_logits(name: str, rows: int, largest: int, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("past", [0, 9])
 @torch.no_grad()
 def test_the_last_layer_goes_on_for_the_places_that_are_scored(past: int) -> None:
-    lean = lean_llama(tiny.shared("llama"))
+    lean = get_fused_llama(tiny.shared("llama"))
     assert lean is not None
     ids, whole = torch.tensor([tiny.prompt(20), tiny.prompt(21)[1:]]), DynamicCache()
     lean(ids[:, :past], whole, 0) if past else None
@@ -86,7 +86,7 @@ def test_the_last_layer_goes_on_for_the_places_that_are_scored(past: int) -> Non
 def test_tree_mask_and_positions() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model = tiny.make("llama")
-    lean = lean_llama(model)
+    lean = get_fused_llama(model)
     assert lean is not None
     low = torch.finfo(torch.float32).min
     mask = torch.tensor([[0, 0, 0, 0, low], [0, 0, 0, low, 0]])[None, None]
@@ -100,16 +100,16 @@ def test_tree_mask_and_positions() -> None:
 
 @pytest.mark.parametrize("kind", ["t5", "bart", "mamba"])
 def test_other_models_go_through_the_module(kind: str) -> None:
-    assert lean_pass(tiny.shared(kind), DynamicCache()) is None
+    assert select_fused_pass(tiny.shared(kind), DynamicCache()) is None
 
 
 def test_what_the_check_finds_otherwise_goes_through_the_module() -> None:
     rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
-    assert lean_pass(tiny.make("llama", rope_parameters=rope), DynamicCache()) is None
+    assert select_fused_pass(tiny.make("llama", rope_parameters=rope), DynamicCache()) is None
     config = t.GraniteConfig(**{**tiny._SMALL, "residual_multiplier": 0.3})
-    assert lean_decoder(core.wrap(t.GraniteForCausalLM(config))) is None
+    assert get_fused_decoder(core.wrap(t.GraniteForCausalLM(config))) is None
     half = tiny.make("llama").model.to(torch.float16)
-    assert lean_pass(core.wrap(half), DynamicCache()) is None
+    assert select_fused_pass(core.wrap(half), DynamicCache()) is None
 
 
 _MOE = {**tiny._SMALL, "num_experts_per_tok": 2}
@@ -144,7 +144,7 @@ def family(kind: str) -> core.LoadedModel:
 def test_families_are_known_by_their_parts(kind: str) -> None:
     """The same logits in uneven portions, past every window; the same tokens as `generate`."""
     model = family(kind)
-    lean = lean_pass(model, DynamicCache())
+    lean = select_fused_pass(model, DynamicCache())
     assert isinstance(lean, FusedDecoder)
     ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 11], 1):
@@ -158,7 +158,7 @@ def test_families_are_known_by_their_parts(kind: str) -> None:
 def test_a_tree_behind_a_window_of_text() -> None:
     """Two children of one parent, in one pass, equal two passes of their own."""
     model, text = tiny.make("gemma3"), tiny.prompt(12)
-    lean, cache = lean_decoder(model), DynamicCache()
+    lean, cache = get_fused_decoder(model), DynamicCache()
     assert lean is not None
     low = torch.finfo(torch.float32).min
     mask = torch.tensor([[0.0] * 12 + [0, low], [0.0] * 12 + [low, 0]])[None, None]
@@ -173,7 +173,7 @@ def test_sixteen_and_eight_bits_have_it_too() -> None:
     half = core.wrap(tiny.make("llama").model.to(torch.bfloat16))
     packed = core.load("storyteller", weights="int8")
     for model, share in ((half, 0.04), (packed, 1e-4)):
-        lean, ids = lean_pass(model, DynamicCache()), torch.tensor([tiny.prompt(12)])
+        lean, ids = select_fused_pass(model, DynamicCache()), torch.tensor([tiny.prompt(12)])
         assert isinstance(lean, FusedDecoder)
         wanted = model.model(ids).logits.float()
         assert (lean(ids, DynamicCache(), 0) - wanted).abs().max() < share * wanted.abs().max()
@@ -204,7 +204,7 @@ def test_hidden_states_once_asked_for_leave_the_lean_pass() -> None:
     model = tiny.make("llama")
     core.run(model, core.Request(tiny.prompt(), GenerationConfig(max_new_tokens=3, dola_layers="high")))
     assert any(module._forward_hooks for module in model.model.modules())
-    assert lean_pass(model, DynamicCache()) is not None
+    assert select_fused_pass(model, DynamicCache()) is not None
 
 
 def test_a_hook_is_called() -> None:
@@ -228,11 +228,11 @@ def test_a_subclass_goes_through_the_module() -> None:
     class Other(LlamaForCausalLM):
         pass
 
-    assert lean_pass(core.wrap(Other(tiny.make("llama").model.config)), DynamicCache()) is None
+    assert select_fused_pass(core.wrap(Other(tiny.make("llama").model.config)), DynamicCache()) is None
 
 
 def test_only_the_plain_cache() -> None:
     model = tiny.shared("mistral")
-    assert is_growing(DynamicCache())
-    assert not is_growing(DynamicCache(config=model.config))
-    assert not is_growing(None)
+    assert has_growing_layers(DynamicCache())
+    assert not has_growing_layers(DynamicCache(config=model.config))
+    assert not has_growing_layers(None)

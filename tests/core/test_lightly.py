@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.models.lazy_import import compiling_put_off
+from core.models.lazy_import import without_torch_compile
 
 
 def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,7 @@ def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> 
         return function
 
     monkeypatch.setattr(torch, "compile", compile_now)
-    with compiling_put_off():
+    with without_torch_compile():
 
         @torch.compile
         def plain(x):
@@ -32,6 +32,6 @@ def test_compiling_waits_for_the_first_call(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_compile_is_as_it_was_after_a_failed_import(monkeypatch: pytest.MonkeyPatch) -> None:
     really = torch.compile
-    with pytest.raises(ImportError), compiling_put_off():
+    with pytest.raises(ImportError), without_torch_compile():
         raise ImportError
     assert torch.compile is really

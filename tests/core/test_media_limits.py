@@ -18,7 +18,7 @@ from PIL import Image
 from core import media
 from core.errors import MediaDamagedError, MediaTooLargeError
 from core.media import limits, picture_limits, pictures, sounds
-from core.media.picture_limits import TimedBytes, TooSlowError, count_chunks, count_frames, count_scans
+from core.media.picture_limits import DecodeTimeoutError, TimeLimitedBytes, count_chunks, count_frames, count_scans
 
 
 def jpeg(width: int, height: int, **options: Any) -> bytes:
@@ -56,7 +56,7 @@ def no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("decoded")
 
-    monkeypatch.setattr(pictures, "_decode", fail)
+    monkeypatch.setattr(pictures, "_decode_picture", fail)
 
 
 REFUSED: dict[str, Callable[[], bytes]] = {
@@ -90,7 +90,7 @@ def test_usual_jpegs_are_read(progressive: bool, tmp_path: Path) -> None:
 
 def test_scans_and_chunks_are_counted_up_to_the_limit() -> None:
     assert 1 < count_scans(jpeg(64, 64, progressive=True)) < 20
-    assert count_scans(with_scans(jpeg(8, 8, progressive=True), 10**5)) == picture_limits.MOST_SCANS + 1
+    assert count_scans(with_scans(jpeg(8, 8, progressive=True), 10**5)) == picture_limits.MAX_SCANS + 1
     assert count_chunks(png(4, 4)) == 3
     assert count_chunks(png(4, 4, chunk(b"prVt", b"") * 10)) == 13
 
@@ -109,15 +109,15 @@ def test_frames_are_counted_as_pillow_counts_them(kind: str, count: int, tmp_pat
 def test_frames_without_end_are_counted_up_to_the_limit() -> None:
     head = b"GIF89a" + struct.pack("<HHBBB", 4, 4, 0, 0, 0)
     frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, 4, 4, 0) + b"\x02\x02\x44\x01\x00"
-    assert count_frames(head + frame * 50_000 + b";") == picture_limits.MOST_FRAMES
+    assert count_frames(head + frame * 50_000 + b";") == picture_limits.MAX_FRAMES
     assert count_frames(tiff([], following=8)) == 1  # a directory that follows itself
 
 
 def test_a_decoder_that_reads_on_and_on_is_interrupted() -> None:
-    file = TimedBytes(b"x" * 100, seconds=-1.0)
-    with pytest.raises(TooSlowError):
+    file = TimeLimitedBytes(b"x" * 100, seconds=-1.0)
+    with pytest.raises(DecodeTimeoutError):
         file.read(1)
-    assert TimedBytes(b"abc").read() == b"abc"
+    assert TimeLimitedBytes(b"abc").read() == b"abc"
 
 
 def test_a_picture_that_is_slow_to_open_or_to_decode_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,7 @@ def test_a_picture_that_is_slow_to_open_or_to_decode_is_told(tmp_path: Path, mon
 def test_a_sound_that_unfolds_to_too_much_is_refused(
     rate: int, channels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sounds, "MOST_DECODED", 500_000)
+    monkeypatch.setattr(sounds, "MAX_SAMPLES", 500_000)
     file = tmp_path / "x.wav"
     soundfile.write(file, np.zeros((200_000, channels), np.int16), rate, format="WAV")
     with pytest.raises((MediaTooLargeError, MediaDamagedError)):
@@ -153,8 +153,8 @@ def test_blocks_of_many_channels_take_no_more_memory(tmp_path: Path, monkeypatch
     file = tmp_path / "x.wav"
     soundfile.write(file, np.zeros((100_000, 64), np.int16), 8000)
     assert media.inspect(file).channels == 64
-    assert max(sizes) <= sounds._BLOCK
+    assert max(sizes) <= sounds._BLOCK_SAMPLES
 
 
 def test_the_limits_let_ten_minutes_of_a_studio_pass() -> None:
-    assert limits.MOST_DECODED >= 600 * 192_000 * 2
+    assert limits.MAX_SAMPLES >= 600 * 192_000 * 2

@@ -129,7 +129,7 @@ def test_every_cache_writes_the_same_or_says_why_not(kind: str, cache: str, fold
     request = core.Request(
         PROMPTS.get(kind, ""), {"max_new_tokens": NEW, "min_new_tokens": NEW}, media=(path,), cache=cache
     )
-    if backend.why_not(model) or (cache == "sink" and not model.is_encoder_decoder):
+    if backend.unsupported_reason(model) or (cache == "sink" and not model.is_encoder_decoder):
         with pytest.raises(errors.CacheError):
             core.run(model, request)
         return
@@ -344,7 +344,7 @@ def test_what_is_heard_and_seen_is_reckoned_with(kind: str, positions: int, fold
 
 
 def test_a_small_whisper_reads_no_text() -> None:
-    from core.models.modalities import takes
+    from core.models.modalities import modalities_of
 
     assert not shared("whisper").takes.text
-    assert takes({"model_type": "whisper", "vocab_size": 51_865}).text
+    assert modalities_of({"model_type": "whisper", "vocab_size": 51_865}).text

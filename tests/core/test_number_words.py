@@ -30,7 +30,7 @@ def test_percentages(share: float, said: str) -> None:
 )  # fmt: skip
 def test_brief_percentages(share: float, said: str) -> None:
     assert words.brief_percent(share) == said
-    assert len(said) <= len(words.WIDEST_PERCENT)
+    assert len(said) <= len(words.LONGEST_PERCENT)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_whole_percentages_are_honest_at_the_ends(share: float, said: str) -> No
     [(0.0, ".00"), (0.001, "<.01"), (0.46, ".46"), (0.996, ">.99"), (1.0, "1"), (math.nan, "–")],
 )
 def test_shares_of_a_trees_nodes(share: float, said: str) -> None:
-    assert words.tree_share(share) == said
+    assert words.compact_share(share) == said
 
 
 def test_the_ends_in_words() -> None:

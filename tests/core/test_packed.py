@@ -17,12 +17,12 @@ from torch.nn import functional as F
 from transformers import GenerationConfig
 
 import core
-from core.decoding.forward.fused_llama import agrees
+from core.decoding.forward.fused_llama import matches_module
 from core.errors import CacheError, ParameterError, UnpackableError
 from core.models import devices, dtype_benchmark
 from core.models.quantized import int4, int8
-from core.models.quantized.packed_layers import Packed, PackedEmbedding, PackedLinear
-from core.models.quantized.page_buffers import paged
+from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
+from core.models.quantized.page_buffers import allocate_pages
 from tests.core import tiny
 
 _SMALL = {**tiny._SMALL, "num_hidden_layers": 2}
@@ -65,7 +65,7 @@ def round_as(network: Any, packed: Any) -> None:
     for name, module in packed.named_modules():
         if isinstance(module, PackedLinear) and ".experts." not in name:
             own = network.get_submodule(name).weight
-            own = own.t() if module.turned else own
+            own = own.t() if module.transposed else own
             own.copy_(_rounded(own, module.bits))
         elif isinstance(module, PackedEmbedding):
             network.get_submodule(name).weight.copy_(_rounded(network.get_submodule(name).weight, 8))
@@ -113,7 +113,7 @@ def test_four_bits(folders: Callable[[str], Path]) -> None:
     assert error < 0.03  # vectors go in and out in bfloat16
 
 
-KERNELS = [*([int8.BlockedInt8Matmul] if int8.has_blocks() else []), int8.FloatInt8Matmul]
+KERNELS = [*([int8.BlockedInt8Matmul] if int8.has_fast_onednn() else []), int8.FloatInt8Matmul]
 """Those that this processor can run."""
 
 
@@ -125,8 +125,8 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
     vectors[:, 5] *= 300  # one large feature, as language models have them
     numbers, scales = int8.quantize_rows(rows)
     matrix = kernel(numbers, scales)
-    together = matrix.of_split(*int8.split(vectors))
-    assert torch.equal(together, torch.cat([matrix.of_split(*int8.split(row[None])) for row in vectors]))
+    together = matrix.multiply_split(*int8.split_vectors(vectors))
+    assert torch.equal(together, torch.cat([matrix.multiply_split(*int8.split_vectors(row[None])) for row in vectors]))
     wanted = F.linear(vectors.double(), numbers.double() * scales[:, None].double())
     assert (together - wanted).norm() / wanted.norm() < 5e-4
     assert (rows - numbers * scales[:, None]).abs().amax(-1).le(scales / 2 + 1e-6).all()
@@ -135,16 +135,16 @@ def test_a_row_does_not_depend_on_those_beside_it(kernel: Any) -> None:
 def test_the_reference_of_onednn_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes a thousand times as long as a kernel does."""
     monkeypatch.setattr(int8, "_seconds", lambda matrix: 0.02)
-    assert not int8.has_blocks.__wrapped__()
+    assert not int8.has_fast_onednn.__wrapped__()
     monkeypatch.setattr(int8, "_seconds", lambda matrix: 2e-5)
-    assert int8.has_blocks.__wrapped__() or not int8.has_blocks()
+    assert int8.has_fast_onednn.__wrapped__() or not int8.has_fast_onednn()
 
 
 def test_the_greatest_sums_are_exact() -> None:
     """By whatever kernel this machine has, also where pairs of products or long sums would overflow its numbers."""
     numbers = torch.full((5, 4099), 127, dtype=torch.int8)
     halves = torch.tensor([127, -127], dtype=torch.int8)[:, None].expand(2, 4099).contiguous()
-    found = int8.pack_eight(numbers, torch.ones(5)).of_split(halves, torch.ones(1, 1))
+    found = int8.pack_int8(numbers, torch.ones(5)).multiply_split(halves, torch.ones(1, 1))
     torch.testing.assert_close(found, torch.full((1, 5), 4099 * 127**2 * (1 - 1 / 254)), rtol=1e-6, atol=0)
 
 
@@ -215,7 +215,7 @@ def test_files_of_another_type_are_converted_as_they_are_read(tmp_path: Path) ->
 def test_large_buffers_have_pages_of_their_own() -> None:
     """They can be filled like others, and live as long as any tensor that shows them."""
     for shape in ((3, 5), (300, 500)):
-        one, other = paged(shape, torch.float32).fill_(1), paged(shape, torch.float32).fill_(2)
+        one, other = allocate_pages(shape, torch.float32).fill_(1), allocate_pages(shape, torch.float32).fill_(2)
         rows = one[1:]
         del one
         assert torch.equal(rows, torch.ones(shape[0] - 1, shape[1]))
@@ -231,27 +231,27 @@ def test_vectors_that_are_rounded_the_other_way_are_no_disagreement(packed: core
             return logits + by * logits.abs().max()
 
         with torch.inference_mode():
-            return agrees(other, model)
+            return matches_module(other, model)
 
     assert passes(5e-4, packed)
     assert not passes(5e-3, packed)
     assert not passes(5e-4, core.load("storyteller"))
 
 
-def packed_modules(model: core.LoadedModel) -> Iterator[Packed]:
+def packed_modules(model: core.LoadedModel) -> Iterator[PackedModule]:
     """All of them."""
-    return (module for module in model.model.modules() if isinstance(module, Packed))
+    return (module for module in model.model.modules() if isinstance(module, PackedModule))
 
 
 def test_prefixes_tell_packed_weights_apart(packed: core.LoadedModel) -> None:
-    from core.caches.prefixes.fingerprint import fingerprint
+    from core.caches.prefixes.fingerprint import model_fingerprint
 
     again, floats = core.load("storyteller", weights="int8"), core.load("storyteller")
-    assert fingerprint(packed) == fingerprint(again) != fingerprint(floats)
+    assert model_fingerprint(packed) == model_fingerprint(again) != model_fingerprint(floats)
     other = next(packed_modules(again))
-    other.fill(torch.randn(other.weight.shape, generator=torch.Generator().manual_seed(0)))
+    other.pack(torch.randn(other.weight.shape, generator=torch.Generator().manual_seed(0)))
     again.remembered.clear()
-    assert fingerprint(again) != fingerprint(packed)
+    assert model_fingerprint(again) != model_fingerprint(packed)
 
 
 def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
@@ -265,13 +265,13 @@ def test_bfloat16_stays_where_it_is_quicker_and_that_is_measured_once(
         measured.append(dtype)
         return {torch.bfloat16: 1.0, torch.float32: 2.0}[dtype]
 
-    monkeypatch.setattr(dtype_benchmark, "_seconds", seconds)
+    monkeypatch.setattr(dtype_benchmark, "_best_time", seconds)
     config = t.LlamaConfig(**{**_SMALL, "hidden_size": 512, "num_hidden_layers": 1})
     t.LlamaForCausalLM(config).bfloat16().save_pretrained(tmp_path / "model")
     assert core.load(tmp_path / "model").weights == "bfloat16"
     assert core.load(tmp_path / "model").weights == "bfloat16"
     assert len(measured) == 2, "once for each type"
-    monkeypatch.setattr(devices, "bfloat16_is_quicker", lambda: False)
+    monkeypatch.setattr(devices, "is_bfloat16_faster", lambda: False)
     assert core.load(tmp_path / "model").weights == "float32"
     assert core.load("storyteller").weights == "float32"
 

@@ -12,7 +12,7 @@ import transformers as t
 
 import core
 from core.errors import ParameterError
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from tests.core import tiny
 
 INTEGERS: tuple[Callable[[int], Any], ...] = (np.int64, np.int32, np.uint8, np.array, torch.tensor)
@@ -30,7 +30,7 @@ FLOATS: tuple[Callable[[float], Any], ...] = (np.float64, np.float32, np.float16
     ids=repr,
 )  # fmt: skip
 def test_converted(value: Any, plain: Any) -> None:
-    found = plain_value(value)
+    found = to_plain_value(value)
     assert found == plain
     assert repr(found) == repr(plain)
 
@@ -39,7 +39,7 @@ def test_converted(value: Any, plain: Any) -> None:
     "value", [None, "text", 5, [1, "a"], {"a": (1, 2)}, b"x", range(3), object()], ids=lambda one: type(one).__name__
 )
 def test_what_is_plain_is_the_same_object(value: Any) -> None:
-    assert plain_value(value) is value
+    assert to_plain_value(value) is value
 
 
 @pytest.mark.parametrize("as_object", [False, True])
@@ -49,7 +49,7 @@ def test_whole_numbers_of_a_request(of: Callable[[int], Any], as_object: bool) -
         "max_new_tokens": of(5), "do_sample": np.bool_(True), "top_k": of(4), "eos_token_id": [of(2)],
         "suppress_tokens": [of(9)], "num_return_sequences": of(2), "bad_words_ids": [[of(7), of(8)]],
     }  # fmt: skip
-    plain = plain_value(settings)
+    plain = to_plain_value(settings)
     config = t.GenerationConfig(**plain) if as_object else settings
     if as_object:
         vars(config).update(settings)  # type: ignore[call-overload]
@@ -69,7 +69,7 @@ def test_fractions_of_a_request(of: Callable[[float], Any]) -> None:
     settings = {"max_new_tokens": 4, "do_sample": True, "temperature": of(0.5), "top_p": of(0.75)}
     model, options = tiny.shared("llama"), {"xtc_probability": of(0.5)}
     found = core.run(model, core.Request([5, 6], settings, options=options, seed=1))
-    plain = core.Request([5, 6], plain_value(settings), options={"xtc_probability": 0.5}, seed=1)
+    plain = core.Request([5, 6], to_plain_value(settings), options={"xtc_probability": 0.5}, seed=1)
     assert found.sequences == core.run(model, plain).sequences
 
 
@@ -130,4 +130,4 @@ def test_a_library_that_is_being_imported_does_no_harm(monkeypatch: pytest.Monke
     import types
 
     monkeypatch.setitem(sys.modules, "numpy", types.ModuleType("numpy"))
-    assert plain_value({"a": (1, 2), "b": range(3)}) == {"a": (1, 2), "b": range(3)}
+    assert to_plain_value({"a": (1, 2), "b": range(3)}) == {"a": (1, 2), "b": range(3)}

@@ -30,9 +30,9 @@ STRATEGIES: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every chunk has 32 tokens, however fast this machine is."""
-    monkeypatch.setattr(prefill, "_WORK", {"cpu": 0.0})
-    monkeypatch.setattr(prefill, "_LEAST", 32)
-    monkeypatch.setattr(prefill.ChunkSizes, "learn", lambda self, size, seconds: None)
+    monkeypatch.setattr(prefill, "_FIRST_CHUNK_WORK", {"cpu": 0.0})
+    monkeypatch.setattr(prefill, "_MIN_CHUNK", 32)
+    monkeypatch.setattr(prefill.ChunkSizes, "update", lambda self, size, seconds: None)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ SERVED: dict[str, tuple[str, ...]] = {
 @pytest.mark.parametrize("cache", SERVED)
 def test_a_cache_serves_these_families_and_no_others(cache: str) -> None:
     backend = core.caches.registry[cache]
-    assert tuple(family for family in tiny.ALL if not backend.why_not(tiny.shared(family))) == SERVED[cache]
+    assert tuple(family for family in tiny.ALL if not backend.unsupported_reason(tiny.shared(family))) == SERVED[cache]
 
 
 @pytest.mark.parametrize(("cache", "family"), [(cache, family) for cache in SERVED for family in SERVED[cache]])
@@ -145,13 +145,13 @@ def test_what_was_read_before_a_stop_serves_the_next_run(small_chunks: None, len
 
 @pytest.mark.parametrize(("seconds", "size"), [(0.09, 64), (0.36, 32), (1e-9, 128)])
 def test_sizes_follow_the_clock(seconds: float, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefill, "_WORK", {"cpu": 0.0})
-    monkeypatch.setattr(prefill, "_LEAST", 32)
+    monkeypatch.setattr(prefill, "_FIRST_CHUNK_WORK", {"cpu": 0.0})
+    monkeypatch.setattr(prefill, "_MIN_CHUNK", 32)
     sizes = prefill.ChunkSizes(tiny.make("llama"))
-    assert sizes.next(1000) == 32
-    sizes.learn(32, seconds)
-    assert sizes.next(1000) == size
-    assert sizes.next(size + size // 2) == size + size // 2
+    assert sizes.next_size(1000) == 32
+    sizes.update(32, seconds)
+    assert sizes.next_size(1000) == size
+    assert sizes.next_size(size + size // 2) == size + size // 2
 
 
 def test_a_draft_model_stops_while_it_reads(lengths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

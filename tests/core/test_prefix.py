@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from transformers import GenerationConfig
 
 import core
-from core.caches.prefixes.fingerprint import digest
+from core.caches.prefixes.fingerprint import prefix_digest
 from core.caches.prefixes.prefix_store import shared_length
 from core.caches.tensors.legacy import from_legacy, to_legacy
 from core.errors import CacheError
@@ -41,7 +41,7 @@ def run(
 
 
 def serving(kind: str) -> list[str]:
-    return [name for name, backend in core.caches.registry.items() if not backend.why_not(tiny.shared(kind))]
+    return [name for name, backend in core.caches.registry.items() if not backend.unsupported_reason(tiny.shared(kind))]
 
 
 @pytest.mark.parametrize("kind", every(3, [*tiny.DECODERS, "mamba"]))
@@ -261,7 +261,7 @@ def test_shapes_are_those_of_the_model(reshape: Callable[[torch.Tensor], torch.T
     with safe_open(str(path), framework="pt") as file:
         about, tensors = file.metadata(), {name: file.get_tensor(name) for name in sorted(file.keys())}
     tensors = {name: reshape(tensor).contiguous() for name, tensor in tensors.items()}
-    save_file(tensors, path, metadata={**about, "digest": digest(about["ids"], tensors)})
+    save_file(tensors, path, metadata={**about, "digest": prefix_digest(about["ids"], tensors)})
     with pytest.raises(CacheError, match="damaged"):
         core.PrefixStore().load(path, model)
 
@@ -319,11 +319,11 @@ def test_the_prefix_of_a_text_is_the_longest_that_it_begins_with() -> None:
     model, store = tiny.shared("llama"), core.PrefixStore()
     written = run(model, tiny.prompt(), store)[0][0]
     run(model, tiny.prompt(seed=1), store)
-    assert store.beginning_of(model, [*tiny.prompt(), *written]).ids == (*tiny.prompt(), *written[:-1])
+    assert store.longest_prefix(model, [*tiny.prompt(), *written]).ids == (*tiny.prompt(), *written[:-1])
     with pytest.raises(CacheError, match="not kept any more"):
-        store.beginning_of(model, tiny.prompt(seed=2))
+        store.longest_prefix(model, tiny.prompt(seed=2))
     with pytest.raises(CacheError, match="reads its source anew"):
-        store.beginning_of(tiny.shared("t5"), tiny.prompt())
+        store.longest_prefix(tiny.shared("t5"), tiny.prompt())
 
 
 @pytest.mark.parametrize("name", ["quantized", "sliding_window"])

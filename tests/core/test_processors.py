@@ -17,10 +17,10 @@ from transformers import (
 )
 
 import core
-from core.decoding.processor_pipeline import build_funnel
+from core.decoding.processor_pipeline import build_pipeline
 from core.errors import ParameterError
 from core.processors import Context, registry
-from core.processors.no_end_before import NoEndBefore
+from core.processors.no_end_before import MinLengthBan
 from tests.core import tiny
 
 ON: dict[str, Any] = {
@@ -33,7 +33,7 @@ ON: dict[str, Any] = {
 }  # fmt: skip
 
 
-OWN: dict[type, type] = dict.fromkeys((MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor), NoEndBefore)
+OWN: dict[type, type] = dict.fromkeys((MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor), MinLengthBan)
 """What does the same as a class of transformers."""
 
 
@@ -47,7 +47,7 @@ def context(**settings: Any) -> Context:
 def test_the_order_is_that_of_transformers() -> None:
     """Both lists are made with everything switched on."""
     made = context(**ON)
-    mine = [type(stage.process) for stage in build_funnel(made).stages]
+    mine = [type(stage.process) for stage in build_pipeline(made).stages]
     config = GenerationConfig(do_sample=True, eos_token_id=3, **ON)
     config._eos_token_tensor = made.eos  # type: ignore[attr-defined]
     model = made.model.model
@@ -73,7 +73,7 @@ def test_every_file_says_what_a_reader_needs(name: str) -> None:
 def test_a_blind_one_looks_at_scores_alone(name: str) -> None:
     plain = context(**({"top_k": 0, name: ON[name]} if name in ON else {"top_k": 0}))
     options = {} if name in ON else {name: 1.0}
-    (stage,) = build_funnel(plain._replace(options=options)).stages
+    (stage,) = build_pipeline(plain._replace(options=options)).stages
     scores = torch.randn(2, 96, generator=torch.Generator().manual_seed(3))
     one, other = torch.tensor([[5, 6], [5, 6]]), torch.tensor([[8, 9, 1], [2, 2, 2]])
     assert torch.equal(stage.process(one, scores), stage.process(other, scores))
@@ -91,4 +91,4 @@ def test_listing_them_loads_no_torch() -> None:
 )
 def test_a_value_of_the_wrong_kind_is_named(name: str, value: object) -> None:
     with pytest.raises(ParameterError, match=name):
-        build_funnel(context(**{name: value}))
+        build_pipeline(context(**{name: value}))

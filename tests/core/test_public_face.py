@@ -38,7 +38,7 @@ def core_check(parameter: core.strategies.Parameter) -> None:
 
 
 def test_flags_decide_as_in_transformers() -> None:
-    from core.settings import resolve
+    from core.settings import resolve_settings
 
     model, ids = tiny.shared("llama"), tiny.prompt()
     for settings, name in [
@@ -46,7 +46,7 @@ def test_flags_decide_as_in_transformers() -> None:
         ({"penalty_alpha": 0.6}, "contrastive"), ({"penalty_alpha": 0.6, "top_k": 1}, "greedy"),
         ({"penalty_alpha": 0.6, "do_sample": True}, "sampling"), ({"dola_layers": "low"}, "dola"),
     ]:  # fmt: skip
-        assert resolve(model, core.Request(ids, GenerationConfig(**settings)))[0].name == name
+        assert resolve_settings(model, core.Request(ids, GenerationConfig(**settings)))[0].name == name
 
 
 def test_a_named_strategy_wins_over_flags() -> None:

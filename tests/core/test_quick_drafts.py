@@ -11,43 +11,45 @@ import torch
 from transformers import DynamicCache
 
 from core.caches.tensors import cache_editing
-from core.caches.tensors.layouts import roomy
+from core.caches.tensors.layouts import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-from core.decoding.speculation.drafters.native_model import NativeDraftModel, small_passes
-from core.decoding.speculation.drafters.numpy_model import NumpyDraftModel, array_passes
-from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.drafters.native_model import NativeDraftModel, build_small_draft_model
+from core.decoding.speculation.drafters.numpy_model import NumpyDraftModel, build_numpy_draft_model
+from core.decoding.speculation.node_processors import NodePipeline
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.target_hidden_states import TargetHiddenStates
 from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.tree_positions import causal
+from core.decoding.speculation.tree_positions import causal_visibility
 from core.native import build_paths, native_library
 from tests.core import tiny
 from tests.core.quick_models import step_of, wide_model
 
-pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
 
 
 class Open:
     """A gate that lets everything pass, with one leaf beside each token."""
 
-    def accept(self, drafter: int, probability: float, beside: bool = False) -> float:
+    def acceptance(self, drafter: int, probability: float, is_alternative: bool = False) -> float:
         return probability
 
-    def spreads(self) -> bool:
+    def should_branch(self) -> bool:
         return False
 
-    def draws(self, chance: float, nodes: int) -> int:
+    def draw_count(self, probability: float, nodes: int) -> int:
         return 1
 
-    def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
+    def should_extend(self, probabilities: Sequence[float], nodes: int) -> bool:
         return True
 
-    def is_worth(self, chance: float, nodes: int) -> bool:
+    def is_worthwhile(self, probability: float, nodes: int) -> bool:
         return True
 
-    def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
+    def child_count(
+        self, probability: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool
+    ) -> int:
         return 2
 
 
@@ -57,7 +59,7 @@ class Open:
 def test_drafts_of_a_small_model(kind: str) -> None:
     """Text, a tree of more nodes than a pass takes, a kept path, a longer and a shorter text: as on arrays."""
     model = wide_model(kind)
-    mine, theirs = small_passes(model), array_passes(model)
+    mine, theirs = build_small_draft_model(model), build_numpy_draft_model(model)
     assert isinstance(mine, NativeDraftModel)
     level = np.eye(20, 2, dtype=bool)
     level[np.arange(20), np.arange(20) % 2] = True
@@ -82,7 +84,7 @@ def test_drafts_of_a_small_model(kind: str) -> None:
             torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-4)
     assert (mine.length, mine.extra) == (7 + 6 * 46 + 1, 0)
     native_library.switch_quick_steps(False)
-    assert type(small_passes(model)) is NumpyDraftModel
+    assert type(build_small_draft_model(model)) is NumpyDraftModel
     native_library.switch_quick_steps(True)
 
 
@@ -92,16 +94,16 @@ def test_states_for_heads() -> None:
     """What the module's own head reads, of every token and with a mask, without the module being asked."""
     model = wide_model("qwen3")
     step_of(model)
-    forward, ids, cache = Forward(model, roomy(model)), tiny.prompt(20), DynamicCache()
+    forward, ids, cache = Forward(model, draft_cache(model)), tiny.prompt(20), DynamicCache()
     forward(torch.tensor([ids[:12]]))
     wanted = model.model(torch.tensor([ids]), **{model.cache_name: cache}, output_hidden_states=True).hidden_states[-1]
     passes = TreePasses(forward, 12)
-    passes.features = TargetHiddenStates()
-    passes.text(torch.tensor([ids[12:13]]))
-    passes.nodes(torch.tensor([ids[13:]]), range(7), causal(7))
-    passes.settle(range(7))
-    torch.testing.assert_close(passes.features.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
-    assert len(forward.ending(torch.tensor([[5]])).hidden or ()) == 1
+    passes.hidden_states = TargetHiddenStates()
+    passes.read_text(torch.tensor([ids[12:13]]))
+    passes.read_nodes(torch.tensor([ids[13:]]), range(7), causal_visibility(7))
+    passes.commit(range(7))
+    torch.testing.assert_close(passes.hidden_states.take(0, 8), wanted[:, 12:], rtol=1e-4, atol=1e-4)
+    assert len(forward.forward_with_states(torch.tensor([[5]])).hidden or ()) == 1
 
 
 @pytest.mark.usefixtures("built")
@@ -110,22 +112,22 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
     """Rounds of drafts move nothing: the storage stays, and every row is what a pass of its own would give."""
     model = tiny.shared("llama")
     step_of(model)
-    ids, forward, plain = tiny.prompt(64), Forward(model, roomy(model)), Forward(model, roomy(model))
+    ids, forward, plain = tiny.prompt(64), Forward(model, draft_cache(model)), Forward(model, draft_cache(model))
     passes = TreePasses(forward)
-    for one in (passes.text, lambda text: plain(text)):
+    for one in (passes.read_text, lambda text: plain(text)):
         one(torch.tensor([ids[:12]]))
     places = []
     for begin in range(12, 60, 2):  # more than there is room for at first
         drafted = torch.tensor([[ids[begin], ids[begin + 1], 7, 8]])
-        logits = passes.nodes(drafted, range(4), causal(4))
-        passes.settle((0, 1))
+        logits = passes.read_nodes(drafted, range(4), causal_visibility(4))
+        passes.commit((0, 1))
         expected = plain(torch.tensor([ids[begin : begin + 2]]), keep=0).logits[0]
         torch.testing.assert_close(logits[:2], expected, rtol=1e-4, atol=1e-4)
         places.append(forward.cache.layers[0].keys.data_ptr())
     assert len(set(places)) == 2
-    twin = forward.branch()
+    twin = forward.fork()
     twin(torch.tensor([[9]]))
-    torch.testing.assert_close(passes.text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
+    torch.testing.assert_close(passes.read_text(torch.tensor([ids[60:61]])), plain(torch.tensor([ids[60:61]])).last)
     cache_editing.compact(forward.cache)
     for mine, theirs in zip(forward.cache.layers, plain.cache.layers, strict=True):
         assert mine.keys.untyped_storage().nbytes() == theirs.keys.untyped_storage().nbytes()
@@ -135,20 +137,20 @@ def test_room_behind_a_text_is_taken_by_drafts_and_given_back() -> None:
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "plan",
-    [RoundPlan(6), RoundPlan(6, threshold=0.3), RoundPlan(6, leaves=True, gate=Open())],
+    [RoundPlan(6), RoundPlan(6, threshold=0.3), RoundPlan(6, allows_leaves=True, gate=Open())],
     ids=["plain", "threshold", "gate"],
 )
 @torch.inference_mode()
 def test_a_chain_that_the_machine_code_follows_is_the_one_of_tensors(plan: RoundPlan) -> None:
     model, text = wide_model("llama"), SpeculationText(tiny.prompt(11), torch.device("cpu"))
     drafts = []
-    for reader in (small_passes(model), array_passes(model)):
+    for reader in (build_small_draft_model(model), build_numpy_draft_model(model)):
         assert reader is not None
-        funnel, dice = NodeFunnel([]), torch.Generator()
+        funnel, dice = NodePipeline([]), torch.Generator()
         drafter = ModelDrafter("d", reader, funnel, dice, 0, lambda: False, model.vocabulary, None)
         branch = drafter.propose(text, plan)
         assert branch is not None
-        drafter.settle(branch.ids[:2])
+        drafter.commit(branch.ids[:2])
         drafts.append((branch.ids, branch.parents, reader.length, branch.probabilities))
     (*mine, sure), (*theirs, shares) = drafts
     assert mine == theirs

@@ -11,22 +11,22 @@ from transformers import DynamicCache
 
 import core
 from core.decoding.forward import native_linear
-from core.decoding.forward.fused_llama import lean_llama
-from core.decoding.forward.fused_selection import lean_pass
+from core.decoding.forward.fused_llama import get_fused_llama
+from core.decoding.forward.fused_selection import select_fused_pass
 from core.decoding.forward.native_linear import NativeGatedMlp, NativeLinear
 from core.interpretability import lens
-from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, wide
+from core.interpretability.native_text_pass import NativeTextPass, TextRemainder, native_text_pass
 from core.native import build_paths, native_library
 from tests.core import tiny
 from tests.core.quick_models import model_of, step_of, wide_model
 
-pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
 
 
 def wide_of(model: core.LoadedModel) -> NativeTextPass:
-    lean = lean_llama(model)
+    lean = get_fused_llama(model)
     assert lean is not None
-    found = wide(model, lean)
+    found = native_text_pass(model, lean)
     assert found is not None
     return found
 
@@ -47,7 +47,7 @@ def test_many_tokens_of_several_texts(kind: str, threads: int) -> None:
         TextRemainder(kept, tiny.prompt(count, seed))
         for seed, (kept, count) in enumerate(((44, 1), (40, 9), (9, 18), (0, 5)))
     ]
-    found = reader.endings(rests, [(layer.keys, layer.values) for layer in cache.layers])
+    found = reader.last_logits(rests, [(layer.keys, layer.values) for layer in cache.layers])
     alone = [model.model(torch.tensor([[*ids[:kept], *own]])).logits[0, -1] for kept, own in rests]
     torch.testing.assert_close(found, torch.stack(alone), rtol=1e-4, atol=2e-4)
 
@@ -60,9 +60,9 @@ def test_any_number_of_tokens_as_one_by_one(threads: int) -> None:
     two portions."""
     torch.set_num_threads(threads)
     model = wide_model("qwen2")
-    step, lean, ids = step_of(model), lean_pass(model, DynamicCache()), torch.tensor([tiny.prompt(70)])
+    step, lean, ids = step_of(model), select_fused_pass(model, DynamicCache()), torch.tensor([tiny.prompt(70)])
     assert lean is not None
-    assert step._quick.in_panels
+    assert step._weights.is_in_panels
     wanted = model.model(ids).logits[:, 9:]
     found = []
     for count in (1, 2, 3, 13, 32):
@@ -99,12 +99,12 @@ def test_long_prompts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their products are taken by the library where it is quicker, and where it comes to the same alone."""
     torch.set_num_threads(1)
     model, ids = model_of(kind), torch.tensor([tiny.prompt(40)])
-    lean, calls = lean_pass(model, DynamicCache()), list[int]()
-    product = native_library.NativeLibrary.product
+    lean, calls = select_fused_pass(model, DynamicCache()), list[int]()
+    product = native_library.NativeLibrary.matmul
     monkeypatch.setattr(
-        native_library.NativeLibrary, "product", lambda self, *given: calls.append(given[2]) or product(self, *given)
+        native_library.NativeLibrary, "matmul", lambda self, *given: calls.append(given[2]) or product(self, *given)
     )
-    monkeypatch.setattr(native_linear, "_is_quicker", lambda found: True)
+    monkeypatch.setattr(native_linear, "_is_native_faster", lambda found: True)
     assert lean is not None
     torch.testing.assert_close(lean(ids, DynamicCache(), 0), model.model(ids).logits, rtol=1e-4, atol=2e-4)
     assert set(calls) == {40}
@@ -121,12 +121,12 @@ def test_products_that_are_slow_or_wrong_are_not_used(monkeypatch: pytest.Monkey
     monkeypatch.setattr(native_linear.time, "perf_counter", lambda: next(clock))
     found = native_library.library()
     assert found is not None
-    assert native_linear._is_quicker.__wrapped__(found)
+    assert native_linear._is_native_faster.__wrapped__(found)
     clock = chain.from_iterable((now, now + 0.3, now + 0.4) for now in range(1000))
-    assert not native_linear._is_quicker.__wrapped__(found)
+    assert not native_linear._is_native_faster.__wrapped__(found)
     clock = chain.from_iterable((now, now + 0.1, now + 0.3) for now in range(1000))
-    monkeypatch.setattr(native_library.NativeLibrary, "product", lambda self, *given: None)
-    assert not native_linear._is_quicker.__wrapped__(found)
+    monkeypatch.setattr(native_library.NativeLibrary, "matmul", lambda self, *given: None)
+    assert not native_linear._is_native_faster.__wrapped__(found)
 
 
 @pytest.mark.usefixtures("built")
@@ -134,8 +134,10 @@ def test_looks_inside_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> Non
     model, ids = wide_model("llama"), tiny.prompt(24)
     wide_of(model)
     calls: list[int] = []
-    layer = NativeTextPass._pass
-    monkeypatch.setattr(NativeTextPass, "_pass", lambda self, *given: calls.append(given[0]) or layer(self, *given))
+    layer = NativeTextPass._run_layer
+    monkeypatch.setattr(
+        NativeTextPass, "_run_layer", lambda self, *given: calls.append(given[0]) or layer(self, *given)
+    )
     mine = list(core.lens_text(model, ids, 1)), core.occlude(model, ids, 23)
     assert set(calls) == {0, 1, 2}
     native_library.switch_quick_steps(False)
@@ -150,7 +152,7 @@ def test_choices_of_layers_are_those_of_torch() -> None:
     scores = torch.randn(6, 61).round(decimals=1)
     scores[0, 7] = scores[0, 60] = scores.max() + 1
     chosen = torch.tensor([60, 1, 2, 3, 4, 5])
-    (found,), wanted = lens._figures_of(scores, chosen), lens._figures_by_torch(scores, chosen)
+    (found,), wanted = lens._logit_statistics(scores, chosen), lens._logit_statistics_torch(scores, chosen)
     assert found[0].tolist() == wanted[0].tolist()
     assert found[3].tolist() == wanted[3].tolist()
     torch.testing.assert_close(torch.stack(found[1:3]), torch.stack(wanted[1:3]))
@@ -159,9 +161,11 @@ def test_choices_of_layers_are_those_of_torch() -> None:
 
 @pytest.mark.usefixtures("built")
 def test_a_wide_pass_that_disagrees_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_library.NativeLibrary, "gated", lambda self, *given: None)
+    monkeypatch.setattr(native_library.NativeLibrary, "gated_matmul", lambda self, *given: None)
     model = wide_model("llama")
-    lean = lean_llama(model)
+    lean = get_fused_llama(model)
     assert lean is not None
-    assert wide(model, lean) is None
-    assert wide(tiny.shared("llama"), lean_llama(tiny.shared("llama"))) is None  # its heads are too narrow
+    assert native_text_pass(model, lean) is None
+    assert (
+        native_text_pass(tiny.shared("llama"), get_fused_llama(tiny.shared("llama"))) is None
+    )  # its heads are too narrow

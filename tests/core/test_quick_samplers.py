@@ -11,15 +11,15 @@ import torch
 
 import core
 from core.decoding import step_stats
-from core.decoding.native_step_stats import read_quickly
-from core.decoding.stats_row import FIXED
+from core.decoding.native_step_stats import compute_native_stats
+from core.decoding.stats_row import FIXED_COLUMNS
 from core.native import build_paths, native_library
-from core.native.native_library import AT_ONCE
+from core.native.native_library import MAX_WITH_GIL
 from core.processors import Context, measures
-from core.processors.dry_multiplier import LONGEST, Dry, repeated
+from core.processors.dry_multiplier import MIN_FOLLOWED, DryPenalty, find_repeats
 from tests.core import tiny
 
-pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
 INFINITY = float("inf")
 SIZES = (1, 7, 16, 61, 2048)
 
@@ -41,7 +41,7 @@ def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
     assert native_library.library() is not None
     quick = ask()
     with monkeypatch.context() as patch:
-        patch.setattr(measures, "library", lambda: None)
+        patch.setattr(measures, "get_native_library", lambda: None)
         return quick, ask()
 
 
@@ -49,10 +49,10 @@ def both(ask: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[Any, 
 @pytest.mark.parametrize("size", SIZES)
 def test_figures_of_scores(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     scores = scores_of(size)
-    for ask in (measures.entropies, measures.log_sums):
+    for ask in (measures.entropies, measures.max_and_logsumexp):
         quick, slow = both(lambda ask=ask: ask(scores), monkeypatch)
         torch.testing.assert_close(torch.tensor(quick), torch.tensor(slow))
-    quick, slow = both(lambda: measures.deviations(scores), monkeypatch)
+    quick, slow = both(lambda: measures.max_and_deviation(scores), monkeypatch)
     torch.testing.assert_close(torch.tensor([row[:2] for row in quick]), torch.tensor([row[:2] for row in slow]))
     assert [row[2] for row in quick] == [float(row[row.isfinite()].amin()) for row in scores]
 
@@ -63,7 +63,7 @@ def test_figures_of_scores(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("most", [1, 16, 4096])
 def test_the_likely_tokens(size: int, threshold: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for row in range(3):
-        quick, slow = both(lambda row=row: measures.likely(scores_of(size), threshold, most, row), monkeypatch)
+        quick, slow = both(lambda row=row: measures.likely_tokens(scores_of(size), threshold, most, row), monkeypatch)
         assert (quick.tokens, quick.total) == (slow.tokens, slow.total)
         assert quick.shares == pytest.approx(slow.shares)
 
@@ -76,20 +76,20 @@ def test_cuts_histograms_and_what_is_added(size: int, monkeypatch: pytest.Monkey
         quick, slow = both(lambda floors=floors: measures.cut_below(scores, floors), monkeypatch)
         assert torch.equal(quick, slow)
     more = {0: {0: -1.5}, 2: {0: -INFINITY, size - 1: 2.0}}
-    quick, slow = both(lambda: measures.added(scores, more), monkeypatch)
+    quick, slow = both(lambda: measures.add_at_tokens(scores, more), monkeypatch)
     assert torch.equal(quick, slow)
-    assert measures.added(scores, {0: {}}) is scores
+    assert measures.add_at_tokens(scores, {0: {}}) is scores
     whole = scores[0].round()  # no score lies where one part ends by a hair
     ends = float(whole.amin()), float(whole.amax())
-    quick, slow = both(lambda: measures.counts(whole, *ends, 32), monkeypatch)
+    quick, slow = both(lambda: measures.score_histogram(whole, *ends, 32), monkeypatch)
     assert sum(quick) == size
     assert quick == slow
 
 
 @pytest.mark.usefixtures("built")
 def test_the_histogram_leaves_out_what_is_forbidden() -> None:
-    assert measures.counts(torch.tensor([4.0, -INFINITY, 0.0, 2.0]), 0.0, 4.0, 4) == (1, 0, 1, 1)
-    assert measures.counts(torch.tensor([3.0, 3.0]), 3.0, 3.0, 4) in ((2, 0, 0, 0), (0, 0, 0, 2))
+    assert measures.score_histogram(torch.tensor([4.0, -INFINITY, 0.0, 2.0]), 0.0, 4.0, 4) == (1, 0, 1, 1)
+    assert measures.score_histogram(torch.tensor([3.0, 3.0]), 3.0, 3.0, 4) in ((2, 0, 0, 0), (0, 0, 0, 2))
 
 
 @pytest.mark.usefixtures("built")
@@ -102,9 +102,9 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
     breaks = np.zeros(5, np.int8)
     breaks[3], breaks[4] = seed % 2, 1
     window = int(dice.integers(1, len(text) + 1))
-    found = measures.passages(ids, 1, window, (int(breaks.ctypes.data), 4), (2, LONGEST))
+    found = measures.find_passages(ids, 1, window, (int(breaks.ctypes.data), 4), (2, MIN_FOLLOWED))
     end = text[-window:]
-    wanted = [pair for pair in repeated(end, breaks[end].astype(bool), LONGEST) if pair[1] >= 2]
+    wanted = [pair for pair in find_repeats(end, breaks[end].astype(bool), MIN_FOLLOWED) if pair[1] >= 2]
     assert found is not None
     assert sorted(found) == sorted(wanted)
 
@@ -113,14 +113,14 @@ def test_passages_are_those_that_numpy_finds(seed: int) -> None:
 def test_a_token_that_nobody_has_asked_about_is_asked_about() -> None:
     breaks = np.array([0, -1, 1], np.int8)
     known = int(breaks.ctypes.data), 2
-    assert measures.passages(torch.tensor([[0, 1, 0]]), 0, 3, known, (1, 9)) is None
-    assert measures.passages(torch.tensor([[0, 1, 0]]), 0, 1, known, (1, 9)) == []
+    assert measures.find_passages(torch.tensor([[0, 1, 0]]), 0, 3, known, (1, 9)) is None
+    assert measures.find_passages(torch.tensor([[0, 1, 0]]), 0, 1, known, (1, 9)) == []
 
 
 @pytest.mark.usefixtures("built")
 def test_a_token_that_the_model_does_not_write_ends_a_passage(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tokenizer may know more tokens than the model writes: 0 1 2 7 0 1 2 repeats three, 0 99 2 7 0 99 2 one."""
-    process = Dry(0.8, context_of_tiny(dry_allowed_length=1))
+    process = DryPenalty(0.8, context_of_tiny(dry_allowed_length=1))
     for text, longest in (([10, 11, 12, 7, 10, 11, 12], 3), ([10, 999, 12, 7, 10, 999, 12], 1)):
         quick, slow = both(lambda text=text: process(torch.tensor([text]), torch.zeros(1, 61)), monkeypatch)
         assert torch.equal(quick, slow)
@@ -129,14 +129,17 @@ def test_a_token_that_the_model_does_not_write_ends_a_passage(monkeypatch: pytes
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("top_n", [0, 5])
-@pytest.mark.parametrize("size", [23, 77, 2048, AT_ONCE])  # the last one without the interpreter's lock
+@pytest.mark.parametrize("size", [23, 77, 2048, MAX_WITH_GIL])  # the last one without the interpreter's lock
 def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
     raw = 4 * torch.randn(3, size, generator=torch.Generator().manual_seed(0))
     fewer = (raw / 0.7).masked_fill(raw < raw.median(), -torch.inf)
     turned = fewer - 3 * raw.abs()  # brings up others than the model's own first ones
     for scores in ([raw], [raw, raw / 0.7], [raw, raw / 0.7, fewer], [raw, fewer, fewer, turned]):
         chosen = scores[-1].argmax(-1)
-        mine, theirs = read_quickly(scores, chosen, top_n), step_stats._read_by_torch(scores, chosen, top_n)
+        mine, theirs = (
+            compute_native_stats(scores, chosen, top_n),
+            step_stats._compute_with_torch(scores, chosen, top_n),
+        )
         assert mine is not None
         torch.testing.assert_close(torch.tensor([list(row) for row in mine]), torch.tensor([list(r) for r in theirs]))
     assert top_n == 0 or max(mine[0][-top_n:]) >= 0, "none is brought in, and a part was not tried"
@@ -146,10 +149,10 @@ def test_readings_are_those_of_torch(top_n: int, size: int) -> None:
 def test_a_stage_that_changed_nothing_has_the_figures_of_the_one_before() -> None:
     raw = torch.randn(1, 50, generator=torch.Generator().manual_seed(1))
     cut = raw.masked_fill(raw < 0, -torch.inf)
-    (same,) = read_quickly([raw, cut, cut], cut.argmax(-1), 4) or ()
-    (anew,) = read_quickly([raw, cut, cut.clone()], cut.argmax(-1), 4) or ()
+    (same,) = compute_native_stats([raw, cut, cut], cut.argmax(-1), 4) or ()
+    (anew,) = compute_native_stats([raw, cut, cut.clone()], cut.argmax(-1), 4) or ()
     assert list(same) == pytest.approx(list(anew))
-    assert same[FIXED + 12 + 11 + 1] == 1.0  # of what came in, all is left
+    assert same[FIXED_COLUMNS + 12 + 11 + 1] == 1.0  # of what came in, all is left
 
 
 SAMPLERS: dict[str, dict[str, Any]] = {

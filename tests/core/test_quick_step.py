@@ -13,19 +13,19 @@ from transformers import DynamicCache, GenerationConfig
 import core
 from core.caches.tensors.accounting import measure_storages
 from core.decoding.forward import native_step as quick_step_module
-from core.decoding.forward.fused_selection import lean_pass
-from core.decoding.forward.native_step import NativeDecodeStep, quick_step
-from core.models.quantized.int4 import GROUP, pack_four, quantize_groups
-from core.models.quantized.int4_rows import in_four_rows
-from core.models.quantized.int8 import FloatInt8Matmul, has_blocks, split
-from core.models.quantized.int8_rows import Int8Rows
+from core.decoding.forward.fused_selection import select_fused_pass
+from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
+from core.models.quantized.int4 import GROUP, pack_int4, quantize_groups
+from core.models.quantized.int4_rows import to_int4_rows
+from core.models.quantized.int8 import FloatInt8Matmul, has_fast_onednn, split_vectors
+from core.models.quantized.int8_rows import Int8RowMatrix
 from core.models.quantized.packed_layers import PackedLinear
-from core.models.quantized.weight_stats import weigh
+from core.models.quantized.weight_stats import weight_bytes
 from core.native import build_paths, kernel_build, native_library
 from tests.core import tiny
 from tests.core.quick_models import model_of, step_of
 
-pytestmark = pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
 FAMILIES = ("llama", "qwen3", "qwen2", "mistral", "gpt2", "gemma3", "opt", "gpt_neox", "phi3")
 GREEDY = GenerationConfig(max_new_tokens=24, do_sample=False)
 
@@ -57,12 +57,12 @@ def calls_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_same_logits_and_tokens(kind: str) -> None:
     """In uneven portions of two rows, past every window; the same tokens as `generate`."""
     model = model_of(kind)
-    lean, step = lean_pass(model, DynamicCache()), step_of(model)
+    lean, step = select_fused_pass(model, DynamicCache()), step_of(model)
     assert lean is not None
     ids, mine, theirs = torch.tensor([tiny.prompt(30), tiny.prompt(30, 1)]), DynamicCache(), DynamicCache()
     for portion in ids.split([12, 1, 5, 1, 7, 4], 1):
         wanted = model.model(portion, **{model.cache_name: theirs}).logits
-        is_served = step.serves(portion, mine)
+        is_served = step.supports(portion, mine)
         assert is_served == (portion.shape[1] < 12)
         torch.testing.assert_close((step if is_served else lean)(portion, mine, 0), wanted, rtol=1e-4, atol=2e-4)
     assert measure_storages(mine) == measure_storages(theirs)
@@ -107,7 +107,7 @@ def told(result: core.Result) -> list[core.events.TokenChosen]:
 def test_a_tree_and_a_chain_behind_the_text() -> None:
     """Two children of one parent in one pass equal two passes of their own; a masked chain equals a plain one."""
     model, text, low = tiny.shared("llama"), tiny.prompt(12), torch.finfo(torch.float32).min
-    lean, step, cache, plain = lean_pass(model, DynamicCache()), step_of(model), DynamicCache(), DynamicCache()
+    lean, step, cache, plain = select_fused_pass(model, DynamicCache()), step_of(model), DynamicCache(), DynamicCache()
     assert lean is not None
     mask = torch.tensor([[0.0] * 12 + [0, low], [0.0] * 12 + [low, 0]])[None, None]
     for one in (cache, plain):
@@ -136,7 +136,7 @@ def test_drafts_are_read_by_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_weights_and_each_token_as_alone(weights: str, kept: Path) -> None:
     """To the last bit: four tokens at once, four rows at once, and one by one."""
     model = core.load(kept, weights=weights)
-    step, lean = step_of(model), lean_pass(model, DynamicCache())
+    step, lean = step_of(model), select_fused_pass(model, DynamicCache())
     assert lean is not None
     ids, more = torch.tensor([tiny.prompt(40)]), torch.tensor([[7, 8, 9, 10]])
     wanted = model.model(torch.cat([ids, more], 1)).logits[:, -4:].float()
@@ -160,13 +160,13 @@ def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, mo
             weight.copy_(weight.to(dtype))
     found = native_library.library()
     assert found is not None
-    choose = quick_step_module._quicker
-    monkeypatch.setattr(quick_step_module, "_quicker", lambda *both: ways.extend(both[:2]) or choose(*both))
+    choose = quick_step_module._faster_step
+    monkeypatch.setattr(quick_step_module, "_faster_step", lambda *both: ways.extend(both[:2]) or choose(*both))
     assert step_of(model) in ways
     plain, shorter = ways
-    assert not plain.is_shorter
-    assert shorter.is_shorter == (dtype == torch.bfloat16 or found.has_halves)
-    lean = lean_pass(model, DynamicCache())
+    assert not plain.has_shorter_weights
+    assert shorter.has_shorter_weights == (dtype == torch.bfloat16 or found.supports_float16)
+    lean = select_fused_pass(model, DynamicCache())
     assert lean is not None
     with torch.inference_mode():
         given = []
@@ -179,7 +179,7 @@ def test_weights_that_are_exact_in_fewer_bits_are_read_so(dtype: torch.dtype, mo
         for weight in model.model.parameters():
             weight.mul_(1 + 1e-6)
     ways.clear()
-    assert not step_of(model).is_shorter
+    assert not step_of(model).has_shorter_weights
 
 
 @pytest.mark.usefixtures("built")
@@ -194,7 +194,7 @@ def test_packed_numbers_are_moved_not_changed(kept: Path) -> None:
     found = native_library.library()
     assert found is not None
     rows = sum(module.out_features for module in model.model.modules() if isinstance(module, PackedLinear))
-    assert weigh(model.model) == held + (4 * rows if found.shift and not has_blocks() else 0)
+    assert weight_bytes(model.model) == held + (4 * rows if found.vector_offset and not has_fast_onednn() else 0)
 
 
 @pytest.mark.usefixtures("built")
@@ -209,10 +209,13 @@ def test_eight_bits_in_rows_are_multiplied_exactly(shape: tuple[int, int]) -> No
     scales, steps = torch.rand(shape[0], generator=generator), torch.rand(30, 1, generator=generator)
     found = native_library.library()
     assert found is not None
-    matrix, wanted = Int8Rows(numbers, scales, found), FloatInt8Matmul(numbers, scales).of_split(halves, steps)
+    matrix, wanted = (
+        Int8RowMatrix(numbers, scales, found),
+        FloatInt8Matmul(numbers, scales).multiply_split(halves, steps),
+    )
     for first, count in ((0, 30), (0, 1), (3, 2), (5, 11), (2, 13)):
         some = halves.view(2, 30, -1)[:, first : first + count].flatten(0, 1)
-        assert torch.equal(matrix.of_split(some, steps[first : first + count]), wanted[first : first + count])
+        assert torch.equal(matrix.multiply_split(some, steps[first : first + count]), wanted[first : first + count])
 
 
 @pytest.mark.usefixtures("built")
@@ -224,17 +227,17 @@ def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
     vectors[:, 5] *= 300  # one large feature, as language models have them
     found = native_library.library()
     assert found is not None
-    packed = pack_four(rows)
-    matrix, (numbers, beside) = in_four_rows(packed, found), quantize_groups(rows)
+    packed = pack_int4(rows)
+    matrix, (numbers, beside) = to_int4_rows(packed, found), quantize_groups(rows)
     scale, offset = (part.t().double().unsqueeze(-1) for part in beside.unbind(-1))
     exact = ((numbers.unflatten(-1, (-1, GROUP)) - 8) * scale + offset).flatten(-2)
-    halves, steps = split(vectors)
+    halves, steps = split_vectors(vectors)
     coarse, fine = halves.double().chunk(2)
-    together, wanted = matrix.of(vectors), (coarse + fine / 254) * steps @ exact.t()
+    together, wanted = matrix.multiply(vectors), (coarse + fine / 254) * steps @ exact.t()
     assert (together - wanted).norm() / wanted.norm() < 1e-6
-    assert torch.equal(together, torch.cat([matrix.of(vector[None]) for vector in vectors]))
+    assert torch.equal(together, torch.cat([matrix.multiply(vector[None]) for vector in vectors]))
     assert matrix.nbytes == packed.nbytes
-    assert in_four_rows(matrix, found) is matrix
+    assert to_int4_rows(matrix, found) is matrix
 
 
 @pytest.mark.usefixtures("built")
@@ -242,14 +245,14 @@ def test_four_bits_in_rows_are_the_same_numbers(shape: tuple[int, int]) -> None:
 def test_it_follows_changed_weights_and_steps_aside_for_hooks() -> None:
     model = tiny.make("llama")
     first = step_of(model)
-    assert quick_step(model, DynamicCache()) is first
+    assert get_native_step(model, DynamicCache()) is first
     model.model.lm_head.weight.mul_(0.5)
     assert step_of(model) is not first
     handle = model.model.model.layers[0].register_forward_hook(lambda *_: None)
-    assert quick_step(model, DynamicCache()) is None
+    assert get_native_step(model, DynamicCache()) is None
     handle.remove()
-    assert quick_step(tiny.shared("t5"), DynamicCache()) is None
-    assert quick_step(tiny.make("gemma2"), DynamicCache()) is None  # its attention is capped
+    assert get_native_step(tiny.shared("t5"), DynamicCache()) is None
+    assert get_native_step(tiny.make("gemma2"), DynamicCache()) is None  # its attention is capped
 
 
 @pytest.mark.usefixtures("built")
@@ -258,10 +261,10 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
     (path,) = (folder / "decodescope" / "native").iterdir()
     assert path.stat().st_mode & 0o077 == 0
     path.chmod(0o722)
-    native_library._SHELF = native_library._LibraryHolder()
+    native_library._HOLDER = native_library._LibraryHolder()
     assert native_library.library() is None
     path.chmod(0o700)
-    native_library._SHELF = native_library._LibraryHolder()
+    native_library._HOLDER = native_library._LibraryHolder()
     assert native_library.library() is not None
 
 
@@ -269,20 +272,20 @@ def test_it_is_built_once_and_used_only_while_nobody_else_may_write_it(folder: P
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where nothing is built."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(build_paths.SWITCH, raising=False)
-    monkeypatch.setattr(native_library, "_SHELF", native_library._LibraryHolder())
+    monkeypatch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
+    monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     return tmp_path / "decodescope" / "native"
 
 
 def test_what_keeps_it_from_being_built_is_said(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_build, "MAIN", elsewhere / "nowhere.cpp")
+    monkeypatch.setattr(kernel_build, "MAIN_SOURCE", elsewhere / "nowhere.cpp")
     failed = core.quicken()
     assert failed.state == "failed"
     assert "nowhere.cpp" in failed.details
     assert list(elsewhere.iterdir()) == []
-    monkeypatch.setattr(kernel_build, "compiler", lambda: None)
+    monkeypatch.setattr(kernel_build, "find_compiler", lambda: None)
     assert core.quicken().state == "no_compiler"
-    monkeypatch.setenv(build_paths.SWITCH, "0")
+    monkeypatch.setenv(build_paths.SWITCH_VARIABLE, "0")
     assert core.quicken().state == "off"
 
 
@@ -296,12 +299,12 @@ def test_it_can_be_broken_off(elsewhere: Path) -> None:
 
 def test_a_damaged_library_is_left_alone_and_old_ones_go(elsewhere: Path) -> None:
     elsewhere.mkdir(parents=True, mode=0o700)
-    path = build_paths.place()
+    path = build_paths.library_path()
     assert path is not None
     path.write_bytes(b"no library")
     path.chmod(0o700)
     assert native_library.library() is None
     for number in range(6):
         (elsewhere / f"step-{number}.so").touch()
-    kernel_build._tidy(elsewhere)
+    kernel_build._clean_up(elsewhere)
     assert len(list(elsewhere.iterdir())) == 4

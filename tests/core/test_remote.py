@@ -269,7 +269,7 @@ def test_words_claim_only_what_was_told(machine: Machine) -> None:
         untold = core.run(model_of(silent), asked()).events
     assert "does not tell how likely it was" in core.explain_token(tokens(untold)[0])
     for name in depth.DEPTHS:
-        with depth.at(name):
+        with depth.depth_context(name):
             assert "nan" not in "".join(map(core.explain_token, [*plain, warm, given, *tokens(untold)]))
     page = core.page_text(untold)
     assert "NaN" not in page

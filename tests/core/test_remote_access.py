@@ -82,7 +82,7 @@ def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "keyring.py").write_text(RING, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "keyring", raising=False)
-    monkeypatch.setattr(api_keys, "_session", {})
+    monkeypatch.setattr(api_keys, "_session_keys", {})
     yield importlib.import_module("keyring")
     sys.modules.pop("keyring", None)
 
@@ -91,7 +91,7 @@ def test_a_key_outlasts_the_program_in_the_keyring(ring: Any, monkeypatch: pytes
     address = parse("https://engine.example:8000/v1#m")
     assert api_keys.has_keyring()
     assert api_keys.keep_key(address, " sk-é测 ", lasting=True)
-    monkeypatch.setattr(api_keys, "_session", {})  # the program has been started anew
+    monkeypatch.setattr(api_keys, "_session_keys", {})  # the program has been started anew
     assert find_key(address) == "sk-é测"
     assert find_key(parse("https://other.example/v1")) == ""
     forget_key(address)

@@ -17,7 +17,7 @@ from core.errors import (
 from core.events import Finished, SequenceFinished, TokenChosen
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import connect
-from core.remote.remote_run import read
+from core.remote.remote_run import read_deltas
 from core.remote.sglang import GenerateResponse
 from tests import fake_machine
 from tests.core.remote_asking import GREEDY, asked, model_of, tokens
@@ -65,7 +65,7 @@ def test_a_run_that_is_let_go_closes_the_connection(machine: Machine) -> None:
 def test_a_machine_that_fails_in_the_middle(fault: dict[str, float], error: type[EngineError], words: str) -> None:
     with fake_machine.running(**fault) as machine:
         heard: list[core.events.Event] = []
-        model = connect(machine.name(), patience=Timeouts(first=20, between=0.3 if "pause" in fault else 20))
+        model = connect(machine.name(), timeouts=Timeouts(first_byte=20, between=0.3 if "pause" in fault else 20))
         with pytest.raises(error, match=words):
             all(heard.append(event) is None for event in core.stream(model, asked()))
         kept = "".join(event.text for event in tokens(heard))
@@ -83,7 +83,7 @@ def test_a_busy_machine_is_asked_again(machine: Machine) -> None:
     machine.refusals = [(429, {"Retry-After": "60"}, "busy")]
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
-    patient = connect(machine.name(), patience=Timeouts())
+    patient = connect(machine.name(), timeouts=Timeouts())
     assert core.run(patient, asked(), cancel).reason == "stopped"
 
 
@@ -108,13 +108,13 @@ def test_a_page_that_is_no_engine(machine: Machine, monkeypatch: pytest.MonkeyPa
 def test_a_machine_that_says_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_machine._Answer, "do_GET", lambda self: machine.left.wait(5))
     with pytest.raises(EngineUnreachableError, match="has not answered"):
-        connect(machine.name(), patience=Timeouts(first=0.1))
+        connect(machine.name(), timeouts=Timeouts(first_byte=0.1))
     machine.left.set()
 
 
 @pytest.mark.parametrize("choice", [{"index": "first"}, {"index": {"number": 1}}])
 def test_a_reply_of_another_shape_says_where_reading_it_ended(choice: dict[str, object]) -> None:
     with pytest.raises(EngineReplyError) as caught:
-        read({"choices": [choice]}, "the engine", GenerateResponse("the engine"))
+        read_deltas({"choices": [choice]}, "the engine", GenerateResponse("the engine"))
     assert "responses.py" in caught.value.details
     assert caught.value.__cause__ is not None

@@ -12,11 +12,18 @@ import pytest
 from core.errors import EngineReplyError
 from core.remote import sse as messages_module
 from core.remote.backends import OTHER
-from core.remote.engine_probe import _served
+from core.remote.engine_probe import _served_model
 from core.remote.event_builder import TokenEventBuilder
-from core.remote.prompt_tokens import _end_of
-from core.remote.responses import MOST_LIKELY, Counts, StreamedToken, TokenLogprob, shared_out, tokens
-from core.remote.sse import messages
+from core.remote.prompt_tokens import _token_after
+from core.remote.responses import (
+    MAX_ALTERNATIVES,
+    ResponseUsage,
+    StreamedToken,
+    TokenLogprob,
+    choice_tokens,
+    split_text,
+)
+from core.remote.sse import parse_messages
 from core.remote.token_table import TokenTable
 
 
@@ -40,7 +47,7 @@ def teller(asked: int) -> TokenEventBuilder:
 
 @pytest.mark.parametrize(("own", "expected"), [(0, 3), (2, 3), (50, 4)])
 def test_alternatives_are_cut_to_what_was_asked_for(own: int, expected: int) -> None:
-    event = teller(3).chosen(told(100, own), "", 0, 0, 0.0)
+    event = teller(3).build(told(100, own), "", 0, 0, 0.0)
     assert len(event.alternatives) == expected
     assert [one.text for one in event.alternatives[:3]] == ["t0", "t1", "t2"]
     assert event.rank == (own + 1 if own < 3 else 0)
@@ -48,7 +55,7 @@ def test_alternatives_are_cut_to_what_was_asked_for(own: int, expected: int) -> 
 
 
 def test_alternatives_that_were_not_asked_for_are_left_out() -> None:
-    event = teller(0).chosen(told(100, 0), "", 0, 0, 0.0)
+    event = teller(0).build(told(100, 0), "", 0, 0, 0.0)
     assert len(event.alternatives) <= 1
 
 
@@ -73,7 +80,7 @@ def test_the_cost_of_alternatives_is_linear() -> None:
     for number in (500, 1000):
         top = tuple(TokenLogprob(f"t{place}", -float(place), CountingId(place)) for place in range(number))
         CountingId.compared = 0
-        teller(number).chosen(StreamedToken("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
+        teller(number).build(StreamedToken("x", CountingId(10**6), math.nan, top), "", 0, 0, 0.0)
         counts.append(CountingId.compared)
     assert counts[1] <= 2.5 * counts[0] + 10
 
@@ -85,8 +92,8 @@ def test_no_more_alternatives_are_read_than_any_engine_can_be_asked_for(shape: s
         choice = {"logprobs": {"content": [{"token": "a", "logprob": -1.0, "top_logprobs": top}]}}
     else:
         choice = {"logprobs": {"tokens": ["a"], "top_logprobs": [{f"t{n}": -1.0 for n in range(5000)}]}}
-    (token,) = tokens(choice)
-    assert len(token.top) == MOST_LIKELY
+    (token,) = choice_tokens(choice)
+    assert len(token.top) == MAX_ALTERNATIVES
 
 
 class CountingBytes(bytearray):
@@ -120,14 +127,14 @@ def test_a_long_line_costs_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (200, 400):
         CountingBytes.copied = 0
         with pytest.raises(EngineReplyError):
-            list(messages(endless_line(count), "here"))
+            list(parse_messages(endless_line(count), "here"))
         copied.append(CountingBytes.copied)
     assert copied[0] >= 200_000, "the buffer under test is no longer the one that collects a line"
     assert copied[1] <= 2.2 * copied[0]
 
 
 def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages_module, "_LONGEST_LINE", 100_000)
+    monkeypatch.setattr(messages_module, "_MAX_LINE_BYTES", 100_000)
     read = 0
 
     def body() -> Iterator[bytes]:
@@ -137,7 +144,7 @@ def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
             yield piece
 
     with pytest.raises(EngineReplyError):
-        list(messages(body(), "here"))
+        list(parse_messages(body(), "here"))
     assert read < 110_000
 
 
@@ -145,12 +152,12 @@ def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
 def test_messages_are_read_however_they_are_cut(cut: int) -> None:
     data = b'data: {"a": 1}\n\n: note\ndata: {"b": "\xc3\xa9"}\r\n\ndata: [DONE]\n'
     pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
-    assert list(messages(pieces, "here")) == [{"a": 1}, {"b": "é"}]
+    assert list(parse_messages(pieces, "here")) == [{"a": 1}, {"b": "é"}]
 
 
 def test_a_text_is_shared_out_among_its_tokens() -> None:
-    assert shared_out("abcde", ["ab", "x", "c", "e"]) == ["ab", "", "c", "de"]
-    assert shared_out("", ["a"]) == [""]
+    assert split_text("abcde", ["ab", "x", "c", "e"]) == ["ab", "", "c", "de"]
+    assert split_text("", ["a"]) == [""]
 
 
 class CountingText(str):
@@ -166,39 +173,39 @@ class CountingText(str):
 
 def test_sharing_out_copies_no_text_for_each_token() -> None:
     CountingText.sliced = 0
-    assert shared_out(CountingText("ab" * 500), ["ab"] * 500) == ["ab"] * 500
+    assert split_text(CountingText("ab" * 500), ["ab"] * 500) == ["ab"] * 500
     assert CountingText.sliced <= 1000
 
 
 def test_the_end_of_a_prompt_is_found_at_a_boundary() -> None:
     texts = ["<s>", "Once", " upon", " a"]
-    assert _end_of("Once upon", texts, 1) == 3
-    assert _end_of("Once up", texts, 1) is None
-    assert _end_of("", texts, 1) == 1
-    assert _end_of("Once upon a", texts, 1) == 4
-    assert _end_of("Once upon a time", texts, 1) is None
+    assert _token_after("Once upon", texts, 1) == 3
+    assert _token_after("Once up", texts, 1) is None
+    assert _token_after("", texts, 1) == 1
+    assert _token_after("Once upon a", texts, 1) == 4
+    assert _token_after("Once upon a time", texts, 1) is None
 
 
 @pytest.mark.parametrize("value", [-5, True, 10**4000, 1e308, "9", None])
 def test_figures_of_a_model_that_cannot_be_are_left_out(value: object) -> None:
-    served = _served({"id": "m", "max_model_len": value, "meta": {"n_vocab": value}})
+    served = _served_model({"id": "m", "max_model_len": value, "meta": {"n_vocab": value}})
     assert served.context is None
     assert served.vocabulary == 0
 
 
 @pytest.mark.parametrize("number", [-1, 2**31, 10**4000, True, "7", 1.5])
 def test_an_id_that_no_vocabulary_has_is_left_out(number: object) -> None:
-    (token,) = tokens({"logprobs": {"tokens": ["a"]}, "token_ids": [number]})
+    (token,) = choice_tokens({"logprobs": {"tokens": ["a"]}, "token_ids": [number]})
     assert token.id is None or token.id is True
 
 
 def test_figures_of_very_many_texts_are_left_out() -> None:
-    counts = Counts()
+    counts = ResponseUsage()
     for number in range(5000):
-        counts.hear({"index": number, "meta_info": {"completion_tokens": 1}})
+        counts.update({"index": number, "meta_info": {"completion_tokens": 1}})
     assert counts.written == 1024
 
 
 def test_a_message_may_be_long_but_json_only() -> None:
     line = json.dumps({"choices": []}).encode()
-    assert list(messages([b"data: " + line + b"\n"], "here")) == [{"choices": []}]
+    assert list(parse_messages([b"data: " + line + b"\n"], "here")) == [{"choices": []}]

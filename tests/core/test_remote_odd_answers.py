@@ -14,11 +14,11 @@ from core.errors import EngineReplyError
 from core.remote import engine_errors
 from core.remote.http_stream import Timeouts
 from core.remote.remote_model import RemoteModel, connect
-from core.remote.responses import Counts, log_probability, whole_number
-from core.remote.sse import messages
+from core.remote.responses import ResponseUsage, as_count, parse_log_probability
+from core.remote.sse import parse_messages
 from tests import fake_machine
 
-HASTY = Timeouts(connect=1, first=5, between=5, tries=1, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=5, between=5, max_attempts=1, pause=0.01)
 DEEP = b'{"choices": ' * 50_000
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_answer_is_told(
     ask: Callable[[RemoteModel], object], change: Callable[[dict[str, Any]], object]
 ) -> None:
     with fake_machine.running("vllm") as machine:
-        model = connect(machine.name(), patience=HASTY)
+        model = connect(machine.name(), timeouts=HASTY)
         machine.bend = of_first(change)
         with pytest.raises(EngineReplyError, match="is not what an OpenAI-compatible engine sends"):
             ask(model)
@@ -67,24 +67,24 @@ def test_what_is_no_answer_is_told(
 
 @pytest.mark.parametrize("deep", [b'{"a":' * 100_000, b"[" * 500 + b"]" * 500], ids=["cut", "whole"])
 def test_nested_without_end(deep: bytes) -> None:
-    assert engine_errors.said(deep).startswith(deep[:20].decode())
+    assert engine_errors.error_message(deep).startswith(deep[:20].decode())
     with pytest.raises(EngineReplyError):
-        list(messages([b"data: " + deep + b"\n\n"], "here"))
+        list(parse_messages([b"data: " + deep + b"\n\n"], "here"))
 
 
 def test_counts_and_places() -> None:
-    assert [whole_number(value) for value in (None, 0, 7)] == [0, 0, 7]
+    assert [as_count(value) for value in (None, 0, 7)] == [0, 0, 7]
     for odd in (-1, 1.0, math.inf, True, "3", [], 2**53):
         with pytest.raises(ValueError):  # noqa: PT011 - it holds the value alone
-            whole_number(odd)
-    counts = Counts()
-    counts.hear({"usage": {"prompt_tokens": 10**400}, "timings": {"prompt_ms": 10**400, "draft_n": 4}})
-    counts.hear({"timings": {"draft_n_accepted": 10**400}})
-    assert (counts.prompt, counts.prompt_seconds, counts.acceptance) == (None, None, None)
+            as_count(odd)
+    counts = ResponseUsage()
+    counts.update({"usage": {"prompt_tokens": 10**400}, "timings": {"prompt_ms": 10**400, "draft_n": 4}})
+    counts.update({"timings": {"draft_n_accepted": 10**400}})
+    assert (counts.prompt, counts.prompt_seconds, counts.acceptance_rate) == (None, None, None)
 
 
 def test_log_probabilities() -> None:
     told = [-0.5, 0, 0.25, 10**400, -(10**400), -3.4e38, True, "x", None, math.nan]
-    found = [log_probability(value) for value in json.loads(json.dumps(told))]
+    found = [parse_log_probability(value) for value in json.loads(json.dumps(told))]
     assert found[:6] == [-0.5, 0.0, 0.0, 0.0, -math.inf, -math.inf]
     assert all(map(math.isnan, found[6:]))

@@ -13,12 +13,12 @@ from core.remote.sglang import GenerateResponse
 from tests import fake_machine
 from tests.fake_machine import Machine
 
-HASTY = Timeouts(connect=1, first=20, between=20, tries=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
 SAMPLED = " there was a fox."
 
 
 def model_of(machine: Machine) -> RemoteModel:
-    return connect(machine.name(), patience=HASTY)
+    return connect(machine.name(), timeouts=HASTY)
 
 
 def asked(prompt: object = "Once upon a time", **settings: object) -> core.Request:
@@ -135,25 +135,27 @@ def meta(total: int, **more: object) -> dict[str, object]:
 def test_a_text_that_is_given_up_says_why() -> None:
     reason = {"type": "abort", "message": "KV cache is full", "status_code": 500}
     with pytest.raises(EngineCutError, match="KV cache is full"):
-        GenerateResponse("here").part({"text": "", "meta_info": meta(0, finish_reason=reason)})
+        GenerateResponse("here").delta({"text": "", "meta_info": meta(0, finish_reason=reason)})
 
 
 def test_texts_that_begin_alike() -> None:
     lines = [[-0.1, 5, "a"]], [[-0.1, 5, "a"], [-0.2, 5, "a"]]
     whole, pieces = GenerateResponse("here"), GenerateResponse("here")
     for own, later, told in ((whole, "aa", lines[1]), (pieces, "a", lines[1][1:])):
-        assert own.part({"text": "a", "meta_info": meta(1, output_token_logprobs=lines[0])}).text == "a"
-        part = own.part({"text": later, "meta_info": meta(2, output_token_logprobs=told)})
+        assert own.delta({"text": "a", "meta_info": meta(1, output_token_logprobs=lines[0])}).text == "a"
+        part = own.delta({"text": later, "meta_info": meta(2, output_token_logprobs=told)})
         assert (part.text, len(part.tokens)) == ("a", 1)
-    ended = whole.part({"text": "a", "meta_info": meta(2, output_token_logprobs=lines[1])})
+    ended = whole.delta({"text": "a", "meta_info": meta(2, output_token_logprobs=lines[1])})
     assert (ended.text, ended.tokens) == ("", ())  # a stop text was cut off, and nothing is new
 
 
 def test_tokens_without_probabilities_or_names() -> None:
     own = GenerateResponse("here")
-    part = own.part({"text": " a", "output_ids": [5], "meta_info": meta(1)})
+    part = own.delta({"text": " a", "output_ids": [5], "meta_info": meta(1)})
     assert [(one.piece, one.id) for one in part.tokens] == [(" a", 5)]
-    half = own.part({"text": " a", "output_ids": [5, 6], "meta_info": meta(2)})
+    half = own.delta({"text": " a", "output_ids": [5, 6], "meta_info": meta(2)})
     assert [(one.piece, one.id) for one in half.tokens] == [("⟨6⟩", 6)]
-    named = GenerateResponse("here").part({"text": " a", "meta_info": meta(1, output_token_logprobs=[[-0.1, 5, None]])})
+    named = GenerateResponse("here").delta(
+        {"text": " a", "meta_info": meta(1, output_token_logprobs=[[-0.1, 5, None]])}
+    )
     assert [(one.piece, one.id) for one in named.tokens] == [("⟨5⟩", 5)]

@@ -14,7 +14,7 @@ from tests import fake_machine
 from tests.fake_machine import Machine
 from tests.fake_tokenizer import START, cut, number, templated
 
-HASTY = Timeouts(connect=1, first=20, between=20, tries=3, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=20, between=20, max_attempts=3, pause=0.01)
 GREEDY = " there was the dog."
 PROMPT = "Once upon a wölf 🐺"
 PIECES = ["Once", " upon", " a", " w", "⟨C3⟩", "⟨B6⟩", "lf", " ", "⟨F0⟩", "⟨9F⟩", "⟨90⟩", "⟨BA⟩"]
@@ -27,7 +27,7 @@ def machine() -> Iterator[Machine]:
 
 
 def model_of(machine: Machine) -> RemoteModel:
-    return connect(machine.name(), patience=HASTY)
+    return connect(machine.name(), timeouts=HASTY)
 
 
 def asked(prompt: object = PROMPT, **more: object) -> core.Request:
@@ -122,7 +122,7 @@ def test_a_tokenizer_that_fails_changes_nothing(kind: str, fault: str) -> None:
 def test_a_slow_tokenizer_is_left_and_a_stop_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_machine.running() as machine:
         monkeypatch.setattr(fake_machine._Answer, "_read", lambda self, _body: machine.left.wait(20))
-        patient = connect(machine.name(), patience=Timeouts(first=0.2))
+        patient = connect(machine.name(), timeouts=Timeouts(first_byte=0.2))
         assert core.run(patient, asked()).texts == [GREEDY]
         events = core.stream(model_of(machine), asked(), cancel := _stopping_soon())
         assert [event.reason for event in events if isinstance(event, SequenceFinished)] == ["stopped"]

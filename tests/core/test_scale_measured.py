@@ -15,8 +15,8 @@ from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Measured, Progress, measure, measuring, remembering
 from core.labs.scale.ranks import rank_watcher as inside
 from core.labs.scale.ranks import tensor_parallel_load
-from core.labs.scale.ranks.model_outline import Outline
-from core.labs.scale.ranks.predicted_bytes import predicted, sent
+from core.labs.scale.ranks.model_outline import ModelOutline
+from core.labs.scale.ranks.predicted_bytes import predicted_parts, predicted_traffic
 from core.labs.scale.ranks.rank_messages import RankFailed, RankJob
 
 
@@ -104,7 +104,7 @@ LOST = RankFailed("Connection reset by peer", False)
 def test_who_lost_a_connection_is_not_blamed_for_who_ended(
     told: list[tuple[int, RankFailed | None]], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inside, "_NEWS_S", 0.2)
+    monkeypatch.setattr(inside, "_EXIT_NOTICE_SECONDS", 0.2)
     monkeypatch.setattr(inside, "LabProcesses", lambda *_: Heard(*told))
     jobs = [RankJob("", "zeror", rank, 2, 0, 1, 8) for rank in (0, 1)]
     with pytest.raises(ScaleError, match=words):
@@ -143,12 +143,12 @@ def test_what_has_no_room_is_not_started(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_remainders_by_hand() -> None:
     """A matrix of 5 × 2 and a vector of 3, on two ranks: rows are cut 3 + 2 and 2 + 1."""
     sizes = [(5, 2), (3,)]
-    assert [parts.parameters for parts in predicted(sizes, 2, "zero3")] == [4 * 8, 4 * 5]
-    assert [parts.optimizer for parts in predicted(sizes, 2, "zero3")] == [4 * (16 + 2), 4 * (10 + 2)]
-    assert [parts.optimizer for parts in predicted(sizes, 2, "zero1")] == [4 * (20 + 1), 4 * (6 + 1)]
-    assert predicted(sizes, 2, "zero2")[1].parameters == 4 * 13
-    assert sent(sizes, 2, "zero1") == 4 * 3 * 13
-    assert sent(sizes, 2, "zero3") == 4 * 3 * 16  # padded: 6 × 2 and 4
+    assert [parts.parameters for parts in predicted_parts(sizes, 2, "zero3")] == [4 * 8, 4 * 5]
+    assert [parts.optimizer for parts in predicted_parts(sizes, 2, "zero3")] == [4 * (16 + 2), 4 * (10 + 2)]
+    assert [parts.optimizer for parts in predicted_parts(sizes, 2, "zero1")] == [4 * (20 + 1), 4 * (6 + 1)]
+    assert predicted_parts(sizes, 2, "zero2")[1].parameters == 4 * 13
+    assert predicted_traffic(sizes, 2, "zero1") == 4 * 3 * 13
+    assert predicted_traffic(sizes, 2, "zero3") == 4 * 3 * 16  # padded: 6 × 2 and 4
 
 
 @pytest.mark.slow
@@ -188,16 +188,16 @@ def test_tensor_parallel_by_hand() -> None:
         "vocab_size": 9,
         "model_type": "llama",
     }
-    tiny = Outline(Path("tiny"), named, config | {"tie_word_embeddings": True}, frozenset(), plan | {
+    tiny = ModelOutline(Path("tiny"), named, config | {"tie_word_embeddings": True}, frozenset(), plan | {
         "lm_head": "colwise_gather_output"
     })  # fmt: skip
-    first, last = tensor_parallel_load.states(tiny, 2)
+    first, last = tensor_parallel_load.rank_parts(tiny, 2)
     assert first.parameters == 4 * (2 * (8 + 8 + 16 + 16) + 20 + 4)
     assert last.parameters == 4 * (2 * (8 + 8 + 12 + 12) + 16 + 4)
     assert tensor_parallel_load.step_traffic(tiny, 2, 3) == 4 * (2 * (7 * 2 + 2) * 3 * 4 + 3 * 10)
     assert tensor_parallel_load.paper_traffic(tiny, 2, 3) == 4 * 2 * 4 * 2 * 3 * 4
-    assert tensor_parallel_load.written_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
+    assert tensor_parallel_load.generation_traffic(tiny, 2) == 4 * (2 * (2 * 2 + 1) * 27 * 4 + 24 * 10)
     with pytest.raises(ParameterError, match="2 attention heads cannot be shared evenly by 4"):
-        tensor_parallel_load.check(tiny, 4)
+        tensor_parallel_load.check_divisible(tiny, 4)
     with pytest.raises(ParameterError, match="no plan by which summarizer"):
         measure("summarizer", "tensor", 2)

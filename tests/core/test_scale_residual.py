@@ -8,17 +8,17 @@ import pytest
 
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.labs.scale import Block, Residual, arena, explain_residual, remembering
-from core.labs.scale.ranks.memory_profile import blocks
+from core.labs.scale.ranks.memory_profile import blocks_from_events
 
 
 def test_what_stays_leaves_gaps_unless_it_is_kept_apart() -> None:
     """Two layers: each needs 6 bytes for a while, and leaves 2 that stay; then one block of 7 comes."""
     layers = [Block(0, 2, 6), Block(1, 9, 2, "checkpoint"), Block(3, 5, 6), Block(4, 9, 2, "checkpoint")]
     mixed = arena([*layers, Block(6, 8, 7)])
-    assert [each.place for each in mixed.placed] == [0, 6, 0, 8, 10]
+    assert [each.offset for each in mixed.placed] == [0, 6, 0, 8, 10]
     assert (mixed.top, mixed.live, mixed.gaps) == (17, 11, 6)
     apart = arena([*layers, Block(6, 8, 7)], apart=True)
-    assert [each.place for each in apart.placed] == [0, 2, 4, 4, 4]
+    assert [each.offset for each in apart.placed] == [0, 2, 4, 4, 4]
     assert (apart.top, apart.live, apart.gaps) == (11, 11, 0)
     assert apart.most == {"checkpoint": 4, "other": 7}
     assert arena([]).top == 0
@@ -32,7 +32,7 @@ def test_blocks_by_the_profilers_events() -> None:
         memory(100, 4096), memory(200, 64), {"name": "held:checkpoint:100"}, memory(300, 8192), memory(100, -4096),
         memory(999, -4096), memory(100, 4096),
     ]  # fmt: skip
-    assert blocks(events) == [Block(0, 2, 4096, "checkpoint"), Block(1, 4, 8192), Block(3, 4, 4096)]
+    assert blocks_from_events(events) == [Block(0, 2, 4096, "checkpoint"), Block(1, 4, 8192), Block(3, 4, 4096)]
 
 
 def test_what_cannot_be_shared_is_refused() -> None:

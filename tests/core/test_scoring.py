@@ -117,8 +117,8 @@ def test_large_vocabularies_are_read_in_pieces(kind: str, passes: int, monkeypat
     model = zoo.make(kind) if kind == "openai-gpt" else model_of(kind)
     text, given = tiny.prompt(31), [5, 6] if model.is_encoder_decoder else None
     at_once = core.score(model, text, 3, given=given)
-    monkeypatch.setattr(full_text_scores, "LARGEST_PASS", 8 * model.vocabulary)
-    monkeypatch.setattr(full_text_scores, "LARGEST_READING", 5 * model.vocabulary)
+    monkeypatch.setattr(full_text_scores, "MAX_PASS_LOGITS", 8 * model.vocabulary)
+    monkeypatch.setattr(full_text_scores, "MAX_STATS_LOGITS", 5 * model.vocabulary)
     events = list(core.score_stream(model, text, 3, given=given))
     assert of_kind(Finished, events)[0].metrics.target_passes == passes
     for one, other in zip(at_once, of_kind(TokenChosen, events), strict=True):

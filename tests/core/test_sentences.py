@@ -117,9 +117,9 @@ def _stage(event: TokenChosen, claim: Claim) -> tuple[Stage, Stage]:
 
 
 def _stage_name(stage: Stage) -> str:
-    from core.explain.stages import named
+    from core.explain.stages import stage_name
 
-    return str(named(stage))
+    return str(stage_name(stage))
 
 
 def _own(event: TokenChosen) -> bool:
@@ -249,7 +249,7 @@ TRUE: dict[str, Says] = {
     "tokens._ONLY": lambda e, c: e.funnel[-1].survivors == 1,
     "tokens._ONLY_DRAWN": lambda e, c: e.funnel[-1].survivors == 1,
     "tokens._CERTAIN_OF": lambda e, c: min(e.raw_probability, e.probability) > 0.95 and _first(e),
-    "tokens._MOST": lambda e, c: _first(e),
+    "tokens._MOST_LIKELY": lambda e, c: _first(e),
     "tokens._TIE": lambda e, c: any(i.probability == e.probability for i in _called(e, c.values["other"])),
     "tokens._AHEAD": lambda e, c: _first(e) and near(c.values["rival"], max(
         i.probability for i in e.alternatives if i.id != e.id)),
@@ -281,8 +281,8 @@ TRUE: dict[str, Says] = {
     "settings._RAISED": lambda e, c: dict(_stage(e, c)[1].top)[e.id] > dict(_stage(e, c)[0].top)[e.id],
     "settings._LOWERED": lambda e, c: dict(_stage(e, c)[1].top)[e.id] < dict(_stage(e, c)[0].top)[e.id],
     "settings._KEPT": lambda e, c: _stage(e, c)[1].kind == "cut",
-    "settings._AND_LEFT": lambda e, c: 1 < e.funnel[-1].survivors < _stage(e, c)[1].survivors,
-    "settings._AND_LEFT_ONE": lambda e, c: e.funnel[-1].survivors == 1 < _stage(e, c)[1].survivors,
+    "settings._AND_FINALLY_LEFT": lambda e, c: 1 < e.funnel[-1].survivors < _stage(e, c)[1].survivors,
+    "settings._AND_FINALLY_ONE": lambda e, c: e.funnel[-1].survivors == 1 < _stage(e, c)[1].survivors,
     "contrastive._ONLY": lambda e, c: len(_scores(e)) == 1,
     "contrastive._BALANCED": _of_balance,
     "contrastive._AHEAD": lambda e, c: _of_balance(e, c) and c.values["count"] == f"{len(_scores(e))}",

@@ -77,7 +77,7 @@ def test_a_kept_cache_on_disk_serves_the_next_run(model: core.LoadedModel, tmp_p
 def test_no_more_prefixes_than_that_are_kept(
     model: core.LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefixes, "MOST_PREFIXES", 5)
+    monkeypatch.setattr(prefixes, "MAX_PREFIXES", 5)
     store = core.PrefixStore()
     for number in range(9):
         one(model, number, store, "dynamic", tmp_path)

@@ -12,7 +12,7 @@ from core.decoding.speculation.cost_gate import SpeedupGate
 from core.decoding.speculation.length_schedule import RoundResult
 from core.decoding.speculation.round_events import Stopwatch
 from core.decoding.speculation.round_plan import DraftGate
-from core.decoding.speculation.tree import Branch, merge
+from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.verification import VerifiedPath
 from core.decoding.speculation.verify_cost import VerifyCost
 from tests.core import tiny
@@ -37,7 +37,7 @@ def test_auto_pauses_when_drafts_are_useless_and_for_longer_each_time() -> None:
     for _ in range(400):
         length = schedule.length()
         lengths.append(length)
-        schedule.learn(outcome(0, length, 0.1)) if length else schedule.learn_plain(1.0, 0.0)
+        schedule.update(outcome(0, length, 0.1)) if length else schedule.update_plain(1.0, 0.0)
     assert sum(1 for length in lengths if length) < 28
     assert sum(1 for length in lengths[-200:] if length) <= 4
     later = _schedule(memory)
@@ -49,11 +49,11 @@ def test_auto_drafts_on_while_drafts_are_accepted() -> None:
     for _ in range(20):
         length = schedule.length()
         assert length > 0
-        schedule.learn(outcome(min(length, 6), min(length, 6)))
+        schedule.update(outcome(min(length, 6), min(length, 6)))
     gate = _gate(schedule)
-    assert gate.goes_on((0.95,), 3)
-    assert not gate.goes_on((0.01,), 3)
-    assert gate.accept(0, 0.92) > 0.9
+    assert gate.should_extend((0.95,), 3)
+    assert not gate.should_extend((0.01,), 3)
+    assert gate.acceptance(0, 0.92) > 0.9
 
 
 def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
@@ -63,8 +63,8 @@ def test_auto_drafts_longer_where_a_pass_waits_for_the_disk() -> None:
     for on_disk in (False, True):
         schedule = AutoLength(cost, {}, "test", on_disk=on_disk)
         for _ in range(10):
-            schedule.learn(outcome(8, 8, 0.97))
-        lengths[on_disk] = (schedule.length(), _gate(schedule).goes_on((0.9,), 40))
+            schedule.update(outcome(8, 8, 0.97))
+        lengths[on_disk] = (schedule.length(), _gate(schedule).should_extend((0.9,), 40))
     assert lengths == {False: (16, False), True: (48, True)}
 
 
@@ -72,23 +72,23 @@ def test_a_target_that_waits_for_the_disk_is_priced_by_the_wall() -> None:
     for waits in (False, True):
         watch = Stopwatch(lambda: 0.0, waits)
         watch.lap()
-        watch.price()
-        assert (watch.priced(0) > 0.0) == waits
+        watch.finish()
+        assert (watch.lap_cost(0) > 0.0) == waits
 
 
 def test_auto_learns_what_a_probability_is_worth() -> None:
     """A drafter that is always sure and always wrong is not believed for long."""
     schedule = _schedule()
-    assert _gate(schedule).accept(0, 0.95) > 0.9
+    assert _gate(schedule).acceptance(0, 0.95) > 0.9
     for _ in range(10):
-        schedule.learn(outcome(0, 2, 0.95))
-    assert _gate(schedule).accept(0, 0.95) < 0.4
+        schedule.update(outcome(0, 2, 0.95))
+    assert _gate(schedule).acceptance(0, 0.95) < 0.4
 
 
 def test_auto_widens_where_the_drafter_doubts() -> None:
     schedule = _schedule()
-    assert _gate(schedule).width(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
-    assert _gate(schedule).width(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
+    assert _gate(schedule).child_count(1.0, [0.97, 0.01, 0.01], 0, 0, False) == 1
+    assert _gate(schedule).child_count(1.0, [0.4, 0.35, 0.1], 0, 0, False) >= 2
 
 
 def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
@@ -96,19 +96,19 @@ def _after_a_vain_run(memory: dict[str, Any]) -> AutoLength:
     vain = _schedule(memory)
     for _ in range(300):
         length = vain.length()
-        vain.learn(outcome(0, length, 0.1)) if length else vain.learn_plain(1.0, 0.0)
+        vain.update(outcome(0, length, 0.1)) if length else vain.update_plain(1.0, 0.0)
     return _schedule(memory)
 
 
 def test_a_pause_ends_with_a_short_chain_and_a_good_one_ends_it_for_good() -> None:
     schedule = _after_a_vain_run({})
     assert schedule.length() == 4
-    assert _gate(schedule).goes_on((0.01,), 2)
-    assert _gate(schedule).width(1.0, [0.4, 0.35, 0.2], 0, 1, False) == 1
-    schedule.learn(outcome(4, 4))
-    assert schedule.pause() == 0
+    assert _gate(schedule).should_extend((0.01,), 2)
+    assert _gate(schedule).child_count(1.0, [0.4, 0.35, 0.2], 0, 1, False) == 1
+    schedule.update(outcome(4, 4))
+    assert schedule.remaining_pause() == 0
     assert schedule.length() == 16
-    assert not _gate(schedule).goes_on((0.01,), 2)
+    assert not _gate(schedule).should_extend((0.01,), 2)
 
 
 def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
@@ -116,15 +116,15 @@ def test_what_a_run_begins_with_does_not_say_what_rounds_cost() -> None:
     memory: dict[str, Any] = {}
     for _ in range(4):
         schedule = _schedule(memory)
-        schedule.learn(outcome(3, 4, first=100.0, extra=100.0))
+        schedule.update(outcome(3, 4, first=100.0, extra=100.0))
         assert schedule.length() == 16
     for _ in range(3):
-        schedule.learn(outcome(0, 4, first=100.0, extra=100.0))
+        schedule.update(outcome(0, 4, first=100.0, extra=100.0))
     assert schedule.length() == 4, "later rounds say it"
     later = _schedule(memory)
     for _ in range(9):
         later = _schedule(memory)
-        later.learn(outcome(4, 4))
+        later.update(outcome(4, 4))
     assert later.length() == 16, "and a first one may say that it has become less"
 
 
@@ -132,44 +132,44 @@ def test_writing_counts_as_far_as_plain_steps_write_for_less() -> None:
     lengths = []
     for plain in (0.0, 1.0):
         schedule = _schedule()
-        schedule.learn_plain(1.0, plain)
+        schedule.update_plain(1.0, plain)
         for _ in range(6):
-            schedule.learn(outcome(1, 2, extra=2.0))
+            schedule.update(outcome(1, 2, extra=2.0))
         lengths.append(schedule.length())
     assert lengths == [4, 16]
 
 
 def test_rounds_that_earn_less_than_they_should_are_believed() -> None:
     """A window that rides along costs its rows whether or not it has a guess; the guesses it has are right."""
-    schedule, silent = _schedule(), RoundResult(merge(0, [Branch()]), VerifiedPath([], -1, True), 0, 0.0, 3.0)
+    schedule, silent = _schedule(), RoundResult(merge_branches(0, [Branch()]), VerifiedPath([], -1, True), 0, 0.0, 3.0)
     for round_ in range(12):
-        schedule.learn(outcome(3, 3) if round_ % 4 == 0 else silent)
+        schedule.update(outcome(3, 3) if round_ % 4 == 0 else silent)
     assert schedule.length() == 4
-    assert schedule.pause() == 8
+    assert schedule.remaining_pause() == 8
     for _ in range(8):
         schedule.length()
     for _ in range(9):
-        schedule.learn(outcome(3, 3))
+        schedule.update(outcome(3, 3))
     assert schedule.length() == 16
 
 
 def test_drafts_branch_where_a_pass_is_dear() -> None:
     dear, cheap = AutoLength(DEAR, {}, "test"), AutoLength(VerifyCost((1, 8), (1.0, 2.2)), {}, "test")
-    assert (_gate(dear).spreads(), _gate(cheap).spreads()) == (True, False)
+    assert (_gate(dear).should_branch(), _gate(cheap).should_branch()) == (True, False)
     memory: dict[str, Any] = {}
     _after_a_vain_run(memory)
     trial = AutoLength(DEAR, memory, "test")
-    assert _gate(trial).spreads()
+    assert _gate(trial).should_branch()
     assert trial.length() == 4
-    assert not _gate(trial).spreads(), "a trial is of a chain"
+    assert not _gate(trial).should_branch(), "a trial is of a chain"
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "qwen3"])
 def test_trees_that_branch_write_what_greedy_decoding_writes(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drafts go on behind second choices too, the likelier child of every node stands first, and no token changes."""
-    monkeypatch.setattr(SpeedupGate, "spreads", lambda self: True)
-    monkeypatch.setattr(SpeedupGate, "is_worth", lambda self, chance, nodes: nodes < 20)
-    monkeypatch.setattr(SpeedupGate, "goes_on", lambda self, chances, nodes: nodes < 20)
+    monkeypatch.setattr(SpeedupGate, "should_branch", lambda self: True)
+    monkeypatch.setattr(SpeedupGate, "is_worthwhile", lambda self, chance, nodes: nodes < 20)
+    monkeypatch.setattr(SpeedupGate, "should_extend", lambda self, chances, nodes: nodes < 20)
     model = tiny.make(kind)
     request = core.Request(tiny.prompt(), config(), "token_tree", drafters=[near(kind, noise=0.5)])
     result = core.run(model, request)

@@ -14,7 +14,7 @@ from core.decoding.speculation import speculation_loop as frame
 from core.decoding.speculation import verify_cost
 from core.decoding.speculation.drafter_selection import BestDrafterSelector
 from core.decoding.speculation.length_schedule import ConstantLength, RoundResult
-from core.decoding.speculation.tree import Branch, merge
+from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.verification import VerifiedPath
 from core.decoding.speculation.verify_cost import VerifyCost
 from core.events import DrafterChoice, DraftRound
@@ -29,17 +29,17 @@ FLAT = VerifyCost((1, 32), (1.0, 1.0))
 
 
 def _outcome(accepted: int, seconds: float) -> RoundResult:
-    tree = merge(0, [Branch.chain([1, 2, 3, 4], [0.9] * 4)])
+    tree = merge_branches(0, [Branch.chain([1, 2, 3, 4], [0.9] * 4)])
     return RoundResult(tree, VerifiedPath(list(range(1, accepted + 1)), 0, accepted == 4), 4, seconds, 1.0)
 
 
 def _play(chooser: BestDrafterSelector, accepted: list[int], seconds: list[float], plays: int) -> Counter[int]:
     asked: Counter[int] = Counter()
     for _ in range(plays):
-        group = chooser.order()[0]
+        group = chooser.ranked_groups()[0]
         (number,) = group.drafters
         asked[number] += 1
-        chooser.learn(group, _outcome(accepted[number], seconds[number]))
+        chooser.update(group, _outcome(accepted[number], seconds[number]))
     return asked
 
 
@@ -92,8 +92,8 @@ def test_with_dice_neither_clock_nor_earlier_runs_choose(monkeypatch: pytest.Mon
     first = _run(dice, seed=1)
     assert all(event.choice is not None and event.choice.is_counted for event in rounds(first))
     clock = itertools.count()
-    monkeypatch.setattr(verify_cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
-    monkeypatch.setattr(frame, "clock_of", verify_cost.clock_of)
+    monkeypatch.setattr(verify_cost, "pricing_clock", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "pricing_clock", verify_cost.pricing_clock)
     again = _run(dice, seed=1)
     assert again.sequences == first.sequences
     assert [event.choice for event in rounds(again)] == [event.choice for event in rounds(first)]
@@ -125,7 +125,7 @@ def test_the_reason_in_words(name: str) -> None:
     event = DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 4, choice)
     said = {}
     for each in depth.DEPTHS:
-        with depth.at(each):
+        with depth.depth_context(each):
             said[each] = core.explain_choice(event, ("small", "text"))
             assert ("(small)", "(text)")[choice.asked] in said[each]
     usual, exact = said["usual"], said["exact"]

@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 import core
 from core.decoding.speculation import speculation_loop as frame
 from core.decoding.speculation import verify_cost
-from core.decoding.speculation.speculation_factory import widths_of
+from core.decoding.speculation.speculation_factory import parse_widths
 from core.errors import ParameterError
 from core.events import CacheMeasured, DraftRound, Event, Finished, SequenceFinished, TokenChosen
 from core.explain.rounds import explain_draft, explain_round
@@ -242,8 +242,8 @@ def test_the_verifier_and_children_that_are_not_lossless_are_refused() -> None:
 
 
 def test_widths_are_read_from_text_and_lists() -> None:
-    assert widths_of("1 1 3 1 1") == widths_of([1, 1, 3, 1, 1]) == widths_of("⟨1,1,3,1,1⟩") == (1, 1, 3, 1, 1)
-    assert widths_of(None) == widths_of("") == ()
+    assert parse_widths("1 1 3 1 1") == parse_widths([1, 1, 3, 1, 1]) == parse_widths("⟨1,1,3,1,1⟩") == (1, 1, 3, 1, 1)
+    assert parse_widths(None) == parse_widths("") == ()
 
 
 @pytest.mark.parametrize("way", ["assisted", "token_tree", "early_exit", "prompt_lookup"])
@@ -252,8 +252,8 @@ def test_the_same_seed_gives_the_same_text(way: str, monkeypatch: pytest.MonkeyP
     auto: dict[str, Any] = {"options": {}, "settings": {"do_sample": True, "temperature": 1.5}}
     texts = [_run(way, **auto, seed=seed).sequences[0] for seed in (1, 1, 2)]
     clock = itertools.count()
-    monkeypatch.setattr(verify_cost, "clock_of", lambda _device: lambda: float(next(clock) ** 2 % 7919))
-    monkeypatch.setattr(frame, "clock_of", verify_cost.clock_of)
+    monkeypatch.setattr(verify_cost, "pricing_clock", lambda _device: lambda: float(next(clock) ** 2 % 7919))
+    monkeypatch.setattr(frame, "pricing_clock", verify_cost.pricing_clock)
     texts.append(_run(way, **auto, seed=1).sequences[0])
     assert texts[0] == texts[1] == texts[3] != texts[2]
 

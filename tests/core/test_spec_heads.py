@@ -14,7 +14,7 @@ from transformers import GenerationConfig
 import core
 from core.errors import ParameterError, StrategyError
 from core.events import DraftRound
-from core.models.heads.mtp import load_own_heads
+from core.models.heads.mtp import load_mtp_heads
 from tests.core import heads_made, tiny
 from tests.core.spec_models import config, greedy, rounds, six_token_model
 from tests.core.spec_tables import SIZE, p_value
@@ -68,7 +68,7 @@ def test_drafts_are_those_of_transformers_own_generator(models: dict[str, core.L
 
 def _of_the_module(model: core.LoadedModel, ids: list[int], count: int) -> list[int]:
     """transformers' loop over its heads, every row anew."""
-    network = load_own_heads(model)._network
+    network = load_mtp_heads(model)._network
     from transformers.cache_utils import MtpCache
 
     network.config._attn_implementation = "eager"

@@ -36,27 +36,27 @@ def test_every_row_of_the_window_is_read_as_if_it_were_text() -> None:
     """Each column's next guess is what the model writes behind that column's own path."""
     model = tiny.shared("llama")
     text, drafter = SpeculationText(tiny.prompt(), torch.device("cpu")), LookaheadDrafter(3, 4, 5, False)
-    from core.caches.tensors.layouts import roomy
+    from core.caches.tensors.layouts import draft_cache
     from core.decoding.forward.forward_pass import Forward
     from core.decoding.speculation.tree_passes import TreePasses
 
-    passes = TreePasses(Forward(model, roomy(model)))
+    passes = TreePasses(Forward(model, draft_cache(model)))
     with torch.inference_mode():
-        passes.text(text.slice(0)[:, :-1])
+        passes.read_text(text.ids_from(0)[:, :-1])
         for _ in range(5):
-            riders = drafter.ride(text)
+            riders = drafter.extra_rows(text)
             sees = torch.ones(len(riders.ids) + 1, len(riders.ids) + 1, dtype=torch.bool).numpy()
             sees[0, 1:], sees[1:, 1:] = False, riders.sees
             ids = [text.ids[-1], *riders.ids]
-            choices = passes.nodes(torch.tensor([ids]), [0, *riders.depths], sees)[1:].argmax(-1).tolist()
-            passes.settle(())
+            choices = passes.read_nodes(torch.tensor([ids]), [0, *riders.depths], sees)[1:].argmax(-1).tolist()
+            passes.commit(())
             for row, choice in enumerate(choices):
                 path = [token for token, seen in zip(riders.ids, riders.sees[row], strict=True) if seen]
                 alone = model.model(torch.tensor([[*text.ids, *path]])).logits[0, -1]
                 assert int(alone.argmax()) == choice
-            drafter.rode(choices)
+            drafter.update_rows(choices)
     assert len(drafter.pool) > 0
-    assert all(len(ngram) == 4 for ngram in drafter.found)
+    assert all(len(ngram) == 4 for ngram in drafter.new_ngrams)
 
 
 def test_a_model_that_repeats_itself_is_found_out_by_its_own_window() -> None:
@@ -90,10 +90,10 @@ def test_the_pool_keeps_the_latest_of_each_token() -> None:
     assert [pool.add(ngram) for ngram in ((1, 2, 3), (1, 4, 5), (1, 2, 3), (1, 6, 7), (8, 9, 9))] == [
         True, True, False, True, True,
     ]  # fmt: skip
-    assert list(pool.behind(1)) == [(6, 7), (2, 3)]
+    assert list(pool.continuations(1)) == [(6, 7), (2, 3)]
     assert len(pool) == 3
     drafter = LookaheadDrafter(2, 3, 4, True)
-    branch = drafter.propose(SpeculationText([5, 6, 7, 5, 6, 8, 5, 6], torch.device("cpu")), RoundPlan(2, keep_q=True))
+    branch = drafter.propose(SpeculationText([5, 6, 7, 5, 6, 8, 5, 6], torch.device("cpu")), RoundPlan(2, keeps_q=True))
     assert branch is not None
     assert (branch.ids, branch.parents) == ([8, 5, 7, 5], [0, 1, 0, 3])
 
@@ -104,7 +104,7 @@ def test_who_cannot_look_ahead_and_what_the_pool_says() -> None:
     pool = NgramPool(41, tuple((f" a{n}", " b") for n in range(7)))
     event = DraftRound(0, 0, (), (), -1, "", "none", 0.0, 0.0, 0.0, 2, pool=pool)
     for each in depth.DEPTHS:
-        with depth.at(each):
+        with depth.depth_context(each):
             told = core.explain_pool(event)
             assert "41" in told
             assert "a4 b" in told

@@ -15,8 +15,8 @@ from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import Branch, DraftTree, merge
-from core.decoding.speculation.verification import AcceptanceRng, sample_tree
+from core.decoding.speculation.tree import Branch, DraftTree, merge_branches
+from core.decoding.speculation.verification import AcceptanceRng, verify_sampled
 from core.decoding.speculation.verify_cost import VerifyCost
 from tests.core.spec_models import six_token_model
 from tests.core.spec_tables import (
@@ -42,13 +42,13 @@ def _drawn(*tables: Table, depth: int = 3, **plan: object) -> Round:
     """Rounds of real drafters on tables."""
 
     def draft(generator: torch.Generator) -> DraftTree:
-        order = RoundPlan(depth, sampled=True, keep_q=True, **plan)  # type: ignore[arg-type]
+        order = RoundPlan(depth, is_sampled=True, keeps_q=True, **plan)  # type: ignore[arg-type]
         branches = []
         for number, table in enumerate(tables):
             branch = table_drafter(table, generator, number).propose(root_text(), order)
             assert branch is not None
             branches.append(branch)
-        return merge(0, branches)
+        return merge_branches(0, branches)
 
     return draft
 
@@ -56,11 +56,11 @@ def _drawn(*tables: Table, depth: int = 3, **plan: object) -> Round:
 def _copied(generator: torch.Generator) -> DraftTree:
     """Rounds of prompt lookup: the text offers 4 2 5 behind its last token."""
     branch = PromptLookupDrafter([], 3, 8).propose(
-        SpeculationText([1, 4, 2, 5, 3, 1], torch.device("cpu")), RoundPlan(3, keep_q=True)
+        SpeculationText([1, 4, 2, 5, 3, 1], torch.device("cpu")), RoundPlan(3, keeps_q=True)
     )
     assert branch is not None
     assert branch.ids == [4, 2, 5]
-    return merge(1, [branch])
+    return merge_branches(1, [branch])
 
 
 def _gated(generator: torch.Generator) -> DraftTree:
@@ -71,9 +71,9 @@ def _gated(generator: torch.Generator) -> DraftTree:
 
 def _branching(generator: torch.Generator) -> DraftTree:
     """Where a pass is dear: several draws at a time, and drafts behind each."""
-    schedule = AutoLength(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_share=0.01)
+    schedule = AutoLength(VerifyCost((1, 32), (1.0, 1.01)), {}, "test", draft_cost=0.01)
     assert schedule.gate is not None
-    assert schedule.gate.spreads()
+    assert schedule.gate.should_branch()
     return _drawn(FIRST, gate=schedule.gate, leaves=True)(generator)
 
 
@@ -82,8 +82,8 @@ def _measure(draft: Round, rounds: int, length: int, seed: int = 0) -> Counter[P
     dice, counts = AcceptanceRng(generator), Counter[Path]()
     for _ in range(rounds):
         tree = draft(generator)
-        verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
-        tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra]
+        verdict = verify_sampled(tree, scores_of(TARGET, tree), dice, generator)
+        tokens = [*(tree.ids[node] for node in verdict.path), verdict.extra_token]
         counts[complete(TARGET, tokens, length, generator)] += 1
     return counts
 
@@ -118,9 +118,9 @@ def test_the_test_sees_a_rule_that_is_not_lossless() -> None:
     """Top-k children under dice: what the strategy refuses would be noticed."""
 
     def likeliest(generator: torch.Generator) -> DraftTree:
-        branch = table_drafter(FIRST, generator).propose(root_text(), RoundPlan(3, (2, 2, 1), keep_q=True))
+        branch = table_drafter(FIRST, generator).propose(root_text(), RoundPlan(3, (2, 2, 1), keeps_q=True))
         assert branch is not None
-        return merge(0, [branch])
+        return merge_branches(0, [branch])
 
     counts = _measure(likeliest, 2500, 2)
     assert p_value(counts, expected_shares(TARGET, 2)) < 1e-6
@@ -131,7 +131,7 @@ def test_a_drafter_equal_to_the_target_is_never_refused() -> None:
     dice = AcceptanceRng(generator)
     for _ in range(200):
         tree = _drawn(TARGET)(generator)
-        verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
+        verdict = verify_sampled(tree, scores_of(TARGET, tree), dice, generator)
         assert len(verdict.path) == 3
         assert verdict.is_bonus
 
@@ -142,7 +142,7 @@ def test_a_chain_is_accepted_as_often_as_the_overlap_says() -> None:
     dice, accepted, rounds = AcceptanceRng(generator), 0, 3000
     for _ in range(rounds):
         tree = _drawn(FIRST, depth=1)(generator)
-        accepted += len(sample_tree(tree, scores_of(TARGET, tree), dice, generator).path)
+        accepted += len(verify_sampled(tree, scores_of(TARGET, tree), dice, generator).path)
     overlap = float(torch.minimum(TARGET(()), FIRST(())).sum())
     spread = (overlap * (1 - overlap) / rounds) ** 0.5
     assert abs(accepted / rounds - overlap) < 4 * spread
@@ -153,9 +153,9 @@ def test_refused_tokens_are_excluded_where_the_draft_was_certain() -> None:
     generator = torch.Generator().manual_seed(2)
     dice = AcceptanceRng(generator)
     for _ in range(300):
-        tree = merge(0, [Branch.chain([3], [1.0], [None])])
-        verdict = sample_tree(tree, scores_of(TARGET, tree), dice, generator)
-        assert verdict.path or verdict.extra != 3
+        tree = merge_branches(0, [Branch.chain([3], [1.0], [None])])
+        verdict = verify_sampled(tree, scores_of(TARGET, tree), dice, generator)
+        assert verdict.path or verdict.extra_token != 3
 
 
 def _xtc(p: torch.Tensor, threshold: float, probability: float) -> torch.Tensor:

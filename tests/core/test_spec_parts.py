@@ -12,21 +12,21 @@ import torch
 import transformers
 
 import core
-from core.caches.tensors.layouts import roomy
+from core.caches.tensors.layouts import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.decoding.speculation.auto_length import expected_speedup, expected_tokens
-from core.decoding.speculation.drafters.compatibility import same_tokens, why_not_draft
-from core.decoding.speculation.drafters.early_exit import lower_layers
-from core.decoding.speculation.drafters.numpy_model import array_passes
+from core.decoding.speculation.drafters.compatibility import has_same_tokens, why_not_draft
+from core.decoding.speculation.drafters.early_exit import build_early_exit_model
+from core.decoding.speculation.drafters.numpy_model import build_numpy_draft_model
 from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
 from core.decoding.speculation.length_schedule import ConstantLength, HeuristicLength
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import Branch, DraftTree, ancestry, merge
+from core.decoding.speculation.tree import Branch, DraftTree, build_ancestor_mask, merge_branches
 from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.tree_positions import TreePositions, causal
-from core.decoding.speculation.tree_support import _reads_chains, _reads_trees, places_nodes
-from core.decoding.speculation.verification import walk_greedy
+from core.decoding.speculation.tree_positions import TreePositions, causal_visibility
+from core.decoding.speculation.tree_support import _test_chains, _test_trees, supports_trees
+from core.decoding.speculation.verification import verify_greedy
 from core.decoding.speculation.verify_cost import VerifyCost, verify_cost
 from core.errors import StrategyError
 from tests.core import tiny
@@ -45,7 +45,7 @@ def _branch(*edges: tuple[int, int]) -> Branch:
 
 def test_a_tree_is_laid_out_depth_first() -> None:
     # 1 and 2 below the root, 3 and 4 below 1, 5 below 2, in drafting order (level by level).
-    tree = merge(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
+    tree = merge_branches(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
     assert tree.ids == [9, 11, 13, 14, 12, 15]
     assert tree.parents == [-1, 0, 1, 1, 0, 4]
     assert tree.depths == [0, 1, 2, 2, 1, 2]
@@ -54,18 +54,18 @@ def test_a_tree_is_laid_out_depth_first() -> None:
 
 
 def test_a_node_sees_itself_and_its_ancestors_only() -> None:
-    tree = merge(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
+    tree = merge_branches(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
     expected = [
         [1, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0],
         [1, 0, 0, 0, 1, 1],
     ]  # fmt: skip
-    assert tree.sees().astype(int).tolist() == expected
-    assert ancestry([-1, 0, 1]).tolist() == causal(3).tolist()
+    assert tree.ancestor_mask().astype(int).tolist() == expected
+    assert build_ancestor_mask([-1, 0, 1]).tolist() == causal_visibility(3).tolist()
 
 
 def test_chains_merge_into_one_prefix_tree() -> None:
     one, other = Branch.chain([1, 2, 3], [0.9, 0.8, 0.7]), Branch.chain([1, 2, 4], [0.6, 0.5, 0.4])
-    tree = merge(0, [one, other])
+    tree = merge_branches(0, [one, other])
     assert tree.ids == [0, 1, 2, 3, 4]
     assert tree.parents == [-1, 0, 1, 2, 2]
     assert tree.drafters == [0, 0, 0, 0, 1]
@@ -75,17 +75,17 @@ def test_chains_merge_into_one_prefix_tree() -> None:
 def test_a_token_drawn_twice_is_one_node_and_two_trials() -> None:
     branch = _branch((0, 5), (1, 6))
     branch.trials.append(1)
-    tree = merge(0, [branch])
+    tree = merge_branches(0, [branch])
     assert len(tree) == 3
     assert tree.trials == {0: [(1, 0), (1, 0)], 1: [(2, 0)]}
 
 
 def test_greedy_walk_takes_the_child_the_target_chose() -> None:
-    tree = merge(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
-    verdict = walk_greedy(tree, [12, 0, 0, 0, 15, 7])
-    assert (verdict.path, verdict.extra, verdict.is_bonus) == ([4, 5], 7, True)
-    verdict = walk_greedy(tree, [11, 99, 0, 0, 0, 0])
-    assert (verdict.path, verdict.extra, verdict.is_bonus) == ([1], 99, False)
+    tree = merge_branches(9, [_branch((0, 11), (0, 12), (1, 13), (1, 14), (2, 15))])
+    verdict = verify_greedy(tree, [12, 0, 0, 0, 15, 7])
+    assert (verdict.path, verdict.extra_token, verdict.is_bonus) == ([4, 5], 7, True)
+    verdict = verify_greedy(tree, [11, 99, 0, 0, 0, 0])
+    assert (verdict.path, verdict.extra_token, verdict.is_bonus) == ([1], 99, False)
 
 
 @pytest.mark.parametrize("kind", tiny.DECODERS)
@@ -93,18 +93,18 @@ def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
     """One pass under the topology mask equals a pass of its own for every node, windows included; what is kept
     afterwards goes on as if the accepted path had been read alone."""
     model, text = tiny.shared(kind), tiny.prompt(11)
-    tree = merge(text[-1], [_branch((0, 21), (0, 22), (1, 23), (1, 24), (3, 25), (2, 26), (5, 27))])
+    tree = merge_branches(text[-1], [_branch((0, 21), (0, 22), (1, 23), (1, 24), (3, 25), (2, 26), (5, 27))])
     with torch.inference_mode():
-        passes = TreePasses(Forward(model, roomy(model)))
-        passes.text(torch.tensor([text[:-1]]))
-        scores = passes.nodes(torch.tensor([tree.ids]), tree.depths, tree.sees())
+        passes = TreePasses(Forward(model, draft_cache(model)))
+        passes.read_text(torch.tensor([text[:-1]]))
+        scores = passes.read_nodes(torch.tensor([tree.ids]), tree.depths, tree.ancestor_mask())
         for node in range(len(tree)):
             alone = model.model(torch.tensor([[*text, *tree.path(node)]])).logits[0, -1]
             assert torch.allclose(scores[node], alone, atol=2e-3), node
         deepest = max(range(len(tree)), key=lambda node: tree.depths[node])
-        path = [node for node in range(1, len(tree)) if tree.sees()[deepest, node]]
-        passes.settle([0, *path])
-        after = passes.text(torch.tensor([[30]]))
+        path = [node for node in range(1, len(tree)) if tree.ancestor_mask()[deepest, node]]
+        passes.commit([0, *path])
+        after = passes.read_text(torch.tensor([[30]]))
         alone = model.model(torch.tensor([[*text, *tree.path(deepest), 30]])).logits[:, -1]
         assert torch.allclose(after, alone, atol=2e-3)
 
@@ -113,9 +113,9 @@ def test_scores_of_a_tree_are_those_of_its_paths(kind: str) -> None:
 def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
     """Text in one go, two levels of a tree, a kept path, more text, a shorter text: as the tensors' passes."""
     model, text = tiny.shared(kind), tiny.prompt(11)
-    arrays = array_passes(model)
+    arrays = build_numpy_draft_model(model)
     assert arrays is not None
-    tensors = TreePasses(Forward(model, roomy(model)))
+    tensors = TreePasses(Forward(model, draft_cache(model)))
     second = np.array([[1, 0, 1, 0, 0], [0, 1, 0, 1, 0], [0, 1, 0, 0, 1]], dtype=bool)
     steps: list[Callable[[Any], torch.Tensor | None]] = [
         lambda reader: reader.text(torch.tensor([text])),
@@ -137,27 +137,27 @@ def test_array_passes_give_the_scores_of_the_module(kind: str) -> None:
 
 def test_array_passes_read_a_long_prompt_at_once() -> None:
     model, ids = tiny.shared("llama"), torch.tensor([list(range(4, 50)) * 2])
-    arrays, tensors = array_passes(model), TreePasses(Forward(model, roomy(model)))
+    arrays, tensors = build_numpy_draft_model(model), TreePasses(Forward(model, draft_cache(model)))
     assert arrays is not None
     with torch.inference_mode():
         for part in (ids, ids[:, :1], ids[:, :3]):
-            assert torch.allclose(arrays.text(part), tensors.text(part), atol=1e-4)
+            assert torch.allclose(arrays.read_text(part), tensors.read_text(part), atol=1e-4)
 
 
 def test_array_passes_are_for_small_plain_models_alone() -> None:
-    assert array_passes(tiny.shared("gpt2")) is None
+    assert build_numpy_draft_model(tiny.shared("gpt2")) is None
     hooked = tiny.make("llama")
-    assert array_passes(hooked) is not None
+    assert build_numpy_draft_model(hooked) is not None
     hooked.model.model.layers[0].register_forward_hook(lambda *_: None)
-    assert array_passes(hooked) is None
+    assert build_numpy_draft_model(hooked) is None
 
 
 def test_heuristic_grows_by_two_and_shrinks_by_one() -> None:
     schedule = HeuristicLength(5)
-    schedule.learn(outcome(5, 5))
+    schedule.update(outcome(5, 5))
     assert schedule.length() == 7
     for _ in range(9):
-        schedule.learn(outcome(0, 3))
+        schedule.update(outcome(0, 3))
     assert schedule.length() == 1
 
 
@@ -209,8 +209,8 @@ def test_the_threshold_stops_behind_a_doubtful_token() -> None:
 def test_the_cost_curve_is_measured_once_and_remembered() -> None:
     model = tiny.make("llama")
     with torch.inference_mode():
-        passes = TreePasses(Forward(model, roomy(model)))
-        passes.text(torch.tensor([tiny.prompt()]))
+        passes = TreePasses(Forward(model, draft_cache(model)))
+        passes.read_text(torch.tensor([tiny.prompt()]))
         before = (passes.length, passes.extra, passes.forward.passes)
         cost = verify_cost(passes, 5)
         assert (passes.length, passes.extra, passes.forward.passes) == before
@@ -255,7 +255,7 @@ def test_lookup_goes_round_in_a_loop_and_looks_into_the_source() -> None:
 def test_lower_layers_share_every_weight() -> None:
     for kind in tiny.DECODERS:
         model = tiny.shared(kind)
-        lower = lower_layers(model, 2)
+        lower = build_early_exit_model(model, 2)
         assert lower.layers == 2
         assert model.layers == 4
         own = {parameter.data_ptr() for parameter in model.model.parameters()}
@@ -296,12 +296,12 @@ def test_who_fits_whom() -> None:
     target = replace(tiny.shared("llama"), tokenizer=_Words({"a": 0, "b": 1}))
     same = replace(near("llama"), tokenizer=_Words({"b": 1, "a": 0}))
     other = replace(near("llama"), tokenizer=_Words({"a": 1, "b": 0}))
-    assert same_tokens(target, same)
+    assert has_same_tokens(target, same)
     assert why_not_draft(target, same) is None
     assert "tokenizer" in (why_not_draft(target, other) or "")
     assert "recurrent" in (why_not_draft(target, tiny.shared("mamba")) or "")
     same.tokenizer.add("c")
-    assert not same_tokens(target, same)  # what was found is not kept longer than it holds
+    assert not has_same_tokens(target, same)  # what was found is not kept longer than it holds
 
 
 def test_padded_vocabularies_are_brought_into_line() -> None:
@@ -318,10 +318,10 @@ def test_padded_vocabularies_are_brought_into_line() -> None:
 
 def _drafter_for(model: core.LoadedModel) -> Any:
     from core.decoding.speculation.drafters.model_drafter import ModelDrafter
-    from core.decoding.speculation.node_processors import NodeFunnel
+    from core.decoding.speculation.node_processors import NodePipeline
 
-    reader = TreePasses(Forward(model, roomy(model)))
-    return ModelDrafter("draft", reader, NodeFunnel([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)
+    reader = TreePasses(Forward(model, draft_cache(model)))
+    return ModelDrafter("draft", reader, NodePipeline([]), torch.Generator(), 0, lambda: False, tiny.VOCABULARY, None)
 
 
 def test_text_grows_beyond_its_first_room() -> None:
@@ -330,7 +330,7 @@ def test_text_grows_beyond_its_first_room() -> None:
         text.extend([number, number])
     assert len(text) == 1402
     assert text.tensor[0, -2:].tolist() == [699, 699]
-    assert text.slice(1400).tolist() == [[699, 699]]
+    assert text.ids_from(1400).tolist() == [[699, 699]]
 
 
 def test_a_long_extension_finds_room() -> None:
@@ -342,7 +342,7 @@ def test_a_long_extension_finds_room() -> None:
 def test_masks_of_a_window_leave_out_what_lies_behind() -> None:
     model = tiny.shared("mistral")
     sees = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], dtype=bool)
-    mask = TreePositions(model).of(10, (0, 1, 1), sees)["attention_mask"]
+    mask = TreePositions(model).build(10, (0, 1, 1), sees)["attention_mask"]
     visible = (mask[0, 0] == 0).int().tolist()
     assert visible[0] == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
     assert visible[1] == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0]
@@ -375,8 +375,8 @@ def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() ->
             transformers.GPTNeoXConfig(num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, **small)
         )
     )
-    assert not places_nodes(bloom)
-    assert places_nodes(neox)
+    assert not supports_trees(bloom)
+    assert supports_trees(neox)
     for model in (bloom, neox):
         request = core.Request(tiny.prompt(), config(num_assistant_tokens=4), drafters=[model])
         result = core.run(model, request)
@@ -389,6 +389,6 @@ def test_unknown_architectures_are_tried_before_they_are_trusted_with_trees() ->
 @pytest.mark.parametrize("kind", tiny.DECODERS)
 def test_the_try_agrees_with_what_the_tests_know(kind: str) -> None:
     model = tiny.shared(kind)
-    assert places_nodes(model)
-    assert _reads_trees(model)
-    assert _reads_chains(model)
+    assert supports_trees(model)
+    assert _test_trees(model)
+    assert _test_chains(model)

@@ -16,7 +16,7 @@ from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
 from core.decoding.speculation.length_schedule import ConstantLength, DraftLengthSchedule, RoundResult
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
-from core.decoding.speculation.tree import Branch, merge
+from core.decoding.speculation.tree import Branch, merge_branches
 from core.decoding.speculation.verification import VerifiedPath
 from core.decoding.speculation.verify_cost import VerifyCost
 from core.events import TokenChosen
@@ -39,32 +39,32 @@ class Resting(ConstantLength):
         self._left = PAUSE
         return super().length()
 
-    def pause(self) -> int:
+    def remaining_pause(self) -> int:
         return self._left
 
-    def rest(self, steps: int) -> None:
+    def consume_pause(self, steps: int) -> None:
         self._left -= steps
 
 
 def _in_vain(schedule: DraftLengthSchedule, length: int) -> None:
-    tree = merge(0, [Branch.chain([1] * length, [0.1] * length)])
-    schedule.learn(RoundResult(tree, VerifiedPath([], 0, False), length, length / 8, 1.0))
+    tree = merge_branches(0, [Branch.chain([1] * length, [0.1] * length)])
+    schedule.update(RoundResult(tree, VerifiedPath([], 0, False), length, length / 8, 1.0))
 
 
 def _asked_each_step(schedule: AutoLength, steps: int) -> list[int]:
     lengths: list[int] = []
     for _ in range(steps):
         lengths.append(schedule.length())
-        _in_vain(schedule, lengths[-1]) if lengths[-1] else schedule.learn_plain(1.0, 0.0)
+        _in_vain(schedule, lengths[-1]) if lengths[-1] else schedule.update_plain(1.0, 0.0)
     return lengths
 
 
 def _asked_between_pauses(schedule: AutoLength, steps: int) -> list[int]:
     asking, lengths = MergeAllDrafters(1, schedule), list[int]()
     while len(lengths) < steps:
-        rest = asking.rest()
+        rest = asking.take_pause()
         for _ in range(rest):
-            schedule.learn_plain(1.0, 0.0)
+            schedule.update_plain(1.0, 0.0)
         lengths += [0] * rest
         lengths.append(schedule.length())
         _in_vain(schedule, lengths[-1])
@@ -81,13 +81,13 @@ def test_pauses_taken_at_once_fall_as_those_taken_step_by_step() -> None:
 def test_several_drafters_rest_until_the_first_of_them_drafts_again() -> None:
     one, other = Resting(3), Resting(3)
     chooser = BestDrafterSelector([one, other], COST, None)
-    assert chooser.rest() == 0
+    assert chooser.take_pause() == 0
     one.length(), other.length()
-    one.rest(2)
-    assert chooser.rest() == 3
-    assert (one.pause(), other.pause()) == (0, 2)
-    assert chooser.rest() == 0
-    assert other.pause() == 2
+    one.consume_pause(2)
+    assert chooser.take_pause() == 3
+    assert (one.remaining_pause(), other.remaining_pause()) == (0, 2)
+    assert chooser.take_pause() == 0
+    assert other.remaining_pause() == 2
 
 
 @pytest.mark.parametrize("sampling", [{}, {"do_sample": True, "top_k": 1}], ids=["greedy", "dice"])

@@ -20,16 +20,16 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 import core
 from core.decoding.speculation.drafters.compatibility import why_not_draft
 from core.decoding.speculation.drafters.retokenization import (
+    OffsetTokenizer,
     RetokenizedText,
-    SpellingTokenizer,
-    go_on,
-    respell,
-    whole_length,
+    complete_length,
+    retokenize,
+    tokenize_continuation,
 )
-from core.decoding.speculation.drafters.translated import DraftVocabulary, TranslatedDrafter
+from core.decoding.speculation.drafters.translated import ModelVocabulary, RetokenizingDrafter
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
-from core.models.text import Pieces
+from core.models.text import TokenSpellings
 from tests.core import tiny
 from tests.core.spec_models import rounds, six_token_model
 from tests.core.spec_tables import p_value
@@ -53,8 +53,8 @@ def small_words(size: int = 320) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
 
 
-def spelling(tokenizer: Any) -> SpellingTokenizer:
-    return SpellingTokenizer(tokenizer, Pieces(tokenizer))
+def spelling(tokenizer: Any) -> OffsetTokenizer:
+    return OffsetTokenizer(tokenizer, TokenSpellings(tokenizer))
 
 
 @cache
@@ -186,12 +186,12 @@ def test_a_growing_text_is_respelled_as_if_it_were_whole() -> None:
         spelled = RetokenizedText(spelling(story))
         ids, pieces, same = story.encode(text, add_special_tokens=False), [], 0
         for count in range(1, len(ids) + 1):
-            spelled.follow(ids[:count])
-            data = bytes(spelled.data[: whole_length(spelled.data)])
-            pieces = respell(pieces, data, small) or []
-            told = b"".join(small.bytes_of(piece.id) or b"" for piece in pieces)
+            spelled.append_new(ids[:count])
+            data = bytes(spelled.data[: complete_length(spelled.data)])
+            pieces = retokenize(pieces, data, small) or []
+            told = b"".join(small.token_bytes(piece.id) or b"" for piece in pieces)
             assert told == data
-            same += pieces == (small.read(data) or [])
+            same += pieces == (small.tokenize(data) or [])
         assert bytes(spelled.data).decode() == text
         assert same > 0.95 * len(ids)
 
@@ -203,17 +203,17 @@ def test_what_is_written_stays_at_the_seam() -> None:
         data = text if isinstance(text, bytes) else text.encode()
         cut = [story_id for byte in data for story_id in _byte(byte)]
         spelled = RetokenizedText(story)
-        spelled.follow(cut)
+        spelled.append_new(cut)
         for drafted in ("py and glad.", " She", "\n"):
-            pieces = go_on(spelled, drafted.encode(), story)
-            assert b"".join(story.bytes_of(piece.id) or b"" for piece in pieces) == drafted.encode()
+            pieces = tokenize_continuation(spelled, drafted.encode(), story)
+            assert b"".join(story.token_bytes(piece.id) or b"" for piece in pieces) == drafted.encode()
             assert pieces[-1].end == len(drafted.encode())
 
 
 @cache
 def _bytes() -> dict[bytes, int]:
     story = spelling(storyteller().tokenizer)
-    return {data: token for token in range(storyteller().vocabulary) if (data := story.bytes_of(token)) is not None}
+    return {data: token for token in range(storyteller().vocabulary) if (data := story.token_bytes(token)) is not None}
 
 
 def _byte(value: int) -> list[int]:
@@ -231,15 +231,15 @@ class _Knows:
         token = self._ids[place] if place < len(self._ids) else 0
         return torch.nn.functional.one_hot(torch.tensor([token]), self._size).float() * 20
 
-    def text(self, ids: torch.Tensor) -> torch.Tensor:
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
         self.length += ids.shape[1]
         return self._row(self.length)
 
-    def nodes(self, ids: torch.Tensor, depths: Any, sees: np.ndarray) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Any, sees: np.ndarray) -> torch.Tensor:
         self.extra += 1
         return self._row(self.length + self.extra)
 
-    def settle(self, rows: Any) -> None:
+    def commit(self, rows: Any) -> None:
         self.length, self.extra = self.length + len(rows), 0
 
     def crop(self, length: int) -> None:
@@ -251,9 +251,9 @@ def test_a_drafter_that_knows_the_text_is_right_in_the_target_s_tokens() -> None
     story, small = storyteller().tokenizer, small_words()
     whole = story.encode(STORY + " " + ODD, add_special_tokens=False)
     heart = small.encode(STORY + " " + ODD, add_special_tokens=False)
-    drafter = TranslatedDrafter(
-        "heart", _Knows(heart, len(small)), DraftVocabulary(spelling(small), len(small)),
-        DraftVocabulary(spelling(story), len(story)), 0, lambda: False, None, torch.device("cpu"),
+    drafter = RetokenizingDrafter(
+        "heart", _Knows(heart, len(small)), ModelVocabulary(spelling(small), len(small)),
+        ModelVocabulary(spelling(story), len(story)), 0, lambda: False, None, torch.device("cpu"),
     )  # fmt: skip
     text, drafted, right = SpeculationText(whole[:6], torch.device("cpu")), 0, 0
     while len(text) < len(whole) - 8:
@@ -262,7 +262,7 @@ def test_a_drafter_that_knows_the_text_is_right_in_the_target_s_tokens() -> None
         ahead = whole[len(text) :]
         agreed = next((n for n, token in enumerate(branch.ids) if token != ahead[n]), len(branch.ids))
         drafted, right = drafted + len(branch.ids), right + agreed
-        drafter.settle(branch.ids[:agreed])
+        drafter.commit(branch.ids[:agreed])
         text.extend(ahead[: agreed + 1])
     assert right > 0.7 * drafted > 30
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import core
-from core.decoding.processor_pipeline import build_funnel
+from core.decoding.processor_pipeline import build_pipeline
 from core.errors import ParameterError
 from core.processors import Context, registry
-from core.processors.order import is_usual, ordered
+from core.processors.order import is_default_order, ordered_processors
 from tests.core import tiny
 from tests.core.spec_models import chosen, six_token_model
 from tests.core.spec_tables import SIZE, p_value
@@ -25,7 +25,7 @@ TURNED = ["min_p", "top_p", "top_k", "temperature", "repetition_penalty"]
 
 
 def order(*names: str) -> list[str]:
-    return [one.name for one in ordered(names)]
+    return [one.name for one in ordered_processors(names)]
 
 
 def test_what_is_named_shares_out_its_places_and_the_rest_stays() -> None:
@@ -39,10 +39,10 @@ def test_what_is_named_shares_out_its_places_and_the_rest_stays() -> None:
 
 def test_a_stage_that_is_off_changes_nothing_of_the_others() -> None:
     """The order follows from the names alone: temperature stands where top-p would, whether that is on or not."""
-    assert is_usual(["top_p", "temperature"], ["temperature", "min_p"])
-    assert not is_usual(["top_p", "temperature"], ["temperature", "top_k"])
-    assert not is_usual(["top_p", "temperature"], ["temperature", "top_p"])
-    assert not is_usual(["top_p", "temperature"], ["temperature", "top_k", "top_p"])
+    assert is_default_order(["top_p", "temperature"], ["temperature", "min_p"])
+    assert not is_default_order(["top_p", "temperature"], ["temperature", "top_k"])
+    assert not is_default_order(["top_p", "temperature"], ["temperature", "top_p"])
+    assert not is_default_order(["top_p", "temperature"], ["temperature", "top_k", "top_p"])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def by_hand(names: list[str], ids: torch.Tensor, scores: torch.Tensor, settings:
     for name in names:
         config = core.make_config({"do_sample": True, name: settings[name]})
         made = Context(tiny.shared("llama"), config, len(PROMPT), 40, ids, None, 1, torch.zeros)
-        (stage,) = build_funnel(made).stages
+        (stage,) = build_pipeline(made).stages
         scores = stage.process(ids, scores)
     return scores
 

@@ -13,7 +13,7 @@ import transformers
 
 import core
 from core.decoding.stop_strings import StopStringMatcher
-from core.models.text import Pieces
+from core.models.text import TokenSpellings
 from tests.core.tokenizer_families import FAMILIES, SPECIAL
 
 _WAYS: dict[str, dict[str, Any]] = {
@@ -72,7 +72,7 @@ def test_strategies_of_our_own_stop_at_special_tokens_too(strategy: str) -> None
 def test_stop_strings_are_found_as_generate_finds_them(name: str) -> None:
     """Token by token over random ids, for strings inside words, over several tokens and of several bytes."""
     tokenizer = FAMILIES[name]()
-    pieces, strings = Pieces(tokenizer), ["e t", "日", "cat", "</s>", SPECIAL, "\n", "本e", "th"]
+    pieces, strings = TokenSpellings(tokenizer), ["e t", "日", "cat", "</s>", SPECIAL, "\n", "本e", "th"]
     generator, stops = torch.Generator().manual_seed(3), 0
     for string in strings:
         try:

@@ -6,7 +6,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core.decoding.stopping import StoppingCriteria, build_stopping
+from core.decoding.stopping import StoppingCriteria, build_stopping_criteria
 from core.events import SequenceFinished
 from tests.core import tiny
 from tests.core.test_text import byte_level
@@ -81,5 +81,5 @@ def test_reasons_in_words() -> None:
 
 
 def test_room_left_in_the_context() -> None:
-    assert build_stopping(GenerationConfig(max_new_tokens=9), 250, 256).room == 7
-    assert build_stopping(GenerationConfig(max_new_tokens=9), 250, None).room is None
+    assert build_stopping_criteria(GenerationConfig(max_new_tokens=9), 250, 256).context_limit == 7
+    assert build_stopping_criteria(GenerationConfig(max_new_tokens=9), 250, None).context_limit is None

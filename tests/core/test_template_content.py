@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.models.templates.chat_rendering import render_chat, takes_parts
+from core.models.templates.chat_rendering import render_chat, requires_parts
 
 LOOP = (
     "{% for p in m.content %}{% if p.type == 'text' %}{{ p.text }}{% elif p.type == 'image' %}<image>{% endif %}"
@@ -62,7 +62,7 @@ def test_pictures_stay_where_they_are() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_which_form_a_template_takes(name: str) -> None:
-    assert takes_parts(ALL[name], {}) == (name in ("parts", "selected", "indexed", "either", "system text"))
+    assert requires_parts(ALL[name], {}) == (name in ("parts", "selected", "indexed", "either", "system text"))
 
 
 def test_a_refusal_of_the_template_is_its_own() -> None:

@@ -10,10 +10,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 import core
-from core.decoding.beams.path_text import Speller
-from core.decoding.prompt import prompt_tokens
+from core.decoding.beams.path_text import PathDecoder
+from core.decoding.prompt import to_prompt_tokens
 from core.events import SequenceFinished, TokenChosen
-from core.models.text import Decoder, Pieces, TextStream
+from core.models.text import Decoder, TextStream, TokenSpellings
 from tests.core import tiny
 
 
@@ -86,7 +86,7 @@ def test_paths_of_beams_stay_whole_too() -> None:
     tokenizer, decode = byte_fallback(), Decoder(byte_fallback())
     for text in mixed_texts(500):
         ids = tokenizer(text)["input_ids"]
-        speller = Speller(tokenizer, Pieces(tokenizer), [])
+        speller = PathDecoder(tokenizer, TokenSpellings(tokenizer), [])
         path, shown = speller.start, []
         for token in ids:
             new, path = speller.push(path, token)
@@ -103,7 +103,7 @@ def test_a_broken_byte_costs_no_character_that_was_shown(broken: list[int]) -> N
         tokenizer("a")["input_ids"][-1],
     )
     ids = [*first, *(byte + value for value in broken), last]
-    stream, speller = TextStream(tokenizer, []), Speller(tokenizer, Pieces(tokenizer), [])
+    stream, speller = TextStream(tokenizer, []), PathDecoder(tokenizer, TokenSpellings(tokenizer), [])
     path, spelled = speller.start, ""
     for token in ids:
         new, path = speller.push(path, token)
@@ -150,11 +150,11 @@ def test_special_tokens_add_no_text() -> None:
 
 def test_pieces() -> None:
     fox = byte_level()("🦊é a")["input_ids"]
-    pieces = Pieces(byte_level())
+    pieces = TokenSpellings(byte_level())
     assert [pieces[token] for token in fox] == ["⟨F0⟩", "⟨9F⟩", "⟨A6⟩", "⟨8A⟩", "⟨C3⟩", "⟨A9⟩", " ", "a"]
     assert pieces[1] == "</s>"
-    assert [Pieces(metaspace())[token] for token in (2, 4, 5)] == [" once", "s", "⟨C3⟩"]
-    assert Pieces(None)[7] == "⟨7⟩"
+    assert [TokenSpellings(metaspace())[token] for token in (2, 4, 5)] == [" once", "s", "⟨C3⟩"]
+    assert TokenSpellings(None)[7] == "⟨7⟩"
 
 
 def test_events_spell_the_decoded_text() -> None:
@@ -175,7 +175,7 @@ def test_events_spell_the_decoded_text() -> None:
 def test_a_prompts_tokens_add_up_to_its_text_with_whole_characters_as_themselves() -> None:
     rng = random.Random(9)
     for tokenizer in (byte_level(), byte_fallback()):
-        pieces = Pieces(tokenizer)
+        pieces = TokenSpellings(tokenizer)
         for _ in range(300):
             text = "".join(rng.choice(" the cat’s🎉é₿“中—\u00ad") for _ in range(rng.randrange(1, 24)))
             ids = tokenizer.encode(text, add_special_tokens=False)
@@ -184,7 +184,7 @@ def test_a_prompts_tokens_add_up_to_its_text_with_whole_characters_as_themselves
 
 def test_bytes_of_no_character_are_shown_beside_the_token_before_them() -> None:
     tokenizer = byte_level()
-    pieces = Pieces(tokenizer)
+    pieces = TokenSpellings(tokenizer)
     cut = tokenizer.encode("a’", add_special_tokens=False)[:-1]
     assert pieces.texts(cut) == ["a", "", "⟨E2⟩⟨80⟩"]
     begin = tokenizer.bos_token_id
@@ -192,8 +192,8 @@ def test_bytes_of_no_character_are_shown_beside_the_token_before_them() -> None:
 
 
 def test_the_prompt_is_told_as_text_and_as_the_tokens_it_is_made_of() -> None:
-    pieces = Pieces(byte_level())
-    told = prompt_tokens(byte_level().encode("a’b", add_special_tokens=False), pieces)
+    pieces = TokenSpellings(byte_level())
+    told = to_prompt_tokens(byte_level().encode("a’b", add_special_tokens=False), pieces)
     assert [(token.text, token.piece) for token in told] == [
         ("a", ""), ("", "⟨E2⟩"), ("", "⟨80⟩"), ("’", "⟨99⟩"), ("b", ""),
     ]  # fmt: skip

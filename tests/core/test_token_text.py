@@ -10,7 +10,7 @@ import pytest
 from transformers import GenerationConfig
 
 import core
-from core.models.text import Pieces, TextStream
+from core.models.text import TextStream, TokenSpellings
 from core.models.token_scheme import special_ids
 from core.models.word_spellings import word_spellings
 from tests.core import tiny
@@ -34,18 +34,18 @@ def sequences(tokenizer: Any, count: int) -> Iterator[list[int]]:
         yield ids + tokenizer.encode(text, add_special_tokens=False)
 
 
-def written(tokenizer: Any, pieces: Pieces, before: list[int], ids: list[int]) -> str:
+def written(tokenizer: Any, pieces: TokenSpellings, before: list[int], ids: list[int]) -> str:
     stream = TextStream(tokenizer, before, pieces)
     return "".join([*map(stream.push, ids), stream.flush()])
 
 
 def gives_up_runs(tokenizer: Any, text: str) -> bool:
     """Whether the decoder gave up a whole run of byte tokens for one of them: what was shown of it stays."""
-    return _INVALID in text and Pieces(tokenizer).scheme.byte_fallback
+    return _INVALID in text and TokenSpellings(tokenizer).scheme.byte_fallback
 
 
 def test_joined_pieces_are_the_decoded_text(tokenizer: Any) -> None:
-    pieces, compared = Pieces(tokenizer), 0
+    pieces, compared = TokenSpellings(tokenizer), 0
     for ids in sequences(tokenizer, 600):
         whole = decoded(tokenizer, ids)
         if not gives_up_runs(tokenizer, whole):
@@ -55,7 +55,7 @@ def test_joined_pieces_are_the_decoded_text(tokenizer: Any) -> None:
 
 
 def test_what_follows_a_prompt_goes_on_with_its_text(tokenizer: Any) -> None:
-    pieces, dice = Pieces(tokenizer), random.Random(6)
+    pieces, dice = TokenSpellings(tokenizer), random.Random(6)
     for ids in sequences(tokenizer, 600):
         cut = dice.randint(0, len(ids))
         before, whole = decoded(tokenizer, ids[:cut]), decoded(tokenizer, ids)
@@ -71,7 +71,7 @@ def test_what_follows_a_prompt_goes_on_with_its_text(tokenizer: Any) -> None:
 
 
 def test_a_prompts_tokens_add_up_to_its_text(tokenizer: Any) -> None:
-    pieces = Pieces(tokenizer)
+    pieces = TokenSpellings(tokenizer)
     for ids in sequences(tokenizer, 300):
         texts = [text for token, text in zip(ids, pieces.texts(ids), strict=True) if token not in pieces.special]
         joined, whole = "".join(texts), decoded(tokenizer, ids)
@@ -100,7 +100,7 @@ def a_token(tokenizer: Any, kind: str) -> int | None:
         token: int | None = tokenizer.convert_tokens_to_ids(f"<0x{byte:02X}>")
         if token not in (None, tokenizer.unk_token_id):
             return token
-        pieces = Pieces(tokenizer)
+        pieces = TokenSpellings(tokenizer)
         return next((one for one in range(len(tokenizer)) if pieces.data(one) == bytes([byte])), None)
     texts = {"line break": "\n", "space": " ", "special": SPECIAL, "word": "cat"}
     ids = tokenizer.encode(texts.get(kind, ""), add_special_tokens=False)
@@ -133,7 +133,7 @@ def test_the_cost_of_a_token_does_not_grow(family: str, kind: str) -> None:
     costs = []
     for count in (200, 400):
         counted = Counted(tokenizer)
-        stream = TextStream(counted, [], Pieces(tokenizer))  # type: ignore[arg-type]
+        stream = TextStream(counted, [], TokenSpellings(tokenizer))  # type: ignore[arg-type]
         for _ in range(count):
             stream.push(token)
         costs.append(counted.ids)
@@ -155,7 +155,7 @@ def test_special_ids_are_those_that_decoding_skips(tokenizer: Any) -> None:
 def test_added_tokens_are_spelled_as_the_decoder_writes_them() -> None:
     for name in ("byte level", "sentencepiece"):
         tokenizer = FAMILIES[name]()
-        pieces, plain = Pieces(tokenizer), tokenizer.encode("cat", add_special_tokens=False)
+        pieces, plain = TokenSpellings(tokenizer), tokenizer.encode("cat", add_special_tokens=False)
         for added in ORDINARY[:2]:
             token = tokenizer.convert_tokens_to_ids(added)
             assert "cat" + pieces[token] == decoded(tokenizer, [*plain, token]).strip()
@@ -163,7 +163,7 @@ def test_added_tokens_are_spelled_as_the_decoder_writes_them() -> None:
 
 def test_bytes_of_byt5_are_shown_as_bytes_and_its_text_as_text() -> None:
     tokenizer = FAMILIES["byt5"]()
-    pieces, ids = Pieces(tokenizer), tokenizer.encode("日é", add_special_tokens=False)
+    pieces, ids = TokenSpellings(tokenizer), tokenizer.encode("日é", add_special_tokens=False)
     ids = ids if len(ids) > 1 else [byte + 3 for byte in "日é".encode()]
     assert [pieces[token] for token in ids] == ["⟨E6⟩", "⟨97⟩", "⟨A5⟩", "⟨C3⟩", "⟨A9⟩"]
     assert pieces.texts(ids) == ["", "", "日", "", "é"]
@@ -175,7 +175,7 @@ def test_bytes_of_byt5_are_shown_as_bytes_and_its_text_as_text() -> None:
 @pytest.mark.parametrize("text", ["é", "日", "🎉"])
 def test_a_character_that_begins_in_the_prompt_is_shown_once_it_is_whole(name: str, text: str) -> None:
     tokenizer = FAMILIES[name]()
-    pieces = Pieces(tokenizer)
+    pieces = TokenSpellings(tokenizer)
     by_bytes = {pieces.data(token): token for token in reversed(range(len(tokenizer))) if pieces.data(token)}
     bytes_of = {0x100 - 1 - n: by_bytes.get(bytes([0x100 - 1 - n])) for n in range(0x80)}
     ids = [bytes_of[byte] for byte in text.encode()]

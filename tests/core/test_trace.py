@@ -28,8 +28,8 @@ from core.trace import blocks, recorder, schema
 from core.trace import trace_file as trace_module
 from core.trace.block_reader import BlockReader
 from core.trace.block_writer import BlockWriter
-from core.trace.file_layout import described, layout_of
-from core.trace.packing import fits, pack, unpack
+from core.trace.file_layout import layout_of, schema_description
+from core.trace.packing import is_of_kind, pack, unpack
 from tests.core import events_made, heads_made, tiny
 from tests.core.spec_models import near
 
@@ -91,10 +91,10 @@ def _recorded(path: Path, events: list[Event]) -> Path:
 @ONCE
 @given(st.lists(events_made.EVENTS, max_size=12), st.integers(1, 5))
 def test_events_of_many_classes_keep_their_order(events: list[Event], most: int) -> None:
-    writer, reader, read = BlockWriter(), BlockReader(layout_of(unpack(pack(described())))), list[Event]()
+    writer, reader, read = BlockWriter(), BlockReader(layout_of(unpack(pack(schema_description())))), list[Event]()
     for start in range(0, len(events), most):
-        data = writer.block(events[start : start + most])
-        read += reader.events(data, len(data))
+        data = writer.encode_block(events[start : start + most])
+        read += reader.read_block(data, len(data))
     assert same(read, events)
 
 
@@ -112,7 +112,7 @@ def test_every_strategy_comes_back_as_it_was(strategy: str, tmp_path: Path) -> N
 
 
 def test_classes_can_be_filled_slot_by_slot() -> None:
-    for record in schema.records().values():
+    for record in schema.record_schemas().values():
         assert {field.name for field in fields(record.cls)} <= vars(record.cls).keys(), record.name
 
 
@@ -326,7 +326,7 @@ def _error_or(path: Path, events: list[Event]) -> None:
 def test_blocks_that_change_places_are_noticed(
     sampled: list[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "_MOST", 10)
+    monkeypatch.setattr(recorder, "_MAX_BLOCK_EVENTS", 10)
     data = written(tmp_path / "run", sampled).read_bytes()
     start, frames = len(blocks.MARK) + 4, list[bytes]()
     while start < len(data):
@@ -361,10 +361,10 @@ def test_a_forged_file_gives_an_error_or_events_of_the_right_kinds(
         events = trace.read(forged).events
     except TraceError:
         return
-    kinds = {record.cls: record for record in schema.records().values()}
+    kinds = {record.cls: record for record in schema.record_schemas().values()}
     for event in events:
         for field in kinds[type(event)].fields:
-            assert fits(field.kind, getattr(event, field.name))
+            assert is_of_kind(field.kind, getattr(event, field.name))
 
 
 def test_what_is_no_recorded_run_is_told_so(tmp_path: Path) -> None:
@@ -403,14 +403,14 @@ def test_a_bomb_is_not_unfolded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """96 MiB of zeros take 96 KiB; and three bytes that say they are a billion values take none at all."""
     monkeypatch.setattr(blocks, "LEVEL", 9)
     file = blocks.BlockFile(tmp_path / "bomb")
-    file.write(blocks.HEADER, bytes(blocks.UNFOLDED_AT_LEAST * 3 // 2))
+    file.write(blocks.HEADER, bytes(blocks.MIN_EXPANDED_BYTES * 3 // 2))
     file.close()
     with pytest.raises(TraceError, match="more than a run"):
         trace.read(tmp_path / "bomb")
-    reader = BlockReader(layout_of(unpack(pack(described()))))
+    reader = BlockReader(layout_of(unpack(pack(schema_description()))))
     block = pack([2**30, [], b"", ["same", 0], []])
     with pytest.raises(ValueError, match="more values"):
-        reader.events(block, len(block))
+        reader.read_block(block, len(block))
 
 
 WONDER = len(EVENTS)
@@ -432,7 +432,7 @@ def _later_header(data: bytes) -> bytes:
 def _later_events(data: bytes, events: list[Event]) -> bytes:
     block: Any = unpack(data)
     numbers = [EVENTS.index(type(event)) for event in events]
-    place = [field.name for field in schema.records()["TokenChosen"].fields].index("special")
+    place = [field.name for field in schema.record_schemas()["TokenChosen"].fields].index("special")
     for number, column in block[4]:
         if number == EVENTS.index(TokenChosen):
             del column[1 + place]

@@ -151,7 +151,7 @@ def test_a_forged_record_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_every_number_of_an_event_has_a_range() -> None:
-    for record in schema.records().values():
+    for record in schema.record_schemas().values():
         for field in record.fields:
             if holds_numbers(field.kind):
                 assert range_of(record.name, field.name) is not None, f"{record.name}.{field.name}"
@@ -168,8 +168,8 @@ def with_events_block(path: Path, data: bytes) -> Path:
 
 def repeated(event: Event, column: str, value: object, count: int) -> bytes:
     """A block of `count` times the event, in which one column holds the same value throughout."""
-    block: Any = unpack(BlockWriter().block([event]))
-    names = [field.name for field in schema.records()[type(event).__name__].fields]
+    block: Any = unpack(BlockWriter().encode_block([event]))
+    names = [field.name for field in schema.record_schemas()[type(event).__name__].fields]
     table = block[4][0][1]
     table[1 + names.index(column)] = ["same", value]
     return pack([count, *block[1:]])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import core
 from core.events import EVENTS, Event
 from core.trace import schema
-from core.trace.file_layout import described, layout_of
+from core.trace.file_layout import layout_of, schema_description
 from tests.core import events_made
 
 PACKAGING = Path(__file__).parents[2] / "packaging"
@@ -54,11 +54,11 @@ def test_files_of_every_earlier_minor_version_can_be_read(path: Path) -> None:
 
 
 def test_a_field_without_a_default_is_found_out() -> None:
-    lacking: Any = json.loads(json.dumps(described()))
+    lacking: Any = json.loads(json.dumps(schema_description()))
     lacking["records"]["Alternative"] = lacking["records"]["Alternative"][1:]
     with pytest.raises(ValueError, match=r"Alternative has no id"):
         layout_of(lacking)
-    other: Any = json.loads(json.dumps(described()))
+    other: Any = json.loads(json.dumps(schema_description()))
     other["records"]["Alternative"][0] = ["id", "str"]
     with pytest.raises(ValueError, match="another kind"):
         layout_of(other)

@@ -25,13 +25,13 @@ def written() -> list[TokenChosen]:
 
 def test_a_run_makes_neither_until_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[str]()
-    alternative = step_details.alternative
+    alternative = step_details.build_alternative
 
     def counted(*figures: Any) -> Any:
         made.append("alternative")
         return alternative(*figures)
 
-    monkeypatch.setattr(step_details, "alternative", counted)
+    monkeypatch.setattr(step_details, "build_alternative", counted)
     events = written()
     assert made == []
     assert len(events[3].alternatives) == len(made) > 0

@@ -13,7 +13,7 @@ import core
 from core.errors import ParameterError
 from core.events import TokenChosen, WatermarkSign
 from core.explain import watermarks
-from core.processors.synthid_length import KEYS, keys_of
+from core.processors.synthid_length import KEYS, parse_keys
 from tests.core import tiny
 from tests.core.sayings import WAYS, speaking
 
@@ -24,7 +24,7 @@ SYNTH: dict[str, Any] = {"synthid_length": 4}
 THEIRS = {
     "green": WatermarkingConfig(0.4, 3.0, 77, "lefthash", 1),
     "selfhash": WatermarkingConfig(0.4, 3.0, 77, "selfhash", 2),
-    "synthid": SynthIDTextWatermarkingConfig(4, keys_of(str(KEYS.default))),
+    "synthid": SynthIDTextWatermarkingConfig(4, parse_keys(str(KEYS.default))),
 }
 OURS = {"green": GREEN, "selfhash": SELF, "synthid": SYNTH}
 

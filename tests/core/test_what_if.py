@@ -141,11 +141,11 @@ def test_a_candidate_that_was_never_tried_decides_nothing() -> None:
 def test_scores_are_let_go_beyond_the_budget_and_known_by_their_text() -> None:
     result, kept = ran("greedy", budget=4 * tiny.VOCABULARY * 4)
     ids = result.sequences[0]
-    held = [step for step in range(9) if kept.of(PROMPT, ids, step, 0) is not None]
+    held = [step for step in range(9) if kept.get(PROMPT, ids, step, 0) is not None]
     assert held == [5, 6, 7, 8]
-    assert kept.of(PROMPT, [*ids[:6], ids[6] + 1, *ids[7:]], 8, 0) is None
-    assert kept.of(PROMPT[1:], ids, 8, 0) is None
-    assert kept.of(PROMPT, ids, 8, 1) is None
+    assert kept.get(PROMPT, [*ids[:6], ids[6] + 1, *ids[7:]], 8, 0) is None
+    assert kept.get(PROMPT[1:], ids, 8, 0) is None
+    assert kept.get(PROMPT, ids, 8, 1) is None
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 from transformers import GenerationConfig
 
 import core
-from core.caches.tensors.continuation_probe import memory_of
+from core.caches.tensors.continuation_probe import memory_kind
 from core.errors import DecodescopeError
 from core.events import Event, Notice, SequenceFinished
 from tests.core import tiny, zoo
@@ -104,21 +104,21 @@ def test_all(kind: str) -> None:
     ("kind", "memory"), [("openai-gpt", "none"), ("recurrent_gemma", "inside"), ("moshi", "windows"), ("opt", "kept")]
 )
 def test_where_a_model_keeps_what_it_has_read(kind: str, memory: str) -> None:
-    assert memory_of(zoo.make(kind)) == memory
+    assert memory_kind(zoo.make(kind)) == memory
 
 
 @pytest.mark.parametrize("kind", tiny.ALL)
 def test_proven_ones_would_stand_the_trial(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.caches.tensors.continuation_probe.PROVEN", frozenset())
-    assert memory_of(tiny.make(kind)) == "kept"
+    monkeypatch.setattr("core.caches.tensors.continuation_probe.PROVEN_ARCHITECTURES", frozenset())
+    assert memory_kind(tiny.make(kind)) == "kept"
 
 
 def test_a_model_that_keeps_nothing_is_read_anew_and_refuses_what_would_be_of_no_use() -> None:
     model, registry = zoo.make("openai-gpt"), core.caches.registry
-    assert registry["dynamic"].why_not(model) is None
-    assert "keeps nothing between tokens" in (registry["static"].why_not(model) or "")
+    assert registry["dynamic"].unsupported_reason(model) is None
+    assert "keeps nothing between tokens" in (registry["static"].unsupported_reason(model) or "")
     drafting = core.strategies.registry["prompt_lookup"]
-    assert registry["dynamic"].why_not(model, drafting.needs) or drafting.why_not(model)
+    assert registry["dynamic"].unsupported_reason(model, drafting.needs) or drafting.why_not(model)
 
 
 @pytest.mark.parametrize("kind", every(2, ["mpt", "led", "prophetnet", "roberta", "xlm", "xlnet"]))
@@ -160,13 +160,13 @@ def test_early_exit_finds_the_layers(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "words"), [("gpt_neo", "lays its windows over"), ("gpt2", "trained without")])
 def test_windows_are_told_as_they_are(kind: str, words: str) -> None:
-    assert words in (core.caches.registry["sliding_window"].why_not(zoo.make(kind)) or "")
+    assert words in (core.caches.registry["sliding_window"].unsupported_reason(zoo.make(kind)) or "")
 
 
 @pytest.mark.parametrize("kind", ["laguna", "mellum"])
 def test_a_sink_turns_keys_by_the_table_of_their_layers(kind: str) -> None:
     model = zoo.make(kind)
-    if "full attention in every layer" in (core.caches.registry["sink"].why_not(model) or ""):
+    if "full attention in every layer" in (core.caches.registry["sink"].unsupported_reason(model) or ""):
         pytest.skip("this one has windows")
     runs = [core.run(model, core.Request(zoo.prompt(20), settings(), cache=cache)) for cache in ("sink", "dynamic")]
     assert runs[0].sequences == runs[1].sequences

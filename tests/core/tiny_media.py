@@ -14,7 +14,7 @@ from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import core
-from core.models.processing import whole_processor
+from core.models.processing import text_image_processor
 from tests.core import media_families
 
 VOCABULARY = 61
@@ -124,7 +124,7 @@ def _qwen() -> tuple[Any, Any]:
         vision_start_token_id=6, vision_end_token_id=7,
     )  # fmt: skip
     pixels = t.Qwen2VLImageProcessorPil(min_pixels=28 * 28 * 6, max_pixels=28 * 28 * 12)
-    return t.Qwen2VLForConditionalGeneration(config), whole_processor("qwen2_vl")(pixels, _words())
+    return t.Qwen2VLForConditionalGeneration(config), text_image_processor("qwen2_vl")(pixels, _words())
 
 
 _MAKERS = {

@@ -171,7 +171,7 @@ def _change_the_prompt(hands: Hands) -> None:
 
 
 def _run_or_stop(hands: Hands) -> None:
-    hands.window.parts.toolbar.run.click()
+    hands.window.parts.toolbar.run_button.click()
 
 
 def _run_again(hands: Hands) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from app.control.labs import saved_rankings
 from app.panels.history import history_wording
-from app.state.request_json import RequestProblem, from_plain
+from app.state.request_json import RequestFormatError, request_from_json
 from app.storage.history.store import FILE_NAME, HistoryStore
 from core.errors import DecodescopeError
 from tests.app.history_files import keeping, run_id
@@ -57,7 +57,7 @@ def whole() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         store = HistoryStore(Path(folder))
         for number in range(60):
-            store.keep(keeping(number, f"Prompt {number} of a story that goes on", " word" * 100, title=f"T{number}"))
+            store.save(keeping(number, f"Prompt {number} of a story that goes on", " word" * 100, title=f"T{number}"))
             store.rankings.add([{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}])
         store.close()
         return (Path(folder) / FILE_NAME).read_bytes()
@@ -105,15 +105,15 @@ def use(content: bytes) -> None:
 def _use(store: HistoryStore) -> None:
     for query in ("", "story", "12", "nowhere"):
         for record in store.records(store.ids(query)[:64]):
-            assert all(map(str, (history_wording.in_full(record), history_wording.spoken(record, 0.0))))
-            with suppress(RequestProblem):
-                from_plain(store.request(record.id))
+            assert all(map(str, (history_wording.tooltip_text(record), history_wording.accessible_text(record, 0.0))))
+            with suppress(RequestFormatError):
+                request_from_json(store.request(record.id))
             store.latest(record.made)
-            store.trace(record.id)
+            store.trace_path(record.id)
     store.totals()
-    store.rankings.all(saved_rankings.read)
+    store.rankings.all(saved_rankings.parse_ranking)
     store.rename(run_id(7), "Another name")
-    store.keep(keeping(1000, "The new one"))
+    store.save(keeping(1000, "The new one"))
     assert run_id(1000) in store.ids()
     store.pin(run_id(1000), True)
     store.delete(run_id(3))

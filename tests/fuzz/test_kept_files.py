@@ -45,23 +45,23 @@ def read_all(damages: Damages) -> None:
     with folder_with(damages) as folder:
         _settings(folder, damages[0])
         _chat(folder, damages[1])
-        preset = presets.load(folder / "presets" / "odd.json")
-        presets.save(folder / "presets", preset)
-        again = presets.load(folder / "presets" / "odd.json")
+        preset = presets.load_preset(folder / "presets" / "odd.json")
+        presets.save_preset(folder / "presets", preset)
+        again = presets.load_preset(folder / "presets" / "odd.json")
         assert (again.strategy, again.values) == (preset.strategy, preset.values)
-        assert not again.refused
+        assert not again.rejected
         assert set(preset.values) <= set(strategies.registry[preset.strategy].parameter_names)
 
 
 def _settings(folder: Path, damage: bytes | Put) -> None:
     store = SettingsStore(folder)
     store.load()
-    store.drop_unusable()
+    store.drop_invalid_values()
     _kept(folder, "settings.json", damage, store.notices)
     store.save()
     again = SettingsStore(folder)
     assert again.load() == store.settings
-    again.drop_unusable()
+    again.drop_invalid_values()
     assert again.notices == []
 
 
@@ -88,7 +88,7 @@ def start(qtbot: QtBot, damages: Damages) -> None:
         window = build_window(folder, ScriptedEngine(["word"]))
         window.show()
         for name in ("odd", "absent"):
-            window.parts.library.use_preset(folder / "presets" / f"{name}.json")
+            window.parts.presets.use_preset(folder / "presets" / f"{name}.json")
         if not window.parts.requests.problems:
             with qtbot.waitSignal(window.session.finished, timeout=10_000):
                 window.parts.runs.run()

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import core
-from app.state.recorded_run import run_of
+from app.state.recorded_run import load_run
 from core.errors import DecodescopeError
 from core.trace import blocks, schema
-from core.trace.packing import fits, pack, unpack
+from core.trace.packing import is_of_kind, pack, unpack
 from tests.core import tiny
 from tests.core.spec_models import config, near
 
@@ -70,7 +70,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[list[blocks.TraceB
 @pytest.mark.parametrize("seed", range(40))
 def test_a_forged_file_is_refused_or_read(seed: int, sources: list[list[blocks.TraceBlock]], tmp_path: Path) -> None:
     dice, path = random.Random(seed), tmp_path / "forged"
-    known = {record.cls: record for record in schema.records().values()}
+    known = {record.cls: record for record in schema.record_schemas().values()}
     for _ in range(100):
         source = dice.choice(sources)
         chosen = dice.randrange(len(source))
@@ -79,8 +79,8 @@ def test_a_forged_file_is_refused_or_read(seed: int, sources: list[list[blocks.T
                 file.write(block.kind, spoiled(block.data, dice) if place == chosen else block.data)
         try:
             found = core.trace.read(path)
-            run_of(found)
+            load_run(found)
         except DecodescopeError:
             continue
         for event in found.events:
-            assert all(fits(field.kind, getattr(event, field.name)) for field in known[type(event)].fields)
+            assert all(is_of_kind(field.kind, getattr(event, field.name)) for field in known[type(event)].fields)

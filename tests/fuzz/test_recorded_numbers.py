@@ -11,13 +11,13 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control.exports import Exports
-from app.state.recorded_run import run_of
+from app.control.exports import ExportItems
+from app.state.recorded_run import load_run
 from app.state.run import Run
-from app.storage.table_files import as_csv, as_json
-from app.views.memory.report import report_on
-from app.views.shared.table_export import of_cache, of_candidates, of_rounds, of_tokens, of_track
-from app.views.shared.view_picture import Pose
+from app.storage.table_files import as_json, to_csv
+from app.views.memory.report import cache_report
+from app.views.shared.table_export import cache_table, candidate_table, draft_round_table, timeline_table, token_table
+from app.views.shared.view_picture import PictureOptions
 from core.errors import DecodescopeError
 from core.events import Event
 from tests.core import tiny
@@ -54,18 +54,18 @@ def written(path: Path, events: list[Event]) -> bool:
 
 def show_everything(run: Run) -> None:
     """What the window makes of a run without a screen."""
-    tables: list[Any] = [of_tokens(run.tokens), of_track(run.track), of_cache(run.cache_history)]
-    tables.append(of_rounds(run.rounds.rounds))
+    tables: list[Any] = [token_table(run.tokens), timeline_table(run.cursor_tokens), cache_table(run.cache_history)]
+    tables.append(draft_round_table(run.rounds.rounds))
     if run.beams is not None:
-        tables.append(of_candidates(run.beams))
+        tables.append(candidate_table(run.beams))
     for table in tables:
         if table:
-            as_csv(table)
+            to_csv(table)
             as_json(table)
     for cursor in range(run.length + 1):
         run.move_cursor(cursor)
         assert isinstance(run.text, str)
-        report_on(run.cache_history, run, cursor)
+        cache_report(run.cache_history, run, cursor)
     for place in range(len(run.rounds)):
         run.rounds.round_of(place)
 
@@ -80,7 +80,7 @@ def test_changed_numbers_are_refused_or_shown(seed: int, sources: list[list[Even
             continue
         found = core.trace.read(path)
         try:
-            run = run_of(found)
+            run = load_run(found)
         except DecodescopeError:
             continue
         core.page(found.events, tmp_path / "page.html")
@@ -94,16 +94,18 @@ def test_changed_numbers_are_drawn_and_exported(
 ) -> None:
     dice, path = random.Random(1000 + seed), tmp_path / "run.decodescope"
     window = open_window(qtbot, tmp_path / "config", ScriptedEngine())
-    window.parts.centre.make_all()
-    exports: Exports = window.parts.export.exports
+    window.parts.centre.create_all_views()
+    exports: ExportItems = window.parts.export.exports
     for _ in range(12):
         if not written(path, mutated(dice.choice(sources), dice)):
             continue
         try:
-            window.parts.recorded.show(path, False, offers=False)
+            window.parts.recorded_runs.show(path, False, offer_settings=False)
         except DecodescopeError:
             continue
         for offer in exports.offers():
-            for kind in offer.kinds:
+            for kind in offer.formats:
                 if kind != "decodescope":
-                    exports.save(offer.name, tmp_path / f"out.{kind}", Pose(offer.size, whole=True))
+                    exports.save(
+                        offer.name, tmp_path / f"out.{kind}", PictureOptions(offer.size, expands_scrolled=True)
+                    )

@@ -21,7 +21,7 @@ from tests import fake_machine
 from tests.fuzz.outcomes import Tally, long, short
 from tests.fuzz.values import JSON_ODD
 
-HASTY = Timeouts(connect=1, first=5, between=5, tries=1, pause=0.01)
+HASTY = Timeouts(connect=1, first_byte=5, between=5, max_attempts=1, pause=0.01)
 KINDS = ("vllm", "sglang", "llama.cpp", "transformers", "llama-cpp-python", "other")
 OWN_FACES = ("whole", "pieces", "both")
 REQUESTS = (
@@ -70,10 +70,10 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 def ask(case: Case) -> None:
     kind, face, number, often, seed = case
     with fake_machine.running(kind, own_face=face) as machine:
-        model = connect(machine.name(), patience=HASTY)
+        model = connect(machine.name(), timeouts=HASTY)
         machine.bend = Bent(often, seed)
         with suppress(EngineError):
-            model = connect(machine.name(), patience=HASTY)
+            model = connect(machine.name(), timeouts=HASTY)
         if number < len(REQUESTS):
             core.run(model, REQUESTS[number])
         else:

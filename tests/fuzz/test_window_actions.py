@@ -110,15 +110,15 @@ def settle(qtbot: QtBot, window: MainWindow, hands: Hands) -> None:
     window.parts.runs.stop()
     qtbot.waitUntil(lambda: not window.session.busy)
     hands.let_go()
-    window.parts.centre.split.setChecked(False)  # the second column has menus and cards of its own
+    window.parts.centre.split_button.setChecked(False)  # the second column has menus and cards of its own
     QApplication.processEvents()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def still_works(qtbot: QtBot, window: MainWindow, told: object) -> None:
     """A plain run from here ends as it should."""
-    problems = window.parts.controller.choose("storyteller", "greedy", "dynamic")
-    window.parts.controller.set_values({})
+    problems = window.parts.settings_controller.choose("storyteller", "greedy", "dynamic")
+    window.parts.settings_controller.set_values({})
     window.parts.setup.prompt.set_prompt("Once upon a time", False)
     assert not problems
     assert not window.parts.requests.problems, (told, window.parts.requests.problems)

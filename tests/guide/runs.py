@@ -7,7 +7,7 @@ import threading
 from app.album.picture import Picture
 from app.session.engine import CoreEngine
 from app.state.run import Run
-from app.state.worker_messages import LoadRequest, RunRequest, divided
+from app.state.worker_messages import LoadRequest, RunRequest, split_settings
 from app.storage import examples
 from core import strategies
 
@@ -20,7 +20,7 @@ class GuideRuns:
 
     def __init__(self) -> None:
         self._engine = CoreEngine()
-        self._examples = {example.id: example for example in examples.load()}
+        self._examples = {example.id: example for example in examples.load_examples()}
         self._made: dict[tuple[int, str, int | None], Run] = {}
 
     def of(self, picture: Picture, strategy: str = "", tokens: int | None = None) -> Run:
@@ -46,7 +46,7 @@ class GuideRuns:
         }
         if tokens is not None:
             values["max_new_tokens"] = tokens
-        config, options = divided(strategy, values)
+        config, options = split_settings(strategy, values)
         return RunRequest(
             tuple(example.messages) if example.is_chat else example.prompt, config, strategy.name, options=options,
             cache=picture.cache or "dynamic", cache_options=dict(picture.cache_parameters), steady=True,

@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import (
 import core
 from core.errors import DecodescopeError
 from core.models.load_plan import plan_model
-from core.models.modalities import takes
+from core.models.modalities import modalities_of
 from tests.core import tiny_media, zoo
 from tests.models import trial
 from tests.models.trial import LOSSLESS, STRATEGIES, WITH_EVERY_CACHE, judged
@@ -34,7 +34,7 @@ def media_kinds() -> list[str]:
 def try_media(kind: str) -> dict[str, Any]:
     """Everything that is kept of one family, as plain values; of one that is not taken, why."""
     warnings.simplefilter("ignore")
-    if not takes({"model_type": kind}).media:
+    if not modalities_of({"model_type": kind}).media:
         return {"kind": kind, "skipped": _why_not(kind)}
     with tempfile.TemporaryDirectory() as folder:
         model = tiny_media.make(_MAKERS.get(kind, kind))

@@ -13,7 +13,7 @@ from resources import language
 @pytest.fixture
 def english():
     yield
-    language.use(language.ENGLISH)
+    language.set_language(language.ENGLISH)
 
 
 def test_every_sentence_is_translated_and_compiled():
@@ -115,15 +115,15 @@ def test_the_longest_path_says_which_catalogue_a_file_is_in():
     ],
 )
 def test_a_system_s_language_is_the_nearest_there_is(name, code):
-    assert language.nearest(name) == code
+    assert language.closest_language(name) == code
 
 
 def test_english_is_what_stands_in_the_code(english):
     assert language.tr("No such sentence") == "No such sentence"
     assert language.trn("{n} token", "{n} tokens", 1) == "{n} token"
     assert language.trn("{n} token", "{n} tokens", 0) == "{n} tokens"
-    language.use("zh_CN")
-    assert language.current() == "zh_CN"
+    language.set_language("zh_CN")
+    assert language.current_language() == "zh_CN"
     assert language.tr("No such sentence") == "No such sentence"
     with pytest.raises(KeyError):
-        language.use("xx")
+        language.set_language("xx")

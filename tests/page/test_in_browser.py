@@ -17,7 +17,7 @@ from transformers import GenerationConfig
 import core
 from core import words
 from core.events import BeamStep, DraftRound, Event, PromptToken, RunStarted, TokenChosen
-from resources.language import ENGLISH, use
+from resources.language import ENGLISH, set_language
 from tests.page.browser import Browser, chromium
 
 PROMPT = "Once upon a time, there was a little"
@@ -188,7 +188,7 @@ def test_numbers_are_told_as_in_the_program(page: Browser) -> None:
     script = page.ask("document.querySelector('script[type=module]').textContent.split('// Elements made by hand')[0]")
     tellers: list[tuple[str, Callable[[Any], str], Sequence[float]]] = [
         ("percent", words.percent, SHARES), ("briefPercent", words.brief_percent, SHARES),
-        ("treeShare", words.tree_share, SHARES),
+        ("treeShare", words.compact_share, SHARES),
         ("size", words.size, SIZES), ("decimal", words.decimal, [n / 8 - 3 for n in range(50)]),
     ]  # fmt: skip
     for name, tell, values in tellers:
@@ -275,11 +275,11 @@ def test_nothing_is_cut_off_on_a_narrow_screen(browser: Browser, folder: Path, w
 @pytest.mark.parametrize("kind", ["sampling", "beam_search", "speculative"])
 def test_the_page_is_in_chinese(browser: Browser, folder: Path, kind: str) -> None:
     """Whatever it says by itself; tokens and names of the field stay."""
-    use("zh_CN")
+    set_language("zh_CN")
     try:
         path = core.page(events(kind), folder / f"{kind}-zh.html")
     finally:
-        use(ENGLISH)
+        set_language(ENGLISH)
     browser.open(path)
     browser.click("#tokens .token", 3)
     assert browser.ask("document.documentElement.lang") == "zh-CN"

@@ -25,10 +25,10 @@ def font(request: pytest.FixtureRequest, qapp: QApplication) -> Iterator[str]:
     own = QFont(before)
     own.setFamilies([wanted.family, FONTS["wide"].family])
     QApplication.setFont(own)
-    theme.forget_family()
+    theme.reset_font_family()
     yield str(request.param)
     QApplication.setFont(before)
-    theme.forget_family()
+    theme.reset_font_family()
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.session.layer_jobs import Part
+from app.session.layer_jobs import PartialResult
 from app.state import conversation
-from app.state.decode_backend import StepsRequest
-from app.state.layer_queries import LayerAttention, LayerView, LookRequest, Weight
-from app.state.worker_messages import LoadRequest, MemoryEstimate, ModelInfo, PrefixNews, PrefixRequest, RunRequest
+from app.state.decode_backend import BackendRequest
+from app.state.layer_queries import LayerAttention, LayerView, ModelQuery, PositionWeight
+from app.state.worker_messages import LoadRequest, MemoryEstimate, ModelInfo, PrefixRequest, PrefixResult, RunRequest
 from core.errors import CacheError, DecodescopeError
 from core.events import (
     Alternative,
@@ -104,7 +104,7 @@ class ScriptedEngine:
     prefixes: list[PrefixRequest] = field(default_factory=list)
     reckoned: list[RunRequest] = field(default_factory=list)
     estimate: MemoryEstimate | None = None
-    looks: list[LookRequest] = field(default_factory=list)
+    looks: list[ModelQuery] = field(default_factory=list)
     is_quick: bool = True
 
     def load(self, request: LoadRequest) -> ModelInfo:
@@ -116,7 +116,7 @@ class ScriptedEngine:
             request.model, request.model, "cpu", "float32", 2, "", 5_700_000, 512, VOCABULARY, has_chat=True
         )
 
-    def steps_quickly(self, _request: StepsRequest) -> bool:
+    def steps_quickly(self, _request: BackendRequest) -> bool:
         """As told."""
         return self.is_quick
 
@@ -127,31 +127,31 @@ class ScriptedEngine:
         kept = conversation.trim(request.prompt, self.context, 0, request.when_full, count_words)
         return request if len(kept) == len(request.prompt) else replace(request, prompt=kept)
 
-    def prefix(self, request: PrefixRequest) -> PrefixNews:
+    def prefix(self, request: PrefixRequest) -> PrefixResult:
         """Fail as told, or say that it is done."""
         self.prefixes.append(request)
         if self.error is not None:
             raise self.error
-        return PrefixNews(request.path, 12, 4096, "" if request.ids else "Once upon a time")
+        return PrefixResult(request.path, 12, 4096, "" if request.ids else "Once upon a time")
 
     def reckon(self, request: RunRequest) -> MemoryEstimate | None:
         """What it is told to say."""
         self.reckoned.append(request)
         return self.estimate
 
-    def look(self, request: LookRequest) -> Iterator[Part]:
+    def look(self, request: ModelQuery) -> Iterator[PartialResult]:
         """Halves of an answer: four layers, or a weight for each place before the step."""
         self.looks.append(request)
         if self.error is not None:
             raise self.error
         layers = tuple(LayerView(n, STORY[n] if n < 3 else STORY[3], 0.5, n / 8, 5 - n) for n in range(5))
-        weights = tuple(Weight(n, n + 1, (-1) ** n * (n + 1) / 10) for n in range(request.step))
+        weights = tuple(PositionWeight(n, n + 1, (-1) ** n * (n + 1) / 10) for n in range(request.step))
         half, whole = request.step // 2, request.step
-        if request.wish.kind in ("layers", "page"):
-            count = len(request.ids) - request.step if request.wish.kind == "page" else 1
+        if request.query.kind in ("layers", "page"):
+            count = len(request.ids) - request.step if request.query.kind == "page" else 1
             yield from ((((layers,)), n + 1, count) for n in range(count))
             return
-        if request.wish.kind == "attention":
+        if request.query.kind == "attention":
             shares = [LayerAttention(n, tuple((n + 1) / (m + 2) for m in range(whole))) for n in range(4)]
             yield tuple(shares), 1, 1
             return

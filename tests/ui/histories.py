@@ -16,7 +16,7 @@ from tests.ui.windows import WAIT_MS, run
 def keep(qtbot: QtBot, window: MainWindow, prompt: str) -> str:
     """Run a prompt; the id of the run once it is kept."""
     window.parts.setup.prompt.set_prompt(prompt)
-    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS) as kept:
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS) as kept:
         run(qtbot, window)
     return str(kept.args[0])
 

@@ -28,7 +28,7 @@ class MediaEngine(ScriptedEngine):
 
     def load(self, request: LoadRequest) -> ModelInfo:
         """The same model, which takes more."""
-        return super().load(request)._replace(takes=self.takes)
+        return super().load(request)._replace(modalities=self.takes)
 
     def _events(self, request: RunRequest, cancel: threading.Event) -> Iterator[Event]:
         for event in super()._events(request, cancel):

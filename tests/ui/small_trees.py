@@ -23,9 +23,9 @@ SMALL = (
 def small(qtbot: QtBot) -> TreeCanvas:
     """The small tree at zoom 1, nothing selected, not followed."""
     canvas = empty(qtbot)
-    canvas.stage.add_nodes(SMALL)
-    canvas.stage.set_best([0, 1, 4, 7])
-    canvas.travel.set_follow(False)
+    canvas.canvas_state.add_nodes(SMALL)
+    canvas.canvas_state.set_best_path([0, 1, 4, 7])
+    canvas.navigation.set_follow(False)
     return canvas
 
 

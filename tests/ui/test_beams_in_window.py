@@ -50,8 +50,8 @@ def has_beams(run: Run, events: object) -> bool:
 
 
 def run(qtbot: QtBot, window: MainWindow, strategy: str, tokens: int) -> None:
-    assert window.parts.controller.choose("storyteller", strategy) == []
-    assert window.parts.controller.set_values({"max_new_tokens": tokens, **STRATEGIES[strategy]}) == []
+    assert window.parts.settings_controller.choose("storyteller", strategy) == []
+    assert window.parts.settings_controller.set_values({"max_new_tokens": tokens, **STRATEGIES[strategy]}) == []
     window.parts.setup.prompt.editor.setPlainText("Once upon a time, there was a little")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.parts.runs.run()
@@ -63,29 +63,30 @@ def test_every_strategy_grows_a_tree_that_can_be_walked(qtbot: QtBot, window: Ma
     for strategy in STRATEGIES:
         run(qtbot, window, strategy, 6)
         canvas, beams = view.canvas, window.session.run.beams
-        assert canvas.stage.scene.last == len(beams.steps) == 6
-        assert len(canvas.stage.scene.model) == 1 + sum(len(step.candidates) for step in beams.steps)
+        assert canvas.canvas_state.scene.last_depth == len(beams.steps) == 6
+        assert len(canvas.canvas_state.scene.model) == 1 + sum(len(step.candidates) for step in beams.steps)
         assert [row.text for row in view.table.rows_model.rows] == [h.text for h in beams.ranking.hypotheses]
         assert window.session.run.text == beams.ranking.hypotheses[0].text
         for key in (Qt.Key.Key_End, Qt.Key.Key_Left, Qt.Key.Key_Left):
             QTest.keyClick(canvas, key)
-        assert canvas.selection.selected == canvas.stage.look.best[-3]
+        assert canvas.selection.selected == canvas.canvas_state.style.best_path[-3]
         assert view.report is not None
         assert view.report.sentence
         QTest.keyClick(canvas, Qt.Key.Key_Return)
-        assert not canvas.stage.scene.shown(canvas.stage.look.best[-1])
-        canvas.stage.set_pruned("hidden")
+        assert not canvas.canvas_state.scene.is_shown(canvas.canvas_state.style.best_path[-1])
+        canvas.canvas_state.set_pruned("hidden")
         assert not any(
-            canvas.stage.scene.model.nodes[node].state == "pruned" for node in canvas.stage.scene.layout.rows
+            canvas.canvas_state.scene.model.nodes[node].state == "pruned"
+            for node in canvas.canvas_state.scene.layout.rows
         )
-        canvas.stage.set_pruned("dimmed")
+        canvas.canvas_state.set_pruned("dimmed")
 
 
 def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window, "constrained_beam_search", 8)
     beams = window.session.run.beams
     assert all("river" in hypothesis.text for hypothesis in beams.ranking.hypotheses)
-    met = tree_of(window).canvas.stage.scene.model.nodes[beams.ranking.hypotheses[0].node].progress
+    met = tree_of(window).canvas.canvas_state.scene.model.nodes[beams.ranking.hypotheses[0].node].progress
     assert met is not None
     assert met[0] == met[1] > 0
 
@@ -93,7 +94,7 @@ def test_constraints_are_marked_and_met(qtbot: QtBot, window: MainWindow) -> Non
 def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window, "beam_search", 4)
     view = tree_of(window)
-    assert window.parts.controller.set_values({"max_new_tokens": 400}) == []
+    assert window.parts.settings_controller.set_values({"max_new_tokens": 400}) == []
     with qtbot.waitSignal(window.session.eventsArrived, timeout=WAIT_MS, check_params_cb=has_beams):
         window.parts.runs.run()
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
@@ -101,7 +102,7 @@ def test_a_search_can_be_stopped_midway_and_run_again(qtbot: QtBot, window: Main
     assert signal.args[0].kind == "stopped"
     steps = len(window.session.run.beams.steps)
     assert 0 < steps < 400
-    assert view.canvas.stage.scene.last == steps
+    assert view.canvas.canvas_state.scene.last_depth == steps
     assert view.table.rows_model.rows
     run(qtbot, window, "beam_search", 4)
-    assert view.canvas.stage.scene.last == 4
+    assert view.canvas.canvas_state.scene.last_depth == 4

@@ -14,14 +14,14 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.session.engine import CoreEngine
-from app.state.tours import find, load
+from app.state.tours import find_tour, load_tours
 from app.storage import examples
 from app.window.main_window import MainWindow
 from tests.ui.test_tours import shortened
 from tests.ui.windows import WAIT_MS, open_window, run
 
-TOURS = [tour.name for tour in load()[0]]
-EXAMPLES = {example.id: example for example in examples.load()}
+TOURS = [tour.name for tour in load_tours()[0]]
+EXAMPLES = {example.id: example for example in examples.load_examples()}
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,13 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 def prepare(window: MainWindow) -> MainWindow:
     parts = window.parts
-    parts.controller.choose("storyteller", "greedy")
-    parts.controller.set_values({"max_new_tokens": 9})
-    parts.controller.choose("storyteller", "sampling", "quantized", ["storyteller-draft-b"])
-    parts.controller.set_values({"temperature": 0.65, "top_k": 7, "max_new_tokens": 6})
+    parts.settings_controller.choose("storyteller", "greedy")
+    parts.settings_controller.set_values({"max_new_tokens": 9})
+    parts.settings_controller.choose("storyteller", "sampling", "quantized", ["storyteller-draft-b"])
+    parts.settings_controller.set_values({"temperature": 0.65, "top_k": 7, "max_new_tokens": 6})
     parts.chosen.cache.parameters.set_values({"nbits": 1})
     parts.toolbar.seed.spin.setValue(77)
-    parts.toolbar.seed.lock.setChecked(True)
+    parts.toolbar.seed.lock_button.setChecked(True)
     parts.setup.prompt.set_prompt("My own words,\n\tand more")
     parts.centre.show_view("memory")
     return window
@@ -63,13 +63,13 @@ def settings(window: MainWindow) -> dict[str, Any]:
         "seed": (parts.toolbar.seed.spin.value(), parts.toolbar.seed.is_locked),
         "prompt": (parts.setup.prompt.editor.toPlainText(), parts.setup.prompt.is_chat),
         "media": parts.media.paths,
-        "view": parts.centre.columns[0].current,
+        "view": parts.centre.columns[0].current_name,
         "advanced": parts.setup.parameters.is_advanced,
     }
     strategy = found["strategy"]
-    parts.toolbar.strategy.choose("contrastive")
+    parts.toolbar.strategy.select_data("contrastive")
     found["values of another strategy"] = parts.setup.parameters.values()
-    parts.toolbar.strategy.choose(strategy)
+    parts.toolbar.strategy.select_data(strategy)
     return found
 
 
@@ -84,7 +84,7 @@ def test_a_tour_gives_everything_back(qtbot: QtBot, config_dir: Path, core_engin
     window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
     run(qtbot, window)
     shown, before, player = window.session.run, settings(window), window.parts.tours.player
-    tour = shortened(find(name), 8)
+    tour = shortened(find_tour(name), 8)
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         player.play(tour)
     for _ in tour.steps[1:]:
@@ -92,7 +92,7 @@ def test_a_tour_gives_everything_back(qtbot: QtBot, config_dir: Path, core_engin
             player.next()
     during = settings(window)
     assert during["prompt"] != before["prompt"]
-    window.parts.controller.remember()
+    window.parts.settings_controller.store_settings()
     assert window.parts.settings.choices.prompt == before["prompt"][0]
     assert window.parts.settings.choices.cache_values["quantized"]["nbits"] == 1
     player.next()  # the last step is finished
@@ -107,10 +107,10 @@ def test_a_tour_left_half_way_gives_everything_back(
 ) -> None:
     window = prepare(open_window(qtbot, config_dir, core_engine))  # type: ignore[arg-type]
     before, player = settings(window), window.parts.tours.player
-    window.parts.controller.remember()
-    window.parts.keeper.keep_settings()
+    window.parts.settings_controller.store_settings()
+    window.parts.settings_saver.save_settings()
     with qtbot.waitSignal(window.session.runStarted, timeout=WAIT_MS):
-        player.play(find("rounding"))
+        player.play(find_tour("rounding"))
     if leave == "leave":
         with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
             window.parts.tours.leave()  # its run is under way and is stopped
@@ -119,8 +119,8 @@ def test_a_tour_left_half_way_gives_everything_back(
     if leave == "close":
         window.close()
     else:  # what a timer writes now is all that a killed program leaves
-        window.parts.controller.remember()
-        window.parts.keeper.keep_settings()
+        window.parts.settings_controller.store_settings()
+        window.parts.settings_saver.save_settings()
     kept = saved(window)
     assert kept["prompt"] == before["prompt"][0]
     assert (kept["strategy"], kept["cache"], kept["model"]) == ("sampling", "quantized", "storyteller")
@@ -138,7 +138,7 @@ def test_two_tours_in_a_row_give_the_first_settings_back(
     before, player = settings(window), window.parts.tours.player
     for name in ("likeliest", "rounding"):
         with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
-            player.play(shortened(find(name), 8))
+            player.play(shortened(find_tour(name), 8))
     player.leave()
     assert settings(window) == before
 
@@ -155,7 +155,7 @@ def test_an_example_states_all_settings_and_gives_the_users_back(window: MainWin
     bar = window.parts.setup.example_bar
     assert bar.isVisible()
     assert example.title in bar.title.text()
-    window.parts.controller.remember()
+    window.parts.settings_controller.store_settings()
     assert window.parts.settings.choices.prompt == before["prompt"][0]
     QTest.mouseClick(bar.back, Qt.MouseButton.LeftButton)
     assert settings(window) == before
@@ -189,7 +189,7 @@ def test_a_second_example_still_gives_the_users_settings_back(window: MainWindow
 
 def test_an_example_that_was_changed_by_hand_is_saved(window: MainWindow) -> None:
     window.parts.setup.prompt.exampleChosen.emit(EXAMPLES["story"])
-    window.parts.controller.set_more_values({"temperature": 1.1})
+    window.parts.settings_controller.update_values({"temperature": 1.1})
     window.close()
     kept = saved(window)
     assert kept["prompt"] == EXAMPLES["story"].prompt
@@ -223,12 +223,12 @@ def _run_again(window: MainWindow) -> None:
 
 @pytest.mark.parametrize("end", [_leave_guess, _run_again])
 def test_guess_first_gives_everything_back(qtbot: QtBot, window: MainWindow, end: Callable[[MainWindow], None]) -> None:
-    window.parts.controller.set_values({"max_new_tokens": 40})
+    window.parts.settings_controller.set_values({"max_new_tokens": 40})
     run(qtbot, window)
     before, whole = settings(window), window.session.run
-    with qtbot.waitSignal(window.parts.guess.asked, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS):
         window.parts.guess.start()
-    assert window.parts.centre.columns[0].current == "tokens"
+    assert window.parts.centre.columns[0].current_name == "tokens"
     end(window)
     assert settings(window) == before
     if end is _leave_guess:

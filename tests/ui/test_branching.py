@@ -12,12 +12,12 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app import build_window
-from app.state.branching import Replacement, branch_of, why_not_branch
+from app.state.branching import TokenReplacement, branch_unsupported_reason, make_branch
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, RunRequest
 from app.views import VIEWS
 from app.views.branches.view import BranchesView
-from app.views.tokens.look_choice import BRANCHED
+from app.views.tokens.look_choice import BRANCH_HINT
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
@@ -33,7 +33,7 @@ def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
     shared.parts.appearance.set_font_scale(1.0)
     shared.resize(1280, 800)
     shared.parts.centre.show_view("tokens")
-    shared.parts.controller.choose(strategy="greedy")
+    shared.parts.settings_controller.choose(strategy="greedy")
     shared.parts.setup.prompt.set_prompt("Once upon a time")
     shared.parts.chat.new_chat()
     shared.parts.messages.dismiss()
@@ -114,7 +114,7 @@ def test_a_tokens_menu_offers_its_alternatives(qtbot: QtBot, window: MainWindow)
 
 def test_the_menu_leads_to_the_field_for_words(window: MainWindow) -> None:
     view = find(window, TokenView, "tokenView")
-    menu = view.keys.menu(view, 7)
+    menu = view.key_handler.create_menu(view, 7)
     next(action for action in menu.actions() if "other words" in action.text()).trigger()
     menu.close()
     assert window.session.run is not None
@@ -124,14 +124,14 @@ def test_the_menu_leads_to_the_field_for_words(window: MainWindow) -> None:
 
 def test_the_branch_is_marked_where_it_begins(qtbot: QtBot, window: MainWindow) -> None:
     view = find(window, TokenView, "tokenView")
-    assert BRANCHED not in view.look_choice.hint()
+    assert BRANCH_HINT not in view.colouring_controller.legend_hint()
     press(qtbot, window)
-    assert BRANCHED in view.look_choice.hint()
-    column = view.area.page.shown()
+    assert BRANCH_HINT in view.colouring_controller.legend_hint()
+    column = view.area.page.shown_column()
     assert column is not None
-    assert column.text.prompt_pieces - column.text.asked_pieces == 5
-    before, look = view.grab().toImage(), view.area.look
-    look.branch = None
+    assert column.text.prompt_pieces - column.text.input_pieces == 5
+    before, look = view.grab().toImage(), view.area.paint_options
+    look.branch_position = None
     view.area.viewport().update()
     assert view.grab().toImage() != before, "the line is drawn"
 
@@ -154,26 +154,26 @@ def test_a_token_has_the_number_that_it_has_in_the_run_it_came_from(qtbot: QtBot
     assert "TOKEN 6" in window.parts.inspector.page.heading.text()
     length = len(branch.tokens)
     assert window.parts.timeline.count_label.text() == f"{5 + length} / {5 + length}"
-    assert window.parts.timeline._tip(0).startswith("6  ")
-    assert [row[0] for row in window.parts.timeline.figures()[1:]] == list(range(6, 6 + length))
-    assert [row[0] for row in find(window, TokenView, "tokenView").figures()[1:]] == list(range(6, 6 + length))
+    assert window.parts.timeline._bar_tooltip(0).startswith("6  ")
+    assert [row[0] for row in window.parts.timeline.export_table()[1:]] == list(range(6, 6 + length))
+    assert [row[0] for row in find(window, TokenView, "tokenView").export_table()[1:]] == list(range(6, 6 + length))
     assert f"Token 6 of {5 + length}" in find(window, TokenView, "tokenView").accessibleDescription()
 
 
 def test_settings_are_those_of_now_and_the_model_is_the_runs_own(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.controller.choose(strategy="sampling")
+    window.parts.settings_controller.choose(strategy="sampling")
     branch = press(qtbot, window)
     assert branch.request.strategy == "sampling"
     parent = make_run([token(0, " fox"), token(1, " named")])
     settings = RunRequest("other", load=LoadRequest("another"))
-    made = branch_of(parent, Replacement(1, 9), settings)
+    made = make_branch(parent, TokenReplacement(1, 9), settings)
     assert (made.prompt, made.model) == (parent.request.prompt, parent.request.model or "another")
 
 
 def test_what_cannot_be_branched_from_says_why(qtbot: QtBot) -> None:
-    assert why_not_branch(None)
-    assert why_not_branch(make_run([]))
-    assert why_not_branch(make_run([token(0, " fox")])) == ""
+    assert branch_unsupported_reason(None)
+    assert branch_unsupported_reason(make_run([]))
+    assert branch_unsupported_reason(make_run([token(0, " fox")])) == ""
 
 
 def test_a_greedy_branch_at_its_own_token_writes_the_same(qtbot: QtBot, config_dir: Path) -> None:
@@ -181,15 +181,15 @@ def test_a_greedy_branch_at_its_own_token_writes_the_same(qtbot: QtBot, config_d
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
         window.show()
-    window.parts.controller.choose(strategy="greedy")
-    window.parts.controller.set_values({"max_new_tokens": 16})
+    window.parts.settings_controller.choose(strategy="greedy")
+    window.parts.settings_controller.set_values({"max_new_tokens": 16})
     window.parts.setup.prompt.set_prompt("Once upon a time, there was")
     run(qtbot, window)
     parent = window.session.run
     assert parent is not None
-    window.parts.controller.set_values({"max_new_tokens": 9})
+    window.parts.settings_controller.set_values({"max_new_tokens": 9})
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.inspector.signals.branchWanted.emit(Replacement(6, parent.tokens[6].id))
+        window.parts.inspector.signals.branchRequested.emit(TokenReplacement(6, parent.tokens[6].id))
     branch = window.session.run
     assert branch is not None
     assert branch.text == parent.text
@@ -212,7 +212,7 @@ def test_the_family_has_a_tab_as_soon_as_there_is_one(qtbot: QtBot, window: Main
     assert tab_of(window, "branches")
     assert window.parts.centre.show_view("branches")
     view = find(window, BranchesView, "branchesView")
-    assert [member.id for member in window.parts.family.members] == [parent.id, branch.id]
+    assert [member.id for member in window.parts.run_tree.members] == [parent.id, branch.id]
     assert view.canvas.selection.selected == 1
     assert view.report is not None
 
@@ -223,12 +223,16 @@ def test_one_click_on_a_run_shows_it(qtbot: QtBot, window: MainWindow) -> None:
     window.parts.centre.show_view("branches")
     settle(window)
     view = find(window, BranchesView, "branchesView")
-    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.places.node_rect(0).center())
+    qtbot.mouseClick(
+        view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.canvas_state.positions.node_rect(0).center()
+    )
     assert window.session.run is parent
     assert view.canvas.selection.selected == 0
-    qtbot.mouseClick(view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.stage.places.node_rect(1).center())
+    qtbot.mouseClick(
+        view.canvas, Qt.MouseButton.LeftButton, pos=view.canvas.canvas_state.positions.node_rect(1).center()
+    )
     assert window.session.run is branch
-    assert len(view.figures()) == 3
+    assert len(view.export_table()) == 3
 
 
 def test_a_run_of_its_own_leaves_the_family(qtbot: QtBot, window: MainWindow) -> None:
@@ -257,14 +261,14 @@ def test_an_edited_prompt_shows_what_is_read_anew(qtbot: QtBot, window: MainWind
     prompt = window.parts.setup.prompt
     prompt.set_prompt("Once upon a time")
     run(qtbot, window)
-    assert not prompt.reuse.isVisible()
+    assert not prompt.reuse_label.isVisible()
     prompt.set_prompt("Once upon a hill")
-    qtbot.waitUntil(prompt.reuse.isVisible, timeout=WAIT_MS)
-    assert prompt.reuse.text() == "3 tokens read already, the rest anew"
+    qtbot.waitUntil(prompt.reuse_label.isVisible, timeout=WAIT_MS)
+    assert prompt.reuse_label.text() == "3 tokens read already, the rest anew"
     (mark,) = prompt.editor.extraSelections()
     assert mark.cursor.selectedText() == " hill"
     prompt.set_prompt("Once upon a time")
-    qtbot.waitUntil(lambda: not prompt.reuse.isVisible(), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not prompt.reuse_label.isVisible(), timeout=WAIT_MS)
     assert prompt.editor.extraSelections() == []
 
 
@@ -273,8 +277,8 @@ def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: 
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
         window.show()
-    window.parts.controller.choose(strategy="beam_search")
-    window.parts.controller.set_values({"max_new_tokens": 6, "num_beams": 3})
+    window.parts.settings_controller.choose(strategy="beam_search")
+    window.parts.settings_controller.set_values({"max_new_tokens": 6, "num_beams": 3})
     window.parts.setup.prompt.set_prompt("Once upon a time, there was")
     run(qtbot, window)
     window.parts.centre.show_view("tree")
@@ -282,9 +286,9 @@ def test_a_run_goes_on_from_a_pruned_node_of_a_search(qtbot: QtBot, config_dir: 
     assert parent is not None
     assert parent.beams is not None
     pruned = next(c for step in parent.beams.steps[2:] for c in step.candidates if c.fate == "pruned")
-    menu = view.menu.menu(pruned.node)
+    menu = view.menu.create_menu(pruned.node)
     assert menu is not None
-    assert view.menu.menu(0) is None
+    assert view.menu.create_menu(0) is None
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         menu.actions()[0].trigger()
     menu.close()
@@ -313,13 +317,13 @@ def test_a_kept_branch_finds_the_run_that_it_came_from(qtbot: QtBot, config_dir:
     run(qtbot, first)
     parent = first.session.run
     assert parent is not None
-    with qtbot.waitSignal(first.history.kept, timeout=WAIT_MS):
+    with qtbot.waitSignal(first.history.runSaved, timeout=WAIT_MS):
         branch = press(qtbot, first)
     first.close()
     second = open_window(qtbot, config_dir)
     assert second.history.show(branch.id)
-    assert [member.id for member in second.parts.family.members] == [parent.id, branch.id]
-    second.parts.family.show(parent.id)
+    assert [member.id for member in second.parts.run_tree.members] == [parent.id, branch.id]
+    second.parts.run_tree.show(parent.id)
     assert second.session.run is not None
     assert second.session.run.id == parent.id
     assert second.session.run.text == parent.text

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QMenu, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.state.branching import forbidden_in, why_forbidden
+from app.state.branching import forbidden_ids, forbidden_reason
 from app.state.run import Run
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
@@ -51,7 +51,7 @@ def held_run() -> Run:
 def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
     """With such a run, its first token selected, and the same grammar set."""
     shared.parts.centre.show_view("tokens")
-    shared.parts.controller.choose(strategy="greedy")
+    shared.parts.settings_controller.choose(strategy="greedy")
     hold(qtbot, shared, GRAMMAR)
     shared.session.show(held_run())
     shared.session.select_token(0)
@@ -60,7 +60,7 @@ def window(qtbot: QtBot, shared: MainWindow) -> MainWindow:
 
 def hold(qtbot: QtBot, window: MainWindow, grammar: object) -> None:
     """Set it, until every view has been told."""
-    window.parts.controller.set_more_values({"grammar": grammar})
+    window.parts.settings_controller.update_values({"grammar": grammar})
     qtbot.waitUntil(lambda: window.parts.inspector.grammar == grammar)
 
 
@@ -69,23 +69,23 @@ def button(window: MainWindow) -> QPushButton:
 
 
 def menu_of(window: MainWindow) -> QMenu:
-    menu = find(window, TokenView, "tokenView").menu_of_picked()
+    menu = find(window, TokenView, "tokenView").selected_node_menu()
     assert menu is not None
     return menu
 
 
 def test_what_the_grammar_forbade_is_known() -> None:
     run, step = held_run(), held()
-    assert forbidden_in(run, step, GRAMMAR) == {0, 2}
-    assert forbidden_in(run, step, None) == frozenset(), "nothing holds the branch"
-    assert forbidden_in(run, step, {"choice": ["maybe"]}) == frozenset(), "nobody knows before it is tried"
+    assert forbidden_ids(run, step, GRAMMAR) == {0, 2}
+    assert forbidden_ids(run, step, None) == frozenset(), "nothing holds the branch"
+    assert forbidden_ids(run, step, {"choice": ["maybe"]}) == frozenset(), "nobody knows before it is tried"
     run.request = replace(run.request, options={})
-    assert forbidden_in(run, step, GRAMMAR) == frozenset()
+    assert forbidden_ids(run, step, GRAMMAR) == frozenset()
     raw, grammar = step.funnel
     moved = replace(grammar, top=())
-    assert forbidden_in(held_run(), replace(step, funnel=(raw, moved)), GRAMMAR) == {0, 2}, "what has a share stays"
+    assert forbidden_ids(held_run(), replace(step, funnel=(raw, moved)), GRAMMAR) == {0, 2}, "what has a share stays"
     cut = Stage("top_k", "top-k 3", 3, 0.9, 0.9, raw.top[1:], kind="cut")
-    assert forbidden_in(held_run(), replace(step, funnel=(raw, cut, grammar)), GRAMMAR) == {2}, "top-k took the first"
+    assert forbidden_ids(held_run(), replace(step, funnel=(raw, cut, grammar)), GRAMMAR) == {2}, "top-k took the first"
 
 
 def test_the_likeliest_that_is_allowed_stands_ready(window: MainWindow) -> None:
@@ -140,11 +140,11 @@ def test_nothing_follows_an_end_token_under_a_grammar() -> None:
     step, run = held(), held_run()
     end = replace(step.alternatives[3], text="<|end|>")
     step = replace(step, alternatives=(*step.alternatives[:3], end))
-    assert forbidden_in(run, step, GRAMMAR) == {0, 2, 3}
-    assert why_forbidden("<|end|>") == "⟨end⟩: the grammar lets nothing follow it"
+    assert forbidden_ids(run, step, GRAMMAR) == {0, 2, 3}
+    assert forbidden_reason("<|end|>") == "⟨end⟩: the grammar lets nothing follow it"
     marks = {"lark": "start: <|end|>"}
     run.request = replace(run.request, options={"grammar": marks})
-    assert forbidden_in(run, step, marks) == {0, 2}, "there it may be a part of the text"
+    assert forbidden_ids(run, step, marks) == {0, 2}, "there it may be a part of the text"
 
 
 def test_the_menu_of_a_beams_end_offers_nothing_under_a_grammar(qtbot: QtBot, window: MainWindow) -> None:
@@ -161,7 +161,7 @@ def test_the_menu_of_a_beams_end_offers_nothing_under_a_grammar(qtbot: QtBot, wi
 
 
 def first_action(view: TreeView, node: int) -> tuple[bool, str]:
-    menu = view.menu.menu(node)
+    menu = view.menu.create_menu(node)
     assert menu is not None
     action = menu.actions()[0]
     found = action.isEnabled(), action.text().partition(": ")[2]
@@ -181,5 +181,5 @@ def test_the_button_of_the_empty_view_branches_with_one_that_is_allowed(
 ) -> None:
     asked = []
     monkeypatch.setattr(window.parts.runs, "start", asked.append)
-    window.parts.filling.fill("branch")
+    window.parts.empty_view_action.fill("branch")
     assert asked[0].beginning[-1] == 3

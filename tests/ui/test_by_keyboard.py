@@ -69,7 +69,7 @@ def test_a_room_that_is_closed_is_passed_by(window: MainWindow) -> None:
     window.parts.toolbar.cache.setFocus()
     press(Qt.Key.Key_F6)
     assert room(window) == "centre"
-    assert window.parts.centre.columns[0].shown.isAncestorOf(QApplication.focusWidget())
+    assert window.parts.centre.columns[0].current_view.isAncestorOf(QApplication.focusWidget())
 
 
 def test_the_menu_opens_below_the_picked_token(window: MainWindow) -> None:
@@ -95,7 +95,7 @@ def test_what_the_menu_offers_is_in_the_palette(qtbot: QtBot, window: MainWindow
         entry for entry in window.parts.palette.gather() if entry.key.startswith("picked.") and "instead" in entry.title
     )
     with qtbot.waitSignal(window.session.finished):
-        entry.do()
+        entry.run()
     assert window.session.run.id != before[1]
     assert window.session.run.request.place == 3
 
@@ -114,13 +114,13 @@ def is_part_of_another(widget: QWidget) -> bool:
 @pytest.mark.parametrize("view", ["tokens", "chat", "tree", "speculation", "memory", "compare"])
 def test_whatever_can_be_pressed_is_reached_by_keys(window: MainWindow, view: str) -> None:
     window.parts.centre.show_view(view)
-    window.parts.centre.split.setChecked(view == "tree")
+    window.parts.centre.split_button.setChecked(view == "tree")
     if view == "memory":
         window.parts.history_panel.show()
     window.parts.messages.show_setup_error("Something is wrong", "It is.", "Mend it.")
     settle(window)
     assert window.tab_order is not None
-    stops = set(window.tab_order.stops())
+    stops = set(window.tab_order.tab_stops())
     listed = {entry.title for entry in window.parts.palette.gather()}
     out_of_reach = [
         f"{type(widget).__name__} {widget.objectName()} {name_of(widget)}"

@@ -31,10 +31,10 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
 def opened(qtbot: QtBot, config_dir: Path, engine: CoreEngine) -> MainWindow:
     window = build_window(config_dir, engine)
     qtbot.addWidget(window)
-    window.parts.controller.choose(strategy="greedy")
+    window.parts.settings_controller.choose(strategy="greedy")
     with qtbot.waitSignal(window.session.modelReady, timeout=LONG_MS):
         window.show()
-    window.parts.controller.set_values({"max_new_tokens": 24, "min_new_tokens": 24})
+    window.parts.settings_controller.set_values({"max_new_tokens": 24, "min_new_tokens": 24})
     window.parts.setup.prompt.set_prompt(PROMPT)
     window.parts.centre.show_view("memory")
     return window
@@ -64,8 +64,8 @@ def test_another_cache_for_each_run(qtbot: QtBot, window: MainWindow) -> None:
     texts = {}
     view = find(window, MemoryView, "memoryView")
     for name, backend in caches.registry.items():
-        window.parts.controller.choose(cache=name)
-        if name in window.session.model.refused_caches:
+        window.parts.settings_controller.choose(cache=name)
+        if name in window.session.model.unsupported_caches:
             item = window.parts.toolbar.cache.model().item(window.parts.toolbar.cache.findData(name))
             assert not item.isEnabled()
             continue

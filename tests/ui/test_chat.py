@@ -45,7 +45,7 @@ def press(qtbot: QtBot, window: MainWindow, name: str) -> None:
 
 
 def test_five_turns(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    assert window.parts.centre.columns[0].current == "chat"
+    assert window.parts.centre.columns[0].current_name == "chat"
     for question in QUESTIONS:
         say(qtbot, window, question)
         assert window.parts.setup.prompt.editor.toPlainText() == ""
@@ -61,7 +61,7 @@ def test_enter_sends_and_the_text_mode_stays_text(qtbot: QtBot, window: MainWind
         qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     assert len(window.parts.chat.conversation.turns) == 2
     qtbot.mouseClick(window.parts.setup.prompt.mode.button("text"), Qt.MouseButton.LeftButton)
-    assert window.parts.centre.columns[0].current == "tokens"
+    assert window.parts.centre.columns[0].current_name == "tokens"
     say(qtbot, window, "Once upon")
     assert engine.runs[-1].prompt == "Once upon"
     assert window.parts.setup.prompt.editor.toPlainText() == "Once upon"
@@ -119,18 +119,18 @@ def test_a_full_context_is_told(qtbot: QtBot, window: MainWindow, engine: Script
     engine.context = 16
     say(qtbot, window, "a message much longer than before, so that both cannot stay")
     assert len(engine.runs[-1].prompt) == 1
-    assert [turn.held for turn in window.parts.chat.conversation.turns] == [False, False, True, True]
+    assert [turn.is_in_context for turn in window.parts.chat.conversation.turns] == [False, False, True, True]
 
 
 def test_the_chat_is_there_at_the_next_start(
     qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, config_dir: Path
 ) -> None:
     say(qtbot, window, "Hi")
-    cost = window.parts.chat.conversation.turns[1].cost
+    cost = window.parts.chat.conversation.turns[1].cost_text
     window.close()
     again = open_window(qtbot, config_dir, engine)
     assert [turn.content for turn in again.parts.chat.conversation.turns] == ["Hi", "Yes, it did."]
-    assert again.parts.chat.conversation.turns[1].cost == cost
+    assert again.parts.chat.conversation.turns[1].cost_text == cost
     assert find(again, ChatView, "chatView").isVisible()
     say(qtbot, again, "And?")
     assert [turn["content"] for turn in engine.runs[-1].prompt] == ["Hi", "Yes, it did.", "And?"]
@@ -177,8 +177,8 @@ def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
         window.show()
-    window.parts.controller.choose(strategy="greedy")
-    window.parts.controller.set_values({"max_new_tokens": 6})
+    window.parts.settings_controller.choose(strategy="greedy")
+    window.parts.settings_controller.set_values({"max_new_tokens": 6})
     window.parts.setup.prompt.set_prompt("", is_chat=True)
     for question in QUESTIONS:
         window.parts.setup.prompt.editor.setPlainText(question)
@@ -190,4 +190,4 @@ def test_reuse_grows_from_turn_to_turn(qtbot: QtBot, config_dir: Path) -> None:
     assert reused == sorted(set(reused))
     for before, after in pairwise(answers):
         assert after.reused >= before.reused + before.computed, "everything before the new turn is reused"
-    assert f"{reused[-1]:,} reused" in window.parts.status.figures["prefill"].text()
+    assert f"{reused[-1]:,} reused" in window.parts.status.number_labels["prefill"].text()

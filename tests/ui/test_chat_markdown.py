@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.theme.tabs import tab_distance
 from app.theme.theme import theme_for
 from app.views.chat import markdown
-from app.views.chat.markdown import Answer, formatted, is_formatted, plain, split_thinking
+from app.views.chat.markdown import SplitAnswer, has_formatting, markdown_document, split_thinking, thinking_document
 from app.views.chat.view import ChatView
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
@@ -33,13 +33,13 @@ HOSTILE = (
 
 @pytest.mark.parametrize(
     ("text", "answer"),
-    [("<think>hm\nso</think>\n\nYes.", Answer("hm\nso", "Yes.")), ("<think>hm", Answer("hm", "")),
-     ("so it is</think>Yes.", Answer("so it is", "Yes.")), ("Yes.", Answer("", "Yes.")),
-     ("Write `</think>` to close it.", Answer("", "Write `</think>` to close it.")),
-     ("A text with <think> in it.", Answer("", "A text with <think> in it.")),
-     ("<THINKING>a</THINKING> b", Answer("a", "b")), ("<think></think>b", Answer("", "b"))],
+    [("<think>hm\nso</think>\n\nYes.", SplitAnswer("hm\nso", "Yes.")), ("<think>hm", SplitAnswer("hm", "")),
+     ("so it is</think>Yes.", SplitAnswer("so it is", "Yes.")), ("Yes.", SplitAnswer("", "Yes.")),
+     ("Write `</think>` to close it.", SplitAnswer("", "Write `</think>` to close it.")),
+     ("A text with <think> in it.", SplitAnswer("", "A text with <think> in it.")),
+     ("<THINKING>a</THINKING> b", SplitAnswer("a", "b")), ("<think></think>b", SplitAnswer("", "b"))],
 )  # fmt: skip
-def test_thinking_is_taken_off(text: str, answer: Answer) -> None:
+def test_thinking_is_taken_off(text: str, answer: SplitAnswer) -> None:
     assert split_thinking(text) == answer
 
 
@@ -47,23 +47,23 @@ def test_thinking_is_taken_off(text: str, answer: Answer) -> None:
     "text", ["Yes, it did.", "2 * 3 = 6 and 4 * 5", "a_b_c", "He said: no.\nThen he left.", "#fox"]
 )
 def test_plain_words_are_not_formatted(text: str) -> None:
-    assert not is_formatted(text)
+    assert not has_formatting(text)
 
 
 @pytest.mark.parametrize(
     "text", ["a **b**", "- a\n- b", "# A", "`x`", "1. a", "> a", "[a](b)", "<think>a</think>b", "```\na"]
 )
 def test_markup_is_seen(text: str) -> None:
-    assert is_formatted(text)
+    assert has_formatting(text)
 
 
 def test_what_would_take_long_is_shown_as_written() -> None:
-    assert not is_formatted("**a** " * 20_000)
-    assert not is_formatted(">" * 500 + " **a**")
+    assert not has_formatting("**a** " * 20_000)
+    assert not has_formatting(">" * 500 + " **a**")
 
 
 def test_markdown_becomes_a_document(qtbot: QtBot) -> None:
-    made = formatted(RICH, theme_for("light"), 400)
+    made = markdown_document(RICH, theme_for("light"), 400)
     text = made.toPlainText()
     assert "**" not in text
     assert "##" not in text
@@ -77,7 +77,7 @@ def test_markdown_becomes_a_document(qtbot: QtBot) -> None:
 
 
 def test_a_line_break_is_kept(qtbot: QtBot) -> None:
-    lines = formatted("Roses are **red**,\nviolets are blue.", theme_for("light"), 400).toPlainText()
+    lines = markdown_document("Roses are **red**,\nviolets are blue.", theme_for("light"), 400).toPlainText()
     assert "red,\nviolets" in lines.replace("\u2028", "\n")
 
 
@@ -88,8 +88,8 @@ def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest
         asked.append(address.toString())
         return b""
 
-    monkeypatch.setattr(markdown.ClosedDocument, "loadResource", load)
-    made = formatted(HOSTILE, theme_for("light"), 300)
+    monkeypatch.setattr(markdown.OfflineDocument, "loadResource", load)
+    made = markdown_document(HOSTILE, theme_for("light"), 300)
     picture = QImage(300, 600, QImage.Format.Format_RGB32)
     from PySide6.QtGui import QPainter
 
@@ -112,7 +112,7 @@ def test_nothing_is_loaded_and_no_html_is_read(qtbot: QtBot, monkeypatch: pytest
 
 
 def test_a_document_that_is_asked_for_a_file_gives_nothing(qtbot: QtBot) -> None:
-    made = plain("<b>x</b>", theme_for("dark"), 300)
+    made = thinking_document("<b>x</b>", theme_for("dark"), 300)
     assert made.toPlainText() == "<b>x</b>"
     assert not made.resource(QTextDocument.ResourceType.ImageResource.value, QUrl("file:///etc/hostname"))
 
@@ -136,16 +136,16 @@ def test_an_answer_is_formatted_and_its_thinking_folds(qtbot: QtBot, window: Mai
     view = find(window, ChatView, "chatView")
     asked, answer = view.area._bubbles.all
     assert not asked.is_formatted
-    assert asked.asked.toPlainText() == "**Who** is <b>it</b>?"
+    assert asked.prompt_document.toPlainText() == "**Who** is <b>it</b>?"
     assert answer.is_formatted
-    assert answer.rich.head == "▸ Thinking · 2 words"
+    assert answer.rich.thinking_header == "▸ Thinking · 2 words"
     folded = answer.rect.height()
-    middle = (answer.head_rect.center() + view.area._origin).toPoint()
+    middle = (answer.thinking_header_rect.center() + view.area._origin).toPoint()
     QTest.mouseClick(view.area.viewport(), Qt.MouseButton.LeftButton, pos=middle)
-    assert answer.rich.is_unfolded
+    assert answer.rich.is_thinking_expanded
     assert answer.rect.height() > folded
     QTest.keyClick(view, Qt.Key.Key_T)
-    assert not answer.rich.is_unfolded
+    assert not answer.rich.is_thinking_expanded
     assert answer.rect.height() == folded
 
 
@@ -162,7 +162,7 @@ def test_the_tokens_stay_in_reach(qtbot: QtBot, window: MainWindow) -> None:
     assert window.session.run is not None
     assert window.session.run.selected == 4
     switch(qtbot, window, "zh_CN")
-    assert not find(window, ChatView, "chatView").area.formats
+    assert not find(window, ChatView, "chatView").area.formats_answers
     switch(qtbot, window, "en")
 
 

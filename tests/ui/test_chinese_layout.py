@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.state.worker_messages import LoadRequest, RunRequest
-from app.theme.language import speak
+from app.theme.language import set_language
 from app.views.base import View
 from app.views.compare.view import CompareView
 from app.views.tree.view import TreeView
@@ -37,7 +37,7 @@ def window(qtbot: QtBot, config_dir: Path, qapp: QApplication) -> Iterator[MainW
     with qtbot.waitExposed(window):
         window.show()
     yield window
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 def check(window: MainWindow, what: str) -> None:
@@ -47,7 +47,7 @@ def check(window: MainWindow, what: str) -> None:
 
 def view_of(window: MainWindow, name: str) -> View:
     window.parts.centre.show_view(name)
-    return window.parts.centre.columns[0].shown
+    return window.parts.centre.columns[0].current_view
 
 
 @pytest.mark.parametrize(("size", "scale"), SIZES, ids=["small", "large type"])
@@ -56,13 +56,13 @@ def test_nothing_is_cut(qtbot: QtBot, window: MainWindow, size: tuple[int, int],
     window.resize(*size)
     for number in range(window.parts.centre.columns[0].tabs.count()):
         window.parts.centre.show_number(number)
-        check(window, f"{window.parts.centre.columns[0].current}, empty")
-    assert window.parts.centre.columns[0].title in ("分支", "比较")
+        check(window, f"{window.parts.centre.columns[0].current_name}, empty")
+    assert window.parts.centre.columns[0].current_title in ("分支", "比较")
     run(qtbot, window)
     window.session.select_token(2)
     for number in range(window.parts.centre.columns[0].tabs.count()):
         window.parts.centre.show_number(number)
-        check(window, window.parts.centre.columns[0].current)
+        check(window, window.parts.centre.columns[0].current_name)
     check_trees(window)
     check_rounds(window)
     check_comparisons(window)

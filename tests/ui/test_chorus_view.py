@@ -39,7 +39,7 @@ class Session:
         view.show_run(run)
 
     def show(self, number: int) -> None:
-        self.run.show(number)
+        self.run.show_sequence(number)
         self.view.selection_changed(self.run)
         self.view.cursor_moved(self.run)
 
@@ -78,7 +78,7 @@ def view(qtbot: QtBot) -> TreeView:
 
 
 def labels(view: TreeView) -> dict[int, str]:
-    return {n: node.label for n, node in view.canvas.stage.scene.model.nodes.items()}
+    return {n: node.label for n, node in view.canvas.canvas_state.scene.model.nodes.items()}
 
 
 def cells(view: TreeView, column: int) -> list[str]:
@@ -91,7 +91,7 @@ def test_several_texts_are_one_tree_with_a_list(view: TreeView) -> None:
     assert labels(view) == {
         0: "…little", 1: "␣a", 2: "␣the", 3: "␣red", 4: "␣blue", 5: "␣end", 6: "␣fox", 7: "␣owl", 8: "␣hen",
     }  # fmt: skip
-    nodes = view.canvas.stage.scene.model.nodes
+    nodes = view.canvas.canvas_state.scene.model.nodes
     assert [nodes[n].weight for n in (1, 3, 6)] == [0.75, 0.5, 0.25]
     assert nodes[3].note == "2 of 4"
     assert [nodes[n].state for n in (3, 4)] == ["kept", "lone"]
@@ -104,7 +104,7 @@ def test_several_texts_are_one_tree_with_a_list(view: TreeView) -> None:
 
 def test_branches_of_one_text_are_hidden_until_they_are_wanted(view: TreeView) -> None:
     Session(view, chorus_run())
-    shown = view.canvas.stage.scene.shown
+    shown = view.canvas.canvas_state.scene.is_shown
     assert [n for n in labels(view) if shown(n)] == [0, 1, 3]
     view.tree.set_pruned("shown")
     assert [n for n in labels(view) if shown(n)] == [0, 1, 2, 3, 4, 6, 7], "what goes on alone is folded away"
@@ -135,9 +135,9 @@ def test_a_node_of_another_text_shows_that_text(view: TreeView) -> None:
     session = Session(view, chorus_run())
     view.tree.set_pruned("shown")
     view.canvas.selection.pick(4)
-    assert session.run.shown == 2
+    assert session.run.shown_index == 2
     assert view.canvas.selection.selected == 4
-    assert view.canvas.stage.look.best == [0, 1, 4, 8]
+    assert view.canvas.canvas_state.style.best_path == [0, 1, 4, 8]
 
 
 def test_a_click_on_a_text_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
@@ -145,13 +145,13 @@ def test_a_click_on_a_text_draws_its_path(view: TreeView, qtbot: QtBot) -> None:
     index = view.samples.rows_model.index(2, TEXT)
     rect = view.samples.visualRect(index)
     qtbot.mouseClick(view.samples.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
-    assert session.run.shown == 2
-    assert view.canvas.stage.look.trail == [0, 1, 4, 8]
-    assert all(view.canvas.stage.scene.shown(n) for n in (4, 8))
+    assert session.run.shown_index == 2
+    assert view.canvas.canvas_state.style.selected_path == [0, 1, 4, 8]
+    assert all(view.canvas.canvas_state.scene.is_shown(n) for n in (4, 8))
     assert (view._path.before, view._path.last) == ("Once upon a time, there was a little a blue", " hen")
-    view.picking.pick_text(3)
-    assert not view.canvas.stage.scene.shown(8)
-    assert view.canvas.stage.scene.shown(5)
+    view.node_picker.select_sample(3)
+    assert not view.canvas.canvas_state.scene.is_shown(8)
+    assert view.canvas.canvas_state.scene.is_shown(5)
 
 
 def test_it_grows_while_it_is_written_and_follows_the_timeline(view: TreeView) -> None:
@@ -167,16 +167,16 @@ def test_it_grows_while_it_is_written_and_follows_the_timeline(view: TreeView) -
     assert sorted(set(sizes)) == [1, 3, 6, 9]
     assert cells(view, NUMBER) == ["1", "2", "3", "4"], "one die was rolled for all"
     session.move(1)
-    assert view.canvas.stage.scene.deepest == 1
+    assert view.canvas.canvas_state.scene.max_depth == 1
     session.move(3)
-    assert view.canvas.stage.scene.deepest is None
+    assert view.canvas.canvas_state.scene.max_depth is None
 
 
 def test_the_list_sorts_and_the_table_is_for_files(view: TreeView) -> None:
     Session(view, chorus_run())
     view.samples.sortByColumn(LENGTH, Qt.SortOrder.AscendingOrder)
     assert cells(view, LENGTH) == ["2", "3", "3", "3"]
-    head, first = view.figures()[:2]
+    head, first = view.export_table()[:2]
     told = dict(zip(head, first, strict=True))
     assert (told["text"], told["texts"], told["share"]) == (" a", 3, 0.75)
 
@@ -185,8 +185,8 @@ def test_runs_of_other_kinds_are_shown_in_turn(view: TreeView) -> None:
     Session(view, chorus_run())
     view.show_run(make_run(story(5)))
     assert not view.samples.isVisible()
-    assert not view.beginnings.again.isVisible()
-    assert view.canvas.stage.scene.last < 0
+    assert not view.actions_bar.repeat_bar.isVisible()
+    assert view.canvas.canvas_state.scene.last_depth < 0
     view.show_run(chorus_run())
     assert len(labels(view)) == 9
 
@@ -217,14 +217,14 @@ def test_the_same_prompt_many_times_from_the_empty_page(qtbot: QtBot, config_dir
     assert (request.strategy, request.settings["num_return_sequences"]) == ("sampling", 12)
     assert request.options["seed_each"]
     assert len(view.samples.rows_model.rows) == 12
-    assert sum(view.tree.chorus.chorus.endings().values()) == 12
+    assert sum(view.tree.samples.sample_tree.endings().values()) == 12
     assert find(window, TreeView, "treeView").canvas.isVisible()
     window.parts.centre.show_view("compare")
     compare = next(view for view in window.parts.centre.views if isinstance(view, CompareView))
     compare.kind.button("seeds").click()
     compare.setup.seeds.setValue(5)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        qtbot.mouseClick(compare.setup.chorus, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(compare.setup.samples_button, Qt.MouseButton.LeftButton)
     assert view.isVisible()
     assert len(view.samples.rows_model.rows) == 5
     window.close()

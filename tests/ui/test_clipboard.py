@@ -10,20 +10,20 @@ import pytest
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from app.widgets.clipboard import put_words
+from app.widgets.clipboard import copy_text_and_html
 
 _PROGRAM = """
 import sys
 from PySide6.QtGui import QGuiApplication
-from app.widgets.clipboard import put_words
+from app.widgets.clipboard import copy_text_and_html
 application = QGuiApplication(["it", "-platform", sys.argv[1]])
-put_words("words", "<b>words</b>")
+copy_text_and_html("words", "<b>words</b>")
 print(QGuiApplication.clipboard().text())
 """
 
 
 def test_who_pastes_decides(qtbot: QtBot) -> None:
-    put_words("words", "<b>words</b>")
+    copy_text_and_html("words", "<b>words</b>")
     held = QGuiApplication.clipboard().mimeData()
     assert (held.text(), held.html()) == ("words", "<b>words</b>")
 

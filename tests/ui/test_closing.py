@@ -37,7 +37,7 @@ class HangingEngine(ScriptedEngine):
 def test_a_worker_that_hangs_does_not_keep_the_window_open(
     qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_thread, "LONGEST_WAIT_MS", 50)
+    monkeypatch.setattr(worker_thread, "MAX_WAIT_MS", 50)
     engine = HangingEngine()
     window = open_window(qtbot, config_dir, engine)
     window.parts.runs.run()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 import core
-from app.control.script_window import scripts_of
+from app.control.script_window import run_scripts
 from app.panels.code_dialog import CodeDialog
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, RunRequest
@@ -52,7 +52,7 @@ def test_the_shown_run_counts_not_what_is_set_by_now(qtbot: QtBot, window: MainW
 
 def test_it_is_said_why_there_is_only_one(qtbot: QtBot, window: MainWindow) -> None:
     asked = RunRequest("Once", strategy="contrastive", load=LoadRequest("storyteller"))
-    scripts, reason = scripts_of(Run(asked))
+    scripts, reason = run_scripts(Run(asked))
     assert list(scripts) == ["core"]
     dialog = CodeDialog(scripts, reason)
     qtbot.addWidget(dialog)
@@ -72,10 +72,10 @@ def test_phrases_are_the_ids_that_the_run_had() -> None:
     run = Run(asked)
     run.apply([_started((("bad_words_ids", [[7, 9]]),))])
     assert all('"bad_words_ids": [[7, 9]]' in script or "bad_words_ids=[[7, 9]]" in script
-               for script in scripts_of(run)[0].values())  # fmt: skip
+               for script in run_scripts(run)[0].values())  # fmt: skip
     on_card = Run(asked)
     on_card.apply([replace(_started(()), device="cuda:0", dtype="bfloat16")])
-    scripts, _ = scripts_of(on_card)
+    scripts, _ = run_scripts(on_card)
     assert '.to("cuda:0")' in scripts["transformers"]
     assert 'decodescope.load("storyteller")' in scripts["core"], "the core chooses the device as it did"
 

@@ -26,8 +26,8 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
     window.resize(1280, 800)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.show()
-    window.parts.controller.choose(strategy="sampling")
-    window.parts.controller.set_values({"max_new_tokens": 8, "temperature": 1.2})
+    window.parts.settings_controller.choose(strategy="sampling")
+    window.parts.settings_controller.set_values({"max_new_tokens": 8, "temperature": 1.2})
     window.parts.setup.prompt.set_prompt("Once upon a time")
     return window
 
@@ -38,7 +38,7 @@ def test_three_models_one_after_another_and_the_first_one_again(qtbot: QtBot, wi
     window.parts.centre.show_view("compare")
     view = next(view for view in window.parts.centre.views if isinstance(view, CompareView))
     view.kind.button("models").click()
-    view.setup.choices.want({entry.name: entry.name in MODELS for entry in view.setup.entries})
+    view.setup.chips.set_wanted({entry.name: entry.name in MODELS for entry in view.setup.entries})
     view.setup.offer("models", window.session.run)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
         view.compare_or_stop()
@@ -54,9 +54,9 @@ def test_a_chorus_writes_what_single_runs_write(qtbot: QtBot, window: MainWindow
     window.parts.centre.show_view("tree")
     view = next(view for view in window.parts.centre.views if isinstance(view, TreeView))
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
-        window.parts.runs.chorus(TEXTS)
+        window.parts.runs.run_samples(TEXTS)
     run = window.session.run
-    assert sum(view.tree.chorus.chorus.endings().values()) == TEXTS
+    assert sum(view.tree.samples.sample_tree.endings().values()) == TEXTS
     model, rows = core.load("storyteller"), view.samples.rows_model.rows
     assert [row.seed for row in rows] == [run.request.seed + n for n in range(TEXTS)]
     config = {**run.request.config, "num_return_sequences": 1}

@@ -16,8 +16,8 @@ from app.state.comparison.results import ComparisonEntry
 from app.state.run import Run
 from app.state.worker_messages import ErrorReport, LoadRequest, ModelInfo, Outcome, RunRequest
 from app.theme.theme import theme_for
-from app.views.compare.columns import COLUMNS
-from app.views.compare.results_model import NAME, SAID
+from app.views.compare.columns import METRIC_COLUMNS
+from app.views.compare.results_model import NAME, SUMMARY
 from app.views.compare.view import CompareView
 from app.window.main_window import MainWindow
 from core import catalog
@@ -47,25 +47,25 @@ class Bench:
 
     def __init__(self, view: CompareView) -> None:
         self.view, self.waiting = view, []
-        view.signals.measureWanted.connect(self.measure)
-        view.models_listed(catalog.bundled())
-        view.model_ready(ModelInfo("storyteller", refused_caches={"sliding_window": REASON}))
+        view.signals.sideRunsRequested.connect(self.measure)
+        view.models_changed(catalog.bundled())
+        view.model_ready(ModelInfo("storyteller", unsupported_caches={"sliding_window": REASON}))
         view.show_run(finished(RunRequest("Once", strategy="sampling", load=LoadRequest("storyteller")), story(10)))
 
     def measure(self, requests: list[RunRequest]) -> None:
         self.waiting = list(requests)
-        self.view.measuring_changed(True)
+        self.view.side_runs_changed(True)
 
     def end_next(self, tokens: list[TokenChosen], size: int = 4096) -> None:
-        self.view.measured(finished(self.waiting.pop(0), tokens, size))
+        self.view.side_run_finished(finished(self.waiting.pop(0), tokens, size))
 
     def fail_next(self, cause: str) -> None:
         run = Run(self.waiting.pop(0))
         run.outcome = Outcome("failed", "no", ErrorReport("no", cause))
-        self.view.measured(run)
+        self.view.side_run_finished(run)
 
     def choose(self, *keys: str) -> None:
-        for chip in self.view.setup.choices.findChildren(QPushButton):
+        for chip in self.view.setup.chips.findChildren(QPushButton):
             key = chip.objectName().removeprefix("compare.")
             if chip.isEnabled() and chip.isChecked() != (key in keys):
                 chip.click()
@@ -85,7 +85,7 @@ def view(qtbot: QtBot) -> Iterator[CompareView]:
 def row(view: CompareView, number: int) -> dict[str, str]:
     """Everything a row says, by the titles of its columns."""
     model = view.outcome.results.rows_model
-    titles = ["name", "said", *(column.title for column in COLUMNS)]
+    titles = ["name", "said", *(column.title for column in METRIC_COLUMNS)]
     return {title: model.index(number, column).data() for column, title in enumerate(titles)}
 
 
@@ -96,7 +96,7 @@ def entries_of(view: CompareView) -> list[ComparisonEntry]:
 def fill(bench: Bench, *texts: list[TokenChosen]) -> None:
     for tokens in texts:
         bench.end_next(tokens)
-    bench.view.measuring_changed(False)
+    bench.view.side_runs_changed(False)
 
 
 def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> None:
@@ -112,7 +112,7 @@ def test_an_empty_page_and_a_run_under_way_offer_nothing(view: CompareView) -> N
 
 def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
     Bench(view)
-    chip = view.setup.choices.findChild(QPushButton, "compare.sliding_window")
+    chip = view.setup.chips.findChild(QPushButton, "compare.sliding_window")
     assert not chip.isEnabled()
     assert chip.toolTip() == REASON
     assert f"Sliding window: {REASON}" in view.setup._reasons.text()
@@ -121,17 +121,17 @@ def test_what_cannot_serve_is_greyed_with_the_reason(view: CompareView) -> None:
 def test_one_button_fills_the_table(view: CompareView, qtbot: QtBot) -> None:
     bench = Bench(view)
     bench.choose("dynamic", "static", "sink")
-    with qtbot.waitSignal(view.signals.measureWanted) as wanted:
+    with qtbot.waitSignal(view.signals.sideRunsRequested) as wanted:
         qtbot.mouseClick(view.button, Qt.MouseButton.LeftButton)
     assert [request.cache for request in wanted.args[0]] == ["dynamic", "static", "sink"]
     assert view.button.text() == "Stop"
     assert row(view, 0)["said"] == "runs…"
     bench.end_next(story(10))
-    view.measuring_progressed(MeasurementProgress(1, 3, 4.2))
+    view.side_runs_progressed(MeasurementProgress(1, 3, 4.2))
     assert view.progress.words.text().replace("\xa0", " ") == "1 of 3 · about 4 s left"
     bench.end_next(story(10), 8192)
     bench.end_next(story(9))
-    view.measuring_changed(False)
+    view.side_runs_changed(False)
     assert not view.progress.isVisible()
     told = row(view, 1)
     assert [told[name] for name in ("name", "Cache", "Peak", "Speed", "First token")] == [
@@ -151,7 +151,7 @@ def test_where_the_text_first_differs(view: CompareView) -> None:
     view.compare_or_stop()
     bench.end_next(story(10))
     bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
-    view.measuring_changed(False)
+    view.side_runs_changed(False)
     expected = f"differs at 5: “␣never”, not “{story(10)[4].piece.replace(' ', '␣')}”"
     assert row(view, 1)["said"] == expected
 
@@ -162,14 +162,14 @@ def test_a_failure_and_a_stop_leave_the_others(view: CompareView) -> None:
     view.compare_or_stop()
     bench.end_next(story(5))
     bench.fail_next("Static cannot serve: it is too large.")
-    view.measuring_changed(False)
+    view.side_runs_changed(False)
     assert [row(view, number)["said"] for number in range(3)] == [
         "the reference", "Static cannot serve: it is too large.", "stopped",
     ]  # fmt: skip
     assert row(view, 1)["Speed"] == "–"
-    assert view.outcome.results.columnSpan(1, SAID) > 5, "the reason has the room of the figures"
+    assert view.outcome.results.columnSpan(1, SUMMARY) > 5, "the reason has the room of the figures"
     view.outcome.results.sortByColumn(NAME, Qt.SortOrder.DescendingOrder)
-    assert [view.outcome.results.columnSpan(n, SAID) > 1 for n in range(3)] == [True, False, False]
+    assert [view.outcome.results.columnSpan(n, SUMMARY) > 1 for n in range(3)] == [True, False, False]
 
 
 def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
@@ -180,7 +180,7 @@ def test_strategies_show_their_texts_side_by_side(view: CompareView) -> None:
     assert [request.strategy for request in bench.waiting] == ["sampling", "greedy"]
     bench.end_next(story(10))
     bench.end_next([*story(4), *story(7, pieces=(" never",) * 7)[4:]])
-    view.measuring_changed(False)
+    view.side_runs_changed(False)
     first, second = (card.text.text() for card in view.outcome.texts.cards)
     assert "underline" in second
     assert "underline" not in first
@@ -216,8 +216,8 @@ def test_columns_sort_as_numbers_and_what_is_unknown_comes_last(view: CompareVie
     bench.end_next(story(100))
     bench.fail_next("no")
     bench.end_next(story(20))
-    view.measuring_changed(False)
-    tokens = 2 + [column.title for column in COLUMNS].index("Tokens")
+    view.side_runs_changed(False)
+    tokens = 2 + [column.title for column in METRIC_COLUMNS].index("Tokens")
     for order, expected in ((Qt.SortOrder.AscendingOrder, ["9", "20", "100", "–"]),
                             (Qt.SortOrder.DescendingOrder, ["100", "20", "9", "–"])):  # fmt: skip
         view.outcome.results.sortByColumn(tokens, order)
@@ -246,7 +246,7 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
     form.list.setText("0.5 1 1.5")
     form.seeds.setValue(2)
     assert view.button.text() == "Compare 6"
-    assert "6 runs, about 6 s" in view.head.words.text().replace("\xa0", " "), "the shown run took a second"
+    assert "6 runs, about 6 s" in view.head.description.text().replace("\xa0", " "), "the shown run took a second"
     view.compare_or_stop()
     told = [(request.settings["temperature"], request.seed) for request in bench.waiting]
     assert told == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1), (1.5, 0), (1.5, 1)]
@@ -259,9 +259,9 @@ def test_a_sweep_says_what_it_takes_and_draws_what_came(view: CompareView, qtbot
     ]  # fmt: skip
     assert lengths.x.labels == ("0.5", "1", "1.5")
     panel = next(plot for plot in view.outcome.charts.plots if plot.accessibleName() == "Tokens")
-    assert panel.describe(2) == "Temperature 1.5\nmean 15\nseed 0 10\nseed 1 20"
+    assert panel.describe_position(2) == "Temperature 1.5\nmean 15\nseed 0 10\nseed 1 20"
     assert "mean goes from 6 at 0.5" in panel.accessibleDescription() or "rises" in panel.accessibleDescription()
-    head, first = view.figures()[:2]
+    head, first = view.export_table()[:2]
     assert dict(zip(head, first, strict=True))["temperature"] == 0.5
 
 
@@ -295,7 +295,7 @@ def test_runs_that_are_there_are_compared_at_once(view: CompareView) -> None:
     view.compare_with(kept)
     assert [entry.candidate.run for entry in view.comparison.entries] == [other, kept]
     view.compare_with(kept)
-    assert len(view.setup.choices.chosen) == 2, "it is offered once"
+    assert len(view.setup.chips.chosen) == 2, "it is offered once"
 
 
 @pytest.mark.parametrize("kind", ["caches", "strategies", "seeds", "models", "sweep", "runs"])
@@ -314,16 +314,16 @@ def test_nothing_is_cut_at_any_width(view: CompareView, kind: str, width: int, s
     shown = [
         n for n in range(view.outcome.results.rows_model.columnCount()) if not view.outcome.results.isColumnHidden(n)
     ]
-    assert {NAME, SAID} <= set(shown)
+    assert {NAME, SUMMARY} <= set(shown)
     assert sum(view.outcome.results.columnWidth(n) for n in shown) <= view.outcome.results.width() + 1
 
 
 def test_someone_elses_measurement_changes_nothing(view: CompareView) -> None:
     Bench(view)
-    view.measuring_changed(True)
-    view.measured(finished(RunRequest("", load=LoadRequest("storyteller")), story(3)))
+    view.side_runs_changed(True)
+    view.side_run_finished(finished(RunRequest("", load=LoadRequest("storyteller")), story(3)))
     assert not view.button.isEnabled()
-    view.measuring_changed(False)
+    view.side_runs_changed(False)
     assert view.comparing.comparisons["caches"].entries == []
     assert view.button.isEnabled()
 
@@ -334,8 +334,8 @@ def test_figures_for_a_file(view: CompareView) -> None:
     view.compare_or_stop()
     bench.end_next(story(10))
     bench.end_next(story(10)[:8], 512)
-    view.measuring_changed(False)
-    head, *lines = view.figures()
+    view.side_runs_changed(False)
+    head, *lines = view.export_table()
     rows = [dict(zip(head, line, strict=False)) for line in lines]
     assert (rows[1]["name"], rows[1]["cache_bytes"], rows[1]["first_different_token"]) == ("Static", 512, 9)
     assert rows[1]["text"] == "".join(token.text for token in story(10)[:8])
@@ -359,7 +359,7 @@ def test_all_caches_in_a_window(qtbot: QtBot, config_dir: Path) -> None:
 
 def test_a_cache_that_fails_is_a_row_and_the_others_go_on(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(fail_caches=("dynamic", "static")))
-    window.parts.controller.choose(cache="offloaded")
+    window.parts.settings_controller.choose(cache="offloaded")
     run_window(qtbot, window)
     window.parts.centre.show_view("compare")
     view = next(view for view in window.parts.centre.views if view.objectName() == "compareView")
@@ -470,7 +470,7 @@ def test_a_kept_run_is_held_beside_the_shown_one(qtbot: QtBot, config_dir: Path)
     first = window.session.run
     run_window(qtbot, window)
     assert first is not None
-    window.parts.history_panel.compareWanted.emit(window.history.open_run(first.id))
+    window.parts.history_panel.compareRequested.emit(window.history.open_run(first.id))
     view = compare_view(window)
     assert view.isVisible()
     assert {entry.run.id for entry in view.comparison.entries if entry.run} == {first.id, window.session.run.id}

@@ -8,9 +8,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.panels.tours.tour_chooser import TourChooser
-from app.state.tours import load
+from app.state.tours import load_tours
 from app.theme.theme import theme_for
-from app.views.chat.area import HINT
+from app.views.chat.area import EMPTY_HINT
 from app.window.main_window import MainWindow
 from core.errors import PromptTooLongError
 from tests.ui.fake_engine import ScriptedEngine
@@ -60,7 +60,7 @@ def test_an_outcome_stays_when_the_settings_are_changed(qtbot: QtBot, window: Ma
 def test_a_game_tells_no_end_of_its_text(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     told = window.parts.status.outcome.text()
-    with qtbot.waitSignal(window.parts.guess.asked, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS):
         window.parts.guess.start()
     assert window.parts.status.outcome.text() == ""
     window.parts.guess.leave()
@@ -70,12 +70,12 @@ def test_a_game_tells_no_end_of_its_text(qtbot: QtBot, window: MainWindow) -> No
 def test_one_more_setting_is_one(window: MainWindow) -> None:
     panel = window.parts.setup.parameters
     for strategy in window.parts.chosen.strategy.registry:
-        window.parts.controller.choose(strategy=strategy)
+        window.parts.settings_controller.choose(strategy=strategy)
         hidden = sum(row.parameter.advanced for row in panel.rows.values())
         if hidden and not panel.is_advanced:
             noun = "setting" if hidden == 1 else "settings"
-            assert panel.more.text().startswith(f"{hidden} more {noun}")
-            assert (hidden == 1) == ("settings" not in panel.more.text())
+            assert panel.more_button.text().startswith(f"{hidden} more {noun}")
+            assert (hidden == 1) == ("settings" not in panel.more_button.text())
 
 
 def test_the_newest_token_is_not_claimed_of_an_older_one(qtbot: QtBot, window: MainWindow) -> None:
@@ -88,7 +88,7 @@ def test_the_newest_token_is_not_claimed_of_an_older_one(qtbot: QtBot, window: M
 
 
 def test_the_hint_of_the_chat_is_true_in_both_modes() -> None:
-    assert "Choose Chat" not in HINT
+    assert "Choose Chat" not in EMPTY_HINT
 
 
 def test_the_length_of_the_tours_is_the_same_everywhere(qtbot: QtBot, window: MainWindow) -> None:
@@ -97,6 +97,6 @@ def test_the_length_of_the_tours_is_the_same_everywhere(qtbot: QtBot, window: Ma
     assert page is not None
     said = " ".join(label.text() for label in page.findChildren(type(window.parts.status.outcome).__mro__[1]))
     assert "minute and a half" not in said
-    chooser = TourChooser(*load(), theme_for("light"))
+    chooser = TourChooser(*load_tours(), theme_for("light"))
     qtbot.addWidget(chooser)
-    assert all(tour.seconds <= 75 for tour in load()[0])
+    assert all(tour.seconds <= 75 for tour in load_tours()[0])

@@ -7,11 +7,11 @@ from itertools import combinations
 import pytest
 from PySide6.QtGui import QColor
 
-from app.theme.contrast import MARK, TEXT, contrast, mixed
+from app.theme.contrast import MIN_MARK_CONTRAST, MIN_TEXT_CONTRAST, blend, contrast
 from app.theme.palettes import DRAFTERS
 from app.theme.theme import Theme, theme_for
-from app.views.chat.bubbles import FADED
-from app.widgets.tree_canvas.tree_style import DIMMING, TreeStyle
+from app.views.chat.bubbles import DROPPED_OPACITY
+from app.widgets.tree_canvas.tree_style import DIMMED_OPACITY, TreeStyle
 from tests.ui.eyes import EYES, apart, seen
 
 BOTH = pytest.mark.parametrize("theme", [theme_for("light"), theme_for("dark")], ids=lambda theme: theme.name)
@@ -42,8 +42,8 @@ def low(theme: Theme, pairs: list[tuple[str, str]], least: float) -> list[str]:
 
 @BOTH
 def test_words_can_be_read_and_marks_be_seen(theme: Theme) -> None:
-    assert low(theme, WORDS, TEXT) == []
-    assert low(theme, MARKS, MARK) == []
+    assert low(theme, WORDS, MIN_TEXT_CONTRAST) == []
+    assert low(theme, MARKS, MIN_MARK_CONTRAST) == []
 
 
 @BOTH
@@ -54,39 +54,42 @@ def test_every_probability_can_be_seen_under_its_token(theme: Theme) -> None:
         for step in range(51)
         for ground in ("window", "panel", "tint", "hover", "selection")
     )
-    assert worst[0] >= MARK, worst
+    assert worst[0] >= MIN_MARK_CONTRAST, worst
 
 
 @BOTH
 def test_states_can_be_read_as_words_and_stay_what_they_are(theme: Theme) -> None:
     for name in (*STATES, "danger", "warning", "accent", "muted"):
         ink = theme.ink(name)
-        assert min(contrast(ink, theme.color(ground)) for ground in GROUNDS) >= TEXT, name
+        assert min(contrast(ink, theme.color(ground)) for ground in GROUNDS) >= MIN_TEXT_CONTRAST, name
         assert abs(ink.hue() - theme.color(name).hue()) < 20 or ink.saturation() < 60, name
 
 
 @BOTH
 def test_what_is_dimmed_is_still_seen(theme: Theme) -> None:
     look, window, panel = TreeStyle(theme), theme.color("window"), theme.color("panel")
-    assert contrast(look.colour("pruned"), window) >= MARK
-    assert contrast(look.words("pruned"), window) >= TEXT
-    assert look.colour("pruned") != TreeStyle(theme, pruned="shown").colour("pruned")
-    assert contrast(mixed(theme.color("text"), window, FADED), mixed(panel, window, FADED)) >= TEXT
-    assert 0 < DIMMING < 1
+    assert contrast(look.state_colour("pruned"), window) >= MIN_MARK_CONTRAST
+    assert contrast(look.label_colour("pruned"), window) >= MIN_TEXT_CONTRAST
+    assert look.state_colour("pruned") != TreeStyle(theme, pruned="shown").state_colour("pruned")
+    assert (
+        contrast(blend(theme.color("text"), window, DROPPED_OPACITY), blend(panel, window, DROPPED_OPACITY))
+        >= MIN_TEXT_CONTRAST
+    )
+    assert 0 < DIMMED_OPACITY < 1
 
 
 @BOTH
 def test_letters_on_marks_of_drafters_can_be_read(theme: Theme) -> None:
     for colour in DRAFTERS[theme.name]:
-        assert contrast(theme.color("on_accent"), QColor(colour)) >= TEXT
-        assert contrast(QColor(colour), theme.color("window")) >= MARK
+        assert contrast(theme.color("on_accent"), QColor(colour)) >= MIN_TEXT_CONTRAST
+        assert contrast(QColor(colour), theme.color("window")) >= MIN_MARK_CONTRAST
 
 
 @BOTH
 def test_funnels_and_bars_stand_out_from_their_panel(theme: Theme) -> None:
     panel = theme.color("panel")
-    assert contrast(mixed(theme.color("accent"), panel, 0.8), panel) >= MARK
-    assert contrast(mixed(theme.color("accent"), panel, 0.85), panel) >= MARK
+    assert contrast(blend(theme.color("accent"), panel, 0.8), panel) >= MIN_MARK_CONTRAST
+    assert contrast(blend(theme.color("accent"), panel, 0.85), panel) >= MIN_MARK_CONTRAST
 
 
 def test_contrast_is_reckoned_as_wcag_does() -> None:

@@ -11,9 +11,9 @@ from PySide6.QtCore import QObject, QSize
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.stage.filming import Filming, Order, film
+from app.control.stage.filming import FilmJob, FilmSettings, render_film
 from app.control.stage.offscreen_stage import FIRST_MS, LAST_MS, OffscreenStage
-from app.panels.stage.demo_dialog import Demo, DemoDialog
+from app.panels.stage.demo_dialog import DemoDialog, DemoOptions
 from app.start.cli import parse
 from app.storage.film import webm
 from app.storage.film.frame import FilmError
@@ -55,16 +55,16 @@ def test_a_film_is_written_and_the_shown_run_is_left_alone(qtbot: QtBot, tmp_pat
     held = make_run(story(4), finished=True)
     held.move_cursor(2)
     path = tmp_path / "new" / "demo.apng"
-    order = Order(path, "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
-    assert list(film(held, order)) == [0, 1, 2, 3, 4]
+    order = FilmSettings(path, "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    assert list(render_film(held, order)) == [0, 1, 2, 3, 4]
     assert held.cursor == 2
     with Image.open(path) as read:
         assert read.size == (640, 360)
 
 
 def test_a_film_can_be_left_and_leaves_nothing(qtbot: QtBot, tmp_path: Path) -> None:
-    order = Order(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
-    steps = film(make_run(story(4), finished=True), order)
+    order = FilmSettings(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    steps = render_film(make_run(story(4), finished=True), order)
     next(steps)
     assert list(tmp_path.iterdir()) != []
     steps.close()
@@ -76,18 +76,18 @@ def test_a_film_can_be_left_and_leaves_nothing(qtbot: QtBot, tmp_path: Path) -> 
 @pytest.mark.parametrize("ending", ["apng", "gif", "png"])
 def test_a_full_disk_leaves_what_stood_there(qtbot: QtBot, tmp_path: Path, ending: str, room: int) -> None:
     (tmp_path / "demo.apng").write_text("what stood there")
-    order = Order(tmp_path / f"demo.{ending}", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    order = FilmSettings(tmp_path / f"demo.{ending}", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
     with full_disk(room), pytest.raises(OSError, match="File too large"):
-        list(film(make_run(story(4), finished=True), order))
+        list(render_film(make_run(story(4), finished=True), order))
     assert [path.read_text() for path in tmp_path.iterdir()] == ["what stood there"]
 
 
 def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:
-    order = Order(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
+    order = FilmSettings(tmp_path / "demo.gif", "tokens", SIZE, theme_for("dark"), 4.0, animated=False)
     with pytest.raises(FilmError, match="no run"):
-        next(film(make_run(), order))
+        next(render_film(make_run(), order))
     (tmp_path / "demo.gif").mkdir()
-    filming = Filming(make_run(story(2), finished=True), order, window := QObject())
+    filming = FilmJob(make_run(story(2), finished=True), order, window := QObject())
     with qtbot.waitSignal(filming.ended, timeout=WAIT_MS) as ended:
         pass
     assert "demo.gif was not saved" in ended.args[0]
@@ -97,29 +97,29 @@ def test_what_cannot_be_filmed_is_told(qtbot: QtBot, tmp_path: Path) -> None:
 def test_the_window_films_what_it_shows(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
     demos = window.parts.demos
-    demos.ask()
+    demos.open_dialog()
     assert "Write something first" in window.parts.centre.notice_banner.accessibleDescription()
     run(qtbot, window)
-    demos.ask()
+    demos.open_dialog()
     dialog = find(window, DemoDialog, "demoDialog")
     settle(dialog)
     assert faults(dialog) == []
-    demo = dialog.demo
+    demo = dialog.options
     assert demo.kind == "apng"
     dialog.close()
     path = tmp_path / "demo.gif"
-    small = Demo("gif", 25.0, QSize(320, 180), "dark")
-    with qtbot.waitSignal(demos.recorder.filmed, timeout=3 * WAIT_MS):
+    small = DemoOptions("gif", 25.0, QSize(320, 180), "dark")
+    with qtbot.waitSignal(demos.recorder.saved, timeout=3 * WAIT_MS):
         demos.recorder.record(small, str(path))
         assert demos.recorder.progress is not None
     assert path.exists()
-    assert demos.recorder.filming is None
+    assert demos.recorder.film_job is None
     demos.recorder.record(small, str(tmp_path / "other.gif"))
     assert demos.recorder.progress is not None
     cancel = demos.recorder.progress.findChild(QPushButton)
     assert isinstance(cancel, QPushButton)
     cancel.click()
-    assert demos.recorder.filming is None
+    assert demos.recorder.film_job is None
     assert [part.name for part in tmp_path.iterdir() if "other" in part.name] == []
 
 
@@ -129,16 +129,16 @@ def test_a_film_without_ffmpeg_says_so_before_it_is_begun(qtbot: QtBot, monkeypa
     qtbot.addWidget(dialog)
     dialog.kind.setCurrentIndex(dialog.kind.findData("webm"))
     assert not dialog.save.isEnabled()
-    assert "ffmpeg" in dialog.told.text()
+    assert "ffmpeg" in dialog.message.text()
     dialog.kind.setCurrentIndex(dialog.kind.findData("png"))
     assert dialog.save.isEnabled()
-    assert "folder" in dialog.told.text()
+    assert "folder" in dialog.message.text()
 
 
 def test_the_command_line_films(capsys: pytest.CaptureFixture[str]) -> None:
     options = parse(["--run", "--record-demo", "x.gif", "--demo-speed", "4"])
     assert (options.record_demo, options.demo_speed) == (Path("x.gif"), 4.0)
-    assert options.leaves
+    assert options.writes_files
     for bad in (["--record-demo", "x.mp4"], ["--demo-speed", "0"]):
         with pytest.raises(SystemExit):
             parse(bad)

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.widgets.tab_order import LINE
+from app.widgets.tab_order import LINE_TOLERANCE
 from tests.ui.dialogs import DIALOGS, dialog_of
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import name_of
@@ -68,5 +68,7 @@ def check(dialog: QDialog) -> None:
     first = there.index(min(there, key=place))
     for one, other in pairwise(there[first:] + there[:first]):
         (y1, x1), (y2, x2) = place(one), place(other)
-        assert y2 > y1 + LINE or (abs(y2 - y1) <= LINE and x2 > x1), f"{name_of(other)} comes behind {name_of(one)}"
+        assert y2 > y1 + LINE_TOLERANCE or (abs(y2 - y1) <= LINE_TOLERANCE and x2 > x1), (
+            f"{name_of(other)} comes behind {name_of(one)}"
+        )
     assert blind(dialog, steps(dialog)) == []

@@ -8,9 +8,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.draft_picker import MOST, DraftPicker
+from app.panels.draft_picker import MAX_DRAFTERS, DraftPicker
 from app.start.cli import parse
-from app.start.launch import LaunchProblem, apply
+from app.start.launch import LaunchProblem, apply_options
 from app.storage import presets
 from app.storage.settings import LastChoices
 from app.theme.theme import theme_for
@@ -46,7 +46,7 @@ def drafts(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path, tmp_path: Path, drafts: list[str]) -> MainWindow:
     window = open_window(qtbot, config_dir)
-    window.parts.controller.choose(model_folder(tmp_path / "target", 9), "token_tree")
+    window.parts.settings_controller.choose(model_folder(tmp_path / "target", 9), "token_tree")
     return window
 
 
@@ -85,7 +85,7 @@ def test_the_last_one_stays_and_there_is_a_limit(picker: DraftPicker) -> None:
     picker.offer(PickerItem(name, name) for name in "abcdef")
     for name in "bcdef":
         picker.toggle(name)
-    assert len(picker.chosen) == MOST
+    assert len(picker.chosen) == MAX_DRAFTERS
 
 
 def test_another_list_keeps_what_it_can(picker: DraftPicker) -> None:
@@ -94,7 +94,7 @@ def test_another_list_keeps_what_it_can(picker: DraftPicker) -> None:
     assert picker.chosen == ("c",)
     picker.offer(ITEMS[3:])
     assert picker.chosen == ()
-    assert picker.why_not("x") == "Too large."
+    assert picker.unsupported_reason("x") == "Too large."
 
 
 def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
@@ -108,14 +108,14 @@ def test_both_themes_draw_the_boxes(qtbot: QtBot, picker: DraftPicker) -> None:
 
 
 def test_several_reach_the_run(window: MainWindow, drafts: list[str]) -> None:
-    assert window.parts.controller.choose(drafts=drafts[:2]) == []
+    assert window.parts.settings_controller.choose(drafts=drafts[:2]) == []
     assert window.parts.requests.request().draft_names == tuple(drafts[:2])
-    window.parts.toolbar.strategy.choose("greedy")
+    window.parts.toolbar.strategy.select_data("greedy")
     assert window.parts.requests.request().draft_names == ()
 
 
 def test_the_command_line_takes_several(window: MainWindow, drafts: list[str]) -> None:
-    apply(window, parse(["--draft", drafts[1], "--draft", drafts[0]]))
+    apply_options(window, parse(["--draft", drafts[1], "--draft", drafts[0]]))
     assert window.parts.requests.request().draft_names == (drafts[1], drafts[0])
 
 
@@ -123,40 +123,42 @@ def test_one_with_another_tokenizer_is_offered_behind_the_others_and_said_to_be_
     window: MainWindow, drafts: list[str]
 ) -> None:
     picker = window.parts.toolbar.draft
-    window.parts.controller.choose(drafts=drafts[:3])
+    window.parts.settings_controller.choose(drafts=drafts[:3])
     row = picker.findData(drafts[2])
     assert row > picker.findData(drafts[1])
     told = " ".join(str(value) for value in picker.model().itemData(picker.model().index(row, 0)).values())
     assert "another tokenizer" in told
-    apply(window, parse(["--draft", drafts[2]]))
+    apply_options(window, parse(["--draft", drafts[2]]))
     assert window.parts.requests.request().draft_names == (drafts[2],)
 
 
 def test_a_draft_that_is_missing_or_cannot_be_is_told(window: MainWindow, drafts: list[str]) -> None:
     with pytest.raises(LaunchProblem, match="no draft model “nowhere”"):
-        apply(window, parse(["--draft", "nowhere"]))
+        apply_options(window, parse(["--draft", "nowhere"]))
     with pytest.raises(LaunchProblem, match="recurrent state"):
-        apply(window, parse(["--draft", drafts[3]]))
+        apply_options(window, parse(["--draft", drafts[3]]))
 
 
 def test_without_any_draft_nothing_starts(window: MainWindow) -> None:
     window.parts.toolbar.draft.offer([PickerItem("x", "x", "", "It writes with another tokenizer.")])
     assert any("No draft model" in problem for problem in window.parts.requests.problems)
-    assert not window.parts.toolbar.run.isEnabled() or window.parts.chosen.drafts.names == ()
+    assert not window.parts.toolbar.run_button.isEnabled() or window.parts.chosen.drafts.names == ()
 
 
 def test_settings_keep_them(window: MainWindow, drafts: list[str]) -> None:
-    window.parts.controller.choose(drafts=drafts[:2])
-    window.parts.controller.remember()
+    window.parts.settings_controller.choose(drafts=drafts[:2])
+    window.parts.settings_controller.store_settings()
     assert window.parts.settings.choices.drafts == drafts[:2]
     assert LastChoices.read({"version": 1, "draft": "small"}) == (LastChoices(drafts=["small"]), [])
     assert LastChoices.read({"version": 1, "draft": ""}) == (LastChoices(), [])
 
 
 def test_presets_keep_them(tmp_path: Path, window: MainWindow, drafts: list[str]) -> None:
-    window.parts.controller.choose(drafts=drafts[:2])
-    saved = presets.load(presets.save(tmp_path / "presets", window.parts.controller.as_preset("pair")))
+    window.parts.settings_controller.choose(drafts=drafts[:2])
+    saved = presets.load_preset(
+        presets.save_preset(tmp_path / "presets", window.parts.settings_controller.as_preset("pair"))
+    )
     assert saved.drafters == tuple(drafts[:2])
-    window.parts.toolbar.draft.choose(drafts[0])
-    window.parts.controller.apply_preset(saved)
+    window.parts.toolbar.draft.select_data(drafts[0])
+    window.parts.settings_controller.apply_preset(saved)
     assert window.parts.requests.request().draft_names == tuple(drafts[:2])

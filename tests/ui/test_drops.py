@@ -77,7 +77,7 @@ def test_the_overlay_goes_with_the_pointer(window: MainWindow, tmp_path: Path) -
 def test_a_recording_is_opened(qtbot: QtBot, window: MainWindow, tmp_path: Path, ending: str) -> None:
     run(qtbot, window)
     path = tmp_path / "a.decodescope"
-    window.parts.recorded.save(str(path))
+    window.parts.recorded_runs.save(str(path))
     renamed = path.rename(path.with_suffix(f".{ending}"))
     shown = window.session.run
     drop(window, files(renamed))
@@ -126,7 +126,7 @@ def test_what_cannot_be_used_says_why_over_the_window_and_after_the_drop(
     drop(window, files(path))
     banner = window.parts.centre.notice_banner
     assert banner.isVisible()
-    assert banner.told == title
+    assert banner.last_title == title
 
 
 def test_folders_without_a_model_and_several_files_are_refused(window: MainWindow, tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_text_becomes_the_prompt(window: MainWindow, tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     drop(window, files(path))
     assert window.parts.setup.prompt.editor.toPlainText() == "An owl"
-    assert window.parts.centre.notice_banner.told == "The file cannot be read as text"
+    assert window.parts.centre.notice_banner.last_title == "The file cannot be read as text"
 
 
 def test_a_long_text_is_refused(window: MainWindow, tmp_path: Path) -> None:

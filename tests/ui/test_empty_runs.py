@@ -31,7 +31,7 @@ def test_run_pressed_ten_times_and_back_to_the_last_story(qtbot: QtBot, config_d
     QTest.keyClick(window, *UNDO)
     assert shown(window).id == story
     assert listed(history(window)) == ["One"]
-    assert not window.parts.steps.can_go_forward
+    assert not window.parts.run_navigation.can_go_forward
 
 
 def test_a_run_that_was_replaced_as_it_began_is_not_kept(qtbot: QtBot, config_dir: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_run_that_fails_before_its_first_token_leaves_the_shown_text(qtbot: Qt
     assert shown(window).id == story
     assert shown(window).text == text
     assert listed(history(window)) == ["One"]
-    assert not window.parts.steps.can_go_back
+    assert not window.parts.run_navigation.can_go_back
     engine.error = engine.fail_at = None
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         window.parts.runs.retry()

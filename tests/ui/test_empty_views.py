@@ -39,7 +39,7 @@ def offered(part: QWidget) -> QPushButton:
 
 def view(window: MainWindow, name: str) -> QWidget:
     centre = window.parts.centre
-    centre.offer_view(name, True)
+    centre.set_view_available(name, True)
     assert centre.show_view(name)
     settle(window)
     return centre.columns[0].view(name)
@@ -73,7 +73,7 @@ def test_the_tree_searches(qtbot: QtBot, window: MainWindow, engine: ScriptedEng
 
 
 def test_what_searches_already_is_kept(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
-    window.parts.toolbar.strategy.choose("diverse_beam_search")
+    window.parts.toolbar.strategy.select_data("diverse_beam_search")
     press(qtbot, window, view(window, "tree"))
     assert engine.runs[-1].strategy == "diverse_beam_search"
 
@@ -139,9 +139,9 @@ def test_the_history_offers_what_is_lacking(qtbot: QtBot, window: MainWindow) ->
     ("name", "info", "why"),
     [
         ("chat", INFO._replace(has_chat=False), "storyteller has no chat template."),
-        ("tree", INFO._replace(refused_strategies={name: "It keeps a state." for name in strategies.registry}),
+        ("tree", INFO._replace(unsupported_strategies={name: "It keeps a state." for name in strategies.registry}),
          "It keeps a state."),
-        ("speculation", INFO._replace(refused_strategies={name: "No drafts." for name in strategies.registry}),
+        ("speculation", INFO._replace(unsupported_strategies={name: "No drafts." for name in strategies.registry}),
          "No drafts."),
     ],
 )  # fmt: skip

@@ -17,15 +17,15 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app.control import persistence
-from app.start.ending import run_until_ended
-from app.start.termination import NAMES, TerminationSignals
+from app.start.ending import run_until_exit
+from app.start.termination import SIGNAL_NAMES, TerminationSignals
 from app.window.main_window import MainWindow
 from core.events import TokenChosen
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 
 ROOT = Path(__file__).parents[2]
-SIGNALS = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+SIGNALS = [getattr(signal, name) for name in SIGNAL_NAMES if hasattr(signal, name)]
 
 PROGRAM = """
 import sys, threading
@@ -53,8 +53,8 @@ def look():
     window, parts = windows[0], windows[0].parts
     if not look.has_begun:
         look.has_begun = True
-        parts.controller.choose("", "beam_search")
-        parts.controller.set_values({"max_new_tokens": 7})
+        parts.settings_controller.choose("", "beam_search")
+        parts.settings_controller.set_values({"max_new_tokens": 7})
         parts.setup.prompt.set_prompt("AN HOUR OF WORK")
         if not parts.session.busy:
             parts.runs.run()
@@ -62,7 +62,7 @@ def look():
         told.append(print("READY", flush=True))
 
 def is_due(parts):
-    return how == "killed" and parts.keeper._saver.is_due
+    return how == "killed" and parts.settings_saver._saver.is_pending
 
 look.has_begun = False
 timer = QTimer(interval=10)
@@ -157,7 +157,7 @@ def window(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> M
 
 
 def written(qtbot: QtBot, window: MainWindow) -> dict[str, Any]:
-    qtbot.waitUntil(lambda: not window.parts.keeper._saver.is_due, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.parts.settings_saver._saver.is_pending, timeout=WAIT_MS)
     return choices(window.parts.store.folder)
 
 
@@ -167,8 +167,8 @@ def test_each_change_is_written_soon(qtbot: QtBot, window: MainWindow) -> None:
     assert written(qtbot, window)["prompt"] == "typed"
     parts.toolbar.seed.spin.setValue(77)
     assert written(qtbot, window)["seed"] == 77
-    parts.controller.choose(strategy="sampling")
-    parts.controller.set_values({"temperature": 0.5})
+    parts.settings_controller.choose(strategy="sampling")
+    parts.settings_controller.set_values({"temperature": 0.5})
     assert written(qtbot, window)["values"]["sampling"] == {"temperature": 0.5}
     parts.setup.prompt.mode.button("chat").click()
     assert written(qtbot, window)["chat"] is True
@@ -179,7 +179,7 @@ def test_each_change_is_written_soon(qtbot: QtBot, window: MainWindow) -> None:
 
 def test_saving_changes_nothing_in_the_window(qtbot: QtBot, window: MainWindow) -> None:
     """What is written of a strategy must not come back over what is set later."""
-    controller, values = window.parts.controller, window.parts.setup.parameters.changed_values
+    controller, values = window.parts.settings_controller, window.parts.setup.parameters.changed_values
     controller.choose(strategy="sampling")
     controller.set_values({"temperature": 0.7})
     written(qtbot, window)
@@ -195,8 +195,8 @@ def test_nothing_is_written_again_without_a_change(qtbot: QtBot, window: MainWin
     written(qtbot, window)
     path = window.parts.store.path
     path.write_text("{}", "utf-8")
-    window.parts.keeper.keep_soon()
-    qtbot.waitUntil(lambda: not window.parts.keeper._saver.is_due, timeout=WAIT_MS)
+    window.parts.settings_saver.save_soon()
+    qtbot.waitUntil(lambda: not window.parts.settings_saver._saver.is_pending, timeout=WAIT_MS)
     assert path.read_text("utf-8") == "{}"
 
 
@@ -204,13 +204,13 @@ def test_a_tour_writes_nothing_of_its_own(qtbot: QtBot, window: MainWindow, monk
     parts = window.parts
     parts.setup.prompt.editor.setPlainText("mine")
     written(qtbot, window)
-    keeper = parts.keeper
+    keeper = parts.settings_saver
     monkeypatch.setattr(keeper, "_is_held", lambda: True)
     parts.setup.prompt.editor.setPlainText("the tour's")
-    keeper._keep_changes()
-    keeper.keep_settings()
+    keeper._save_changes()
+    keeper.save_settings()
     assert choices(parts.store.folder)["prompt"] == "mine"
-    assert keeper._saver.is_due, "it is written once the tour has ended"
+    assert keeper._saver.is_pending, "it is written once the tour has ended"
 
 
 def test_a_chat_is_written_while_it_is_said(qtbot: QtBot, config_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +258,7 @@ def test_the_end_of_the_desktops_session_writes(
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.editor.setPlainText("logging off")
     loop = OtherwiseEndedLoop()
-    assert run_until_ended(loop, program(), window) == 3
+    assert run_until_exit(loop, program(), window) == 3
     loop.close()
     assert choices(config_dir)["prompt"] == "logging off"
 
@@ -289,12 +289,12 @@ def test_each_window_keeps_a_chat_of_its_own(qtbot: QtBot, config_dir: Path) -> 
     assert said == {"chat.json": "Mine", "chat-2.json": "Yours"}
     second.close()
     third = open_window(qtbot, config_dir)
-    assert [turn.content for turn in third.parts.lasting.conversation.turns][:1] == ["Yours"]
+    assert [turn.content for turn in third.parts.services.conversation.turns][:1] == ["Yours"]
     banner = third.parts.centre.notice_banner
-    assert banner.told == "Another window is open"
+    assert banner.last_title == "Another window is open"
     assert "chat-2.json" in banner.accessibleDescription()
     first.close()
     third.close()
     again = open_window(qtbot, config_dir)
-    assert [turn.content for turn in again.parts.lasting.conversation.turns][:1] == ["Mine"]
+    assert [turn.content for turn in again.parts.services.conversation.turns][:1] == ["Mine"]
     assert not again.parts.centre.notice_banner.isVisible()

@@ -99,7 +99,7 @@ def test_the_grammar_editor(qtbot: QtBot, name: str) -> None:
     parameter = strategies.registry["greedy"].parameter("grammar")
     editor = GrammarEditor(parameter)
     qtbot.addWidget(editor)
-    field = editor._made_text()
+    field = editor._ensure_text()
     field.setPlainText(HOSTILE[name])
     assert field.toPlainText() == HOSTILE[name]
 

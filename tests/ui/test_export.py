@@ -19,13 +19,13 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox, QScrollBar
 from pytestqt.qtbot import QtBot
 
 import core
-from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, ExportOffer
+from app.panels.export_dialog import HTML, PNG, SVG, TRACE, ExportDialog, ExportTarget
 from app.storage.table_files import CSV, JSON
 from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.base import View
-from app.views.shared.view_picture import Pose
-from app.views.text.markup import coloured
+from app.views.shared.view_picture import PictureOptions
+from app.views.text.markup import coloured_html
 from app.views.text.row_painting import COLOURINGS, PaintOptions
 from app.views.tree.view import TreeView
 from app.window.main_window import MainWindow
@@ -46,7 +46,7 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     window.close()
 
 
-def save(window: MainWindow, name: str, pose: Pose, path: object) -> None:
+def save(window: MainWindow, name: str, pose: PictureOptions, path: object) -> None:
     window.parts.export.save(name, pose, str(path))
 
 
@@ -56,19 +56,19 @@ def part(window: MainWindow, name: str) -> View:
     return panels[name] if name in panels else window.parts.centre.columns[0].view(name)
 
 
-PARTS = [*(spec.name for spec in VIEWS if not spec.comes_later), "inspector", "timeline"]
+PARTS = [*(spec.name for spec in VIEWS if not spec.hidden_when_empty), "inspector", "timeline"]
 
 
 def test_a_picture_has_the_size_that_was_asked_for(window: MainWindow, tmp_path: Path) -> None:
-    path, shown = tmp_path / "picture.png", window.parts.centre.columns[0].current
+    path, shown = tmp_path / "picture.png", window.parts.centre.columns[0].current_name
     for name in PARTS:
         geometry = part(window, name).geometry()
-        save(window, name, Pose(SIZE, scale=2.0), path)
+        save(window, name, PictureOptions(SIZE, scale=2.0), path)
         picture = QImage(str(path))
         assert picture.size() == SIZE * 2, name
         seen = {picture.pixel(x, y) for x in range(0, 1400, 7) for y in range(0, 1000, 7)}
         assert len(seen) > 1, f"nothing is on that of {name}"
-        assert window.parts.centre.columns[0].current == shown
+        assert window.parts.centre.columns[0].current_name == shown
         if name in ("inspector", "timeline", shown):
             assert part(window, name).geometry() == geometry, f"{name} does not stay where it was"
 
@@ -82,7 +82,7 @@ def test_a_full_disk_leaves_what_stood_there_and_says_so(
     path = tmp_path / name
     path.write_text("what stood there")
     with full_disk(room):
-        save(window, path.stem, Pose(SIZE), path)
+        save(window, path.stem, PictureOptions(SIZE), path)
     assert [one.read_text() for one in tmp_path.iterdir() if one.is_file()] == ["what stood there"]
     (box,) = window.findChildren(QMessageBox)
     assert path.name in box.text()
@@ -92,7 +92,7 @@ def test_a_full_disk_leaves_what_stood_there_and_says_so(
 def test_shapes_keep_their_text(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "picture.svg"
     for name in PARTS:
-        save(window, name, Pose(SIZE, whole=True), path)
+        save(window, name, PictureOptions(SIZE, expands_scrolled=True), path)
         root = ElementTree.parse(path).getroot()
         assert root.get("viewBox", "").startswith("0 0 700 "), name
         assert [text for text in root.iter(TEXT) if "".join(text.itertext()).strip()], name
@@ -107,11 +107,11 @@ def test_a_picture_in_the_other_theme(window: MainWindow, qtbot: QtBot, tmp_path
     if name != "inspector":
         window.parts.centre.show_view(name)
     shown, widget = window.parts.appearance.theme, part(window, name)
-    other = theme_for("light" if shown.dark else "dark", shown.scale)
-    save(window, name, Pose(SIZE), tmp_path / "first.png")  # it has its place by now
+    other = theme_for("light" if shown.is_dark else "dark", shown.scale)
+    save(window, name, PictureOptions(SIZE), tmp_path / "first.png")  # it has its place by now
     QApplication.processEvents()
     before = widget.grab().toImage()
-    save(window, name, Pose(SIZE, theme=other.name), tmp_path / "p.png")
+    save(window, name, PictureOptions(SIZE, theme=other.name), tmp_path / "p.png")
     corner = QImage(str(tmp_path / "p.png")).pixelColor(699, 499)
     assert corner == other.color("panel" if name == "inspector" else "window")
     qtbot.waitUntil(lambda: widget.grab().toImage() == before)  # what is shown is as it was
@@ -120,21 +120,21 @@ def test_a_picture_in_the_other_theme(window: MainWindow, qtbot: QtBot, tmp_path
 def test_all_of_a_page_that_scrolls(window: MainWindow, tmp_path: Path) -> None:
     window.resize(1200, 560)
     path, low = tmp_path / "whole.png", QSize(320, 200)
-    save(window, "inspector", Pose(low, whole=True), path)
+    save(window, "inspector", PictureOptions(low, expands_scrolled=True), path)
     assert QImage(str(path)).height() > 300
     bars = window.parts.inspector.findChildren(QScrollBar)
     before = [bar.value() for bar in bars]
     window.parts.inspector.area.verticalScrollBar().setValue(5)
-    save(window, "inspector", Pose(low), path)
+    save(window, "inspector", PictureOptions(low), path)
     assert QImage(str(path)).size() == low
     assert [bar.value() for bar in bars] == [5 if bar is window.parts.inspector.area.verticalScrollBar() else value
                                              for bar, value in zip(bars, before, strict=True)]  # fmt: skip
 
 
 def test_the_whole_window_at_any_scale(window: MainWindow, tmp_path: Path) -> None:
-    save(window, "window", Pose(SIZE, scale=1.25), tmp_path / "window.png")
+    save(window, "window", PictureOptions(SIZE, scale=1.25), tmp_path / "window.png")
     assert QImage(str(tmp_path / "window.png")).size() == (window.size().toSizeF() * 1.25).toSize()
-    save(window, "window", Pose(SIZE), tmp_path / "window.svg")
+    save(window, "window", PictureOptions(SIZE), tmp_path / "window.svg")
     words = [text.text for text in ElementTree.parse(tmp_path / "window.svg").iter(TEXT)]
     assert any("Prompt" in word or "PROMPT" in word for word in words if word)
 
@@ -146,10 +146,10 @@ def read_csv(path: Path) -> list[list[str]]:
 
 def test_figures_as_files(window: MainWindow, tmp_path: Path) -> None:
     for name in ("tokens", "memory", "inspector", "timeline"):
-        head, *rows = part(window, name).figures()
+        head, *rows = part(window, name).export_table()
         assert rows
         for kind in ("csv", "json"):
-            save(window, name, Pose(SIZE), tmp_path / f"figures.{kind}")
+            save(window, name, PictureOptions(SIZE), tmp_path / f"figures.{kind}")
         cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
         assert read_csv(tmp_path / "figures.csv") == [list(head), *cells]
         assert json.loads((tmp_path / "figures.json").read_text(encoding="utf-8")) == [
@@ -164,21 +164,21 @@ def test_figures_of_a_search_and_of_drafts(qtbot: QtBot, config_dir: Path) -> No
     tree = TreeView()
     qtbot.addWidget(tree)
     tree.show_run(run)
-    assert len(tree.figures()) == 1 + sum(len(step.candidates) for step in run.beams.steps)
+    assert len(tree.export_table()) == 1 + sum(len(step.candidates) for step in run.beams.steps)
 
 
 def test_an_empty_window_has_no_figures(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     offers = {offer.name: offer for offer in window.parts.export.exports.offers()}
     assert set(offers) == {*PARTS, "window"}, "there is no run yet"
-    assert {name for name, offer in offers.items() if "csv" in offer.kinds} <= {"compare"}, (
+    assert {name for name, offer in offers.items() if "csv" in offer.formats} <= {"compare"}, (
         "it tells what it cannot run"
     )
     window.close()
 
 
 def test_the_run_as_a_page(window: MainWindow, tmp_path: Path) -> None:
-    save(window, "run", Pose(SIZE), tmp_path / "run.html")
+    save(window, "run", PictureOptions(SIZE), tmp_path / "run.html")
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert text == core.page_text(window.session.run.events)
     assert json.dumps(window.session.run.tokens[1].text)[1:-1] in text
@@ -187,7 +187,7 @@ def test_the_run_as_a_page(window: MainWindow, tmp_path: Path) -> None:
 def test_what_cannot_be_saved_is_told(window: MainWindow, qtbot: QtBot, tmp_path: Path) -> None:
     for kind in ("png", "svg", "csv", "json", "html"):
         path = tmp_path / "nowhere" / f"p.{kind}"
-        save(window, "run" if kind == "html" else "memory", Pose(SIZE), path)
+        save(window, "run" if kind == "html" else "memory", PictureOptions(SIZE), path)
         box = window.findChild(QMessageBox)
         assert str(path) in box.text()
         with qtbot.waitSignal(box.destroyed):
@@ -197,7 +197,7 @@ def test_what_cannot_be_saved_is_told(window: MainWindow, qtbot: QtBot, tmp_path
 def test_a_picture_too_large_is_refused_before_it_takes_memory(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    save(window, "tokens", Pose(QSize(10_000, 10_000), scale=2.0), tmp_path / "p.png")
+    save(window, "tokens", PictureOptions(QSize(10_000, 10_000), scale=2.0), tmp_path / "p.png")
     box = window.findChild(QMessageBox)
     assert "20,000 × 20,000 pixels is too large" in box.text()
     with qtbot.waitSignal(box.destroyed):
@@ -208,21 +208,21 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
     window.parts.centre.show_view("memory")
     find(window, QToolButton, "exportButton").click()
     dialog = window.findChild(ExportDialog)
-    titles = [dialog.what.itemText(n) for n in range(dialog.what.count())]
+    titles = [dialog.content_combo.itemText(n) for n in range(dialog.content_combo.count())]
     assert titles == ["Memory", "Tokens", "Chat", "Tree", "Speculation", "Compare", "Inspector", "Timeline",
                       "Whole window", "The whole run"]  # fmt: skip
-    assert dialog.kind.findData(CSV) >= 0
-    dialog.what.setCurrentIndex(titles.index("Tree"))
-    assert dialog.kind.findData(CSV) < 0, "there was no search"
-    dialog.what.setCurrentIndex(titles.index("Inspector"))
+    assert dialog.format_combo.findData(CSV) >= 0
+    dialog.content_combo.setCurrentIndex(titles.index("Tree"))
+    assert dialog.format_combo.findData(CSV) < 0, "there was no search"
+    dialog.content_combo.setCurrentIndex(titles.index("Inspector"))
     assert (dialog.width_box.value(), dialog.height_box.value()) == window.parts.inspector.size().toTuple()
-    dialog.what.setCurrentIndex(titles.index("Whole window"))
+    dialog.content_combo.setCurrentIndex(titles.index("Whole window"))
     assert not dialog.width_box.isVisible()
-    dialog.what.setCurrentIndex(len(titles) - 1)
-    assert dialog.kind.currentData() == HTML
-    assert "browser" in dialog.told.text()
+    dialog.content_combo.setCurrentIndex(len(titles) - 1)
+    assert dialog.format_combo.currentData() == HTML
+    assert "browser" in dialog.description.text()
     assert not dialog.copy.isEnabled()
-    dialog.kind.setCurrentIndex(dialog.kind.findData(TRACE))
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(TRACE))
     dialog.save.click()
     asked = window.findChild(QFileDialog)
     assert asked.nameFilters() == ["Recorded runs (*.decodescope)"]
@@ -231,21 +231,21 @@ def test_the_button_opens_the_dialog_on_what_is_in_front(window: MainWindow, qtb
 
 
 def test_the_dialog_says_what_was_chosen(qtbot: QtBot) -> None:
-    dialog = ExportDialog([ExportOffer("tokens", "Tokens", (PNG, SVG, CSV, JSON), QSize(640, 480))])
+    dialog = ExportDialog([ExportTarget("tokens", "Tokens", (PNG, SVG, CSV, JSON), QSize(640, 480))])
     dialog.width_box.setValue(800)
-    assert dialog.told.text() == "1,600 × 960 pixels"
+    assert dialog.description.text() == "1,600 × 960 pixels"
     dialog.scale.setValue(1.25)
-    assert dialog.told.text() == "1,000 × 600 pixels"
+    assert dialog.description.text() == "1,000 × 600 pixels"
     dialog.scale.setValue(2.0)
     dialog.theme.setCurrentIndex(2)
-    assert dialog.pose == Pose(QSize(800, 480), scale=2.0, theme="dark")
-    dialog.whole.setChecked(True)
+    assert dialog.pose == PictureOptions(QSize(800, 480), scale=2.0, theme="dark")
+    dialog.full_height_box.setChecked(True)
     assert not dialog.height_box.isEnabled()
-    dialog.kind.setCurrentIndex(dialog.kind.findData(SVG))
-    assert dialog.pose == Pose(QSize(800, 480), True, 1.0, "dark")
-    dialog.kind.setCurrentIndex(dialog.kind.findData(CSV))
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(SVG))
+    assert dialog.pose == PictureOptions(QSize(800, 480), True, 1.0, "dark")
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(CSV))
     assert not dialog.width_box.isVisibleTo(dialog)
-    dialog.kind.setCurrentIndex(dialog.kind.findData(PNG))
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(PNG))
     dialog.show()
     with qtbot.waitSignal(dialog.chosen) as said:
         dialog.save.click()
@@ -259,7 +259,7 @@ def test_the_dialog_copies(window: MainWindow, qtbot: QtBot) -> None:
     dialog.width_box.setValue(300)
     dialog.copy.click()
     assert clipboard.image().width() == 600
-    dialog.kind.setCurrentIndex(dialog.kind.findData(JSON))
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(JSON))
     assert dialog.copy.text() == "Copy"
     dialog.copy.click()
     assert len(json.loads(clipboard.text())) == len(window.session.run.tokens)
@@ -291,11 +291,11 @@ def test_colours_are_those_that_are_shown_and_no_text_becomes_markup(window: Mai
     run = window.session.run
     evil = [replace(run.tokens[0], text='<img src="x">\n', origin="draft", rank=1)]
     kept = theme_for("light").kept
-    made = {name: coloured((), evil, "&", PaintOptions(theme_for("dark"), name)) for name in COLOURINGS}
+    made = {name: coloured_html((), evil, "&", PaintOptions(theme_for("dark"), name)) for name in COLOURINGS}
     assert f'<span style="color:{kept};text-decoration:underline">&lt;img' in made["origin"]
     assert made["rank"] != made["origin"] != made["none"]
     assert made["none"].endswith("&lt;img src=&quot;x&quot;&gt;<br>&amp;</p>")
-    apart = coloured((), evil, "&", PaintOptions(theme_for("dark"), "difference", apart={0: 9.0}))
+    apart = coloured_html((), evil, "&", PaintOptions(theme_for("dark"), "difference", divergences={0: 9.0}))
     assert apart != made["difference"]
 
 
@@ -317,19 +317,19 @@ def test_without_a_run_nothing_is_copied_and_that_is_said(qtbot: QtBot, config_d
 
 def test_texts_in_a_csv_are_guarded_unless_it_is_switched_off(window: MainWindow, tmp_path: Path) -> None:
     dialog = ExportDialog(window.parts.export.exports.offers(), window)
-    dialog.kind.setCurrentIndex(dialog.kind.findData(PNG))
-    assert dialog.guard.isHidden()
-    dialog.kind.setCurrentIndex(dialog.kind.findData(CSV))
-    assert not dialog.guard.isHidden()
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(PNG))
+    assert dialog.escape_formulas_box.isHidden()
+    dialog.format_combo.setCurrentIndex(dialog.format_combo.findData(CSV))
+    assert not dialog.escape_formulas_box.isHidden()
     assert dialog.pose.guard_formulas
-    dialog.guard.setChecked(False)
+    dialog.escape_formulas_box.setChecked(False)
     assert not dialog.pose.guard_formulas
     dialog.close()
     view = part(window, "tokens")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(view, "figures", lambda: [["text"], ["=1+1"]])
         for guard, cell in ((True, "'=1+1"), (False, "=1+1")):
-            save(window, "tokens", Pose(SIZE, guard_formulas=guard), tmp_path / "t.csv")
+            save(window, "tokens", PictureOptions(SIZE, guard_formulas=guard), tmp_path / "t.csv")
             assert (tmp_path / "t.csv").read_text().splitlines() == ["text", cell]
-            window.parts.export.copy("tokens", CSV, Pose(SIZE, guard_formulas=guard))
+            window.parts.export.copy("tokens", CSV, PictureOptions(SIZE, guard_formulas=guard))
             assert QApplication.clipboard().text().splitlines() == ["text", cell]

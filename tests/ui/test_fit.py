@@ -21,7 +21,7 @@ LONG_MS = 6 * WAIT_MS
 
 
 TOLD = MemoryEstimate(
-    figures="Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens).",
+    summary="Needs 9 MiB of 1 MiB free: 8 MiB of weights, 1 MiB of cache (Dynamic, 20 tokens).",
     advice="It does not fit. It would fit with 2 beams.",
     tokens=20,
     rows=1,
@@ -48,12 +48,12 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 def test_it_follows_the_settings(qtbot: QtBot, window: MainWindow) -> None:
     seen = []
     for change in (
-        lambda: window.parts.controller.set_values({"max_new_tokens": 100}),
-        lambda: window.parts.controller.set_values({"max_new_tokens": 200}),
-        lambda: window.parts.controller.set_values({"max_new_tokens": 200, "num_return_sequences": 3}),
-        lambda: window.parts.controller.choose(cache="quantized"),
+        lambda: window.parts.settings_controller.set_values({"max_new_tokens": 100}),
+        lambda: window.parts.settings_controller.set_values({"max_new_tokens": 200}),
+        lambda: window.parts.settings_controller.set_values({"max_new_tokens": 200, "num_return_sequences": 3}),
+        lambda: window.parts.settings_controller.choose(cache="quantized"),
         lambda: window.parts.setup.prompt.set_prompt("Once upon a time " * 20),
-        lambda: window.parts.controller.choose(model="summarizer"),
+        lambda: window.parts.settings_controller.choose(model="summarizer"),
     ):
         with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
             change()
@@ -75,10 +75,10 @@ def test_what_would_make_it_fit_is_said_before_it_is_loaded(
 ) -> None:
     monkeypatch.setattr(fit, "free_memory", lambda: 0)
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit) as heard:
-        window.parts.controller.choose(strategy="beam_search")
+        window.parts.settings_controller.choose(strategy="beam_search")
     monkeypatch.setattr(fit, "free_memory", lambda: 2 * heard.args[0].result.cache)
     with qtbot.waitSignal(window.session.answered, timeout=LONG_MS, check_params_cb=is_fit):
-        window.parts.controller.set_values({"max_new_tokens": 400, "num_beams": 8})
+        window.parts.settings_controller.set_values({"max_new_tokens": 400, "num_beams": 8})
     assert "It would fit with at most" in line(window).text()
     assert "beams" in line(window).text()
     assert line(window).property("role") == "warning"
@@ -90,10 +90,10 @@ def test_it_waits_for_the_end_of_a_run_and_goes_when_nothing_can_be_said(qtbot: 
     window = open_window(qtbot, config_dir, engine)
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
         run(qtbot, window)
-    assert line(window).text() == f"{TOLD.figures} {TOLD.advice}"
+    assert line(window).text() == f"{TOLD.summary} {TOLD.advice}"
     engine.estimate = None
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=is_fit):
-        window.parts.controller.set_values({"max_new_tokens": 7})
+        window.parts.settings_controller.set_values({"max_new_tokens": 7})
     assert not line(window).isVisible()
     assert engine.reckoned[-1].settings["max_new_tokens"] == 7
     window.close()

@@ -3,7 +3,7 @@
 from PySide6.QtWidgets import QApplication, QPushButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.widgets.flow_layout import clear
+from app.widgets.flow_layout import clear_layout
 
 
 def test_what_is_cleared_at_once_never_becomes_a_window(qtbot: QtBot) -> None:
@@ -15,6 +15,6 @@ def test_what_is_cleared_at_once_never_becomes_a_window(qtbot: QtBot) -> None:
         room.show()
     button = QPushButton("gone")
     column.addWidget(button)
-    clear(column)
+    clear_layout(column)
     QApplication.processEvents()
     assert [window for window in QApplication.topLevelWidgets() if window.isVisible()] == [room]

@@ -16,9 +16,9 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.download.download_dialog import DownloadDialog
 from app.state.worker_messages import ModelInfo, Outcome
-from app.widgets.lazy_tooltip import LateTip
-from app.widgets.plain_text import as_written
-from app.widgets.save_error import tell_not_saved
+from app.widgets.lazy_tooltip import LazyTooltip
+from app.widgets.plain_text import from_plain_text
+from app.widgets.save_error import show_save_error
 from app.widgets.widget_pictures import save_picture
 from app.window.main_window import MainWindow
 from core import catalog
@@ -56,7 +56,7 @@ def faults(top: QWidget) -> list[str]:
     for action in top.findChildren(QAction):
         if _has_mnemonic(action.text()) or _is_read_as_html(action.toolTip()):
             found.append(f"action: {action.text()}")
-    for tip in top.findChildren(LateTip):
+    for tip in top.findChildren(LazyTooltip):
         if PICTURE in tip.text():
             found.append(f"late tip: {tip.text()}")
     return found
@@ -101,8 +101,8 @@ def engine() -> ScriptedEngine:
     pieces = [PICTURE, " <b>bold</b>", " R&D", " &lt;i&gt;", HOSTILE, "\n<!doctype html>", "."]
     info = ModelInfo(
         "storyteller", HOSTILE, HOSTILE, HOSTILE, 2, HOSTILE, 5_700_000, 512, 2048, has_chat=True, engine=HOSTILE,
-        refused_strategies={"beam_search": HOSTILE}, refused_caches={"quantized": HOSTILE},
-        refused_settings={"max_new_tokens": HOSTILE, "repetition_penalty": HOSTILE},
+        unsupported_strategies={"beam_search": HOSTILE}, unsupported_caches={"quantized": HOSTILE},
+        unsupported_settings={"max_new_tokens": HOSTILE, "repetition_penalty": HOSTILE},
     )  # fmt: skip
     return ScriptedEngine(tokens=pieces, info=info)
 
@@ -139,7 +139,7 @@ def test_prompt_tokens_and_model_in_every_view(qtbot: QtBot, window: MainWindow)
         window.session.select_token(place)
         for number in range(window.parts.centre.columns[0].tabs.count()):
             window.parts.centre.show_number(number)
-            menu = window.parts.centre.columns[0].shown.menu_of_picked()
+            menu = window.parts.centre.columns[0].current_view.selected_node_menu()
             if menu is not None:
                 check(menu)
                 menu.deleteLater()
@@ -169,19 +169,19 @@ def test_errors_notices_and_questions(qtbot: QtBot, window: MainWindow, engine: 
     window.parts.messages.show_notice(HOSTILE, HOSTILE, [("dismiss", HOSTILE)])
     window.parts.centre.error_banner.show_message(HOSTILE, HOSTILE, HOSTILE, HOSTILE, [("dismiss", HOSTILE)])
     check(window)
-    tell_not_saved(window, HOSTILE, OSError(5, HOSTILE))
+    show_save_error(window, HOSTILE, OSError(5, HOSTILE))
     check(window)
     for box in window.findChildren(QWidget, "qt_msgbox_label"):
         assert isinstance(box, QLabel)
-        assert HOSTILE in as_written(box.text())
+        assert HOSTILE in from_plain_text(box.text())
         box.window().close()
 
 
 def test_history_and_palette(qtbot: QtBot, window: MainWindow) -> None:
     store = window.history.store
     assert store is not None
-    store.keep(keeping(1, HOSTILE, HOSTILE, title=HOSTILE, tokens=7, speed=9.0))
-    store.keep(keeping(2, HOSTILE, HOSTILE, tokens=7, speed=9.0))
+    store.save(keeping(1, HOSTILE, HOSTILE, title=HOSTILE, tokens=7, speed=9.0))
+    store.save(keeping(2, HOSTILE, HOSTILE, tokens=7, speed=9.0))
     window.parts.history_panel.toggle()
     check(window)
     window.parts.actions.do("open_palette")
@@ -217,11 +217,11 @@ def test_models_of_the_hub(qtbot: QtBot, window: MainWindow, monkeypatch: pytest
         monkeypatch.setenv("HF_ENDPOINT", hub.address)
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(file_download, "PAUSES", (0.0,))
+        monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0,))
         config = json.dumps({"model_type": PICTURE, "architectures": ["LlamaForCausalLM"]})
         hub.put("someone/evil", {"config.json": config.encode(), "model.safetensors": b"123456789"})
         window.parts.actions.do("get_model")
-        downloads = window.parts.lasting.downloads.made
+        downloads = window.parts.services.downloads.created
         assert downloads is not None
         (dialog,) = window.findChildren(DownloadDialog)
         dialog.field.setText("evil")
@@ -230,7 +230,7 @@ def test_models_of_the_hub(qtbot: QtBot, window: MainWindow, monkeypatch: pytest
         (model,) = catalog.search("evil")
         assert PICTURE in model.why_not
         assert dialog.list.count() == 1
-        assert PICTURE in as_written(dialog.list.item(0).toolTip())
+        assert PICTURE in from_plain_text(dialog.list.item(0).toolTip())
         check(dialog)
         check(window)
         dialog.close()

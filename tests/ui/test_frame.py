@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QApplication, QDialog, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.panels.side_splitter import LEAST_WIDTHS, WANTED_WIDTHS
+from app.panels.side_splitter import MIN_WIDTHS, PREFERRED_WIDTHS
 from app.widgets.banner import Banner
-from app.widgets.screen import room_around
+from app.widgets.screen import available_rect
 from app.widgets.wrapped_label import WrappedLabel
 from app.window.main_window import MainWindow
 from core import strategies
@@ -36,16 +36,16 @@ def sides(window: MainWindow) -> tuple[int, int]:
 
 def test_side_panels_get_back_what_a_small_window_took(window: MainWindow) -> None:
     window.resize(900, 600)
-    assert sides(window) == LEAST_WIDTHS
+    assert sides(window) == MIN_WIDTHS
     window.resize(1440, 900)
-    assert sides(window) == WANTED_WIDTHS
+    assert sides(window) == PREFERRED_WIDTHS
 
 
 def test_side_panels_get_back_what_large_type_took(window: MainWindow) -> None:
     before = sides(window)
     window.parts.appearance.set_font_scale(1.5)
     window.parts.appearance.set_font_scale(1.0)
-    assert sides(window) == before == WANTED_WIDTHS
+    assert sides(window) == before == PREFERRED_WIDTHS
 
 
 def test_widths_that_were_dragged_are_kept(qtbot: QtBot, config_dir: Path, window: MainWindow) -> None:
@@ -64,7 +64,7 @@ def test_widths_that_were_dragged_are_kept(qtbot: QtBot, config_dir: Path, windo
 def test_nonsense_for_a_place_is_no_harm(qtbot: QtBot, config_dir: Path, layout: dict[str, object]) -> None:
     (config_dir / "settings.json").write_text(json.dumps({"layout": layout}), encoding="utf-8")
     (config_dir / "geometry.ini").write_text("[General]\nwindow=5\nsides=5\n", encoding="utf-8")  # the first release's
-    assert sides(open_window(qtbot, config_dir)) == WANTED_WIDTHS
+    assert sides(open_window(qtbot, config_dir)) == PREFERRED_WIDTHS
 
 
 def test_the_place_of_the_window_is_kept(
@@ -79,25 +79,25 @@ def test_the_place_of_the_window_is_kept(
 
 def test_a_closed_panel_leaves_its_room_to_the_middle(window: MainWindow) -> None:
     window.parts.layout.toggle_setup()
-    assert sides(window)[1] == WANTED_WIDTHS[1]
-    assert window.parts.centre.width() > 1280 - WANTED_WIDTHS[1] - 5
+    assert sides(window)[1] == PREFERRED_WIDTHS[1]
+    assert window.parts.centre.width() > 1280 - PREFERRED_WIDTHS[1] - 5
     window.parts.status.setup_toggle.click()
-    assert sides(window) == WANTED_WIDTHS
+    assert sides(window) == PREFERRED_WIDTHS
 
 
 def tabs_out_of_sight(window: MainWindow) -> list[int]:
     """Tabs that are neither to be seen whole nor in the menu beside the tabs."""
     tabs = window.parts.centre.columns[0].tabs
-    listed = {action.data() for action in tabs.more.menu().actions() if action.isVisible()}
+    listed = {action.data() for action in tabs.more_button.menu().actions() if action.isVisible()}
     seen = {i for i in range(tabs.count()) if tabs.isTabVisible(i) and tabs.tabRect(i).right() < tabs.width()}
-    there = [index for index in range(tabs.count()) if not tabs.is_absent(index)]
+    there = [index for index in range(tabs.count()) if not tabs.is_removed(index)]
     return [index for index in there if (index in listed) == (index in seen)]
 
 
 def cut_parts(window: MainWindow) -> list[str]:
     """Parts of the middle's head that reach beyond it."""
     column, cut = window.parts.centre.columns[0], []
-    for part in (column.tabs, column.tabs.more, column.header.tools, window.parts.centre.split):
+    for part in (column.tabs, column.tabs.more_button, column.header.tools, window.parts.centre.split_button):
         left = part.mapTo(window.parts.centre, part.rect().topLeft()).x()
         if part.isVisible() and not 0 <= left <= window.parts.centre.width() - part.width():
             cut.append(type(part).__name__)
@@ -112,7 +112,7 @@ def test_every_view_can_be_reached_at_every_width(window: MainWindow, width: int
     window.parts.appearance.set_theme(theme)
     window.parts.appearance.set_font_scale(scale)
     window.resize(width, 800)
-    window.parts.centre.offer_view("branches", True)
+    window.parts.centre.set_view_available("branches", True)
     for number in range(window.parts.centre.columns[0].tabs.count()):
         window.parts.centre.show_number(number)
         QApplication.processEvents()
@@ -128,7 +128,7 @@ def test_tools_stand_beside_the_tabs_where_there_is_room(window: MainWindow) -> 
     window.resize(1280, 800)
     QApplication.processEvents()
     assert column.header.tools.mapTo(column, column.header.tools.rect().center()).y() < column.tabs.height() + 5
-    assert not column.tabs.more.isVisible()
+    assert not column.tabs.more_button.isVisible()
     window.resize(900, 600)
     QApplication.processEvents()
     assert column.header.tools.mapTo(column, column.header.tools.rect().center()).y() > column.tabs.height()
@@ -139,10 +139,10 @@ def test_the_menu_of_tabs_brings_a_view_to_the_front(window: MainWindow) -> None
     window.resize(900, 600)
     QApplication.processEvents()
     tabs = window.parts.centre.columns[0].tabs
-    action = next(action for action in tabs.more.menu().actions() if action.text().startswith("Compare"))
+    action = next(action for action in tabs.more_button.menu().actions() if action.text().startswith("Compare"))
     assert action.isVisible()
     action.trigger()
-    assert window.parts.centre.columns[0].current == "compare"
+    assert window.parts.centre.columns[0].current_name == "compare"
     assert tabs.isTabVisible(tabs.currentIndex())
 
 
@@ -150,7 +150,7 @@ def test_no_name_of_a_setting_takes_a_second_line(window: MainWindow) -> None:
     """`test_layout` measures the larger types."""
     window.parts.setup.parameters.set_advanced(True)
     for strategy in strategies.registry.values():
-        window.parts.controller.choose(strategy=strategy.name)
+        window.parts.settings_controller.choose(strategy=strategy.name)
         QApplication.processEvents()
         for row in window.parts.setup.parameters.rows.values():
             label = row.label
@@ -182,7 +182,7 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float,
     banner = window.parts.centre.error_banner
     cause = "The prompt has 3,602 tokens, 1,554 more than the model's context of 2,048."
     banner.show_message("The prompt cannot be used", cause, "Shorten it, or choose another model.", "line\n" * 40)
-    banner.unfold.click()
+    banner.details_button.click()
     settle(window)
     tops = [(part.mapTo(banner, QPoint(0, 0)).y(), part.height()) for part in _parts_of(banner)]
     edges = [(top, top + height - 1) for top, height in tops]
@@ -197,7 +197,7 @@ def test_a_message_with_its_details_is_not_cut(window: MainWindow, scale: float,
 
 
 def _parts_of(banner: Banner) -> tuple[QWidget, ...]:
-    return banner.title, banner.cause, banner.remedy, banner.unfold, banner.details
+    return banner.title, banner.cause, banner.remedy, banner.details_button, banner.details
 
 
 def test_fields_of_the_settings_begin_at_one_edge(window: MainWindow) -> None:
@@ -216,7 +216,7 @@ def test_the_settings_fit_the_screen_at_any_size_of_type(window: MainWindow) -> 
         window.parts.dialogs.open_settings()
         dialog = window.findChild(QDialog, "settingsDialog")
         settle(dialog)
-        assert dialog.height() <= room_around(dialog).height() - 48
+        assert dialog.height() <= available_rect(dialog).height() - 48
         assert "\n".join(faults(dialog)) == ""
         dialog.close()
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

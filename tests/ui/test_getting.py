@@ -13,11 +13,11 @@ from pytestqt.qtbot import QtBot
 
 from app.control.model_list import HUB_ITEM
 from app.panels.download.download_dialog import DownloadDialog
-from app.panels.download.model_rows import ROW
+from app.panels.download.model_rows import ROW_ROLE
 from app.session.download_statuses import DownloadStatuses
 from app.session.downloads import Downloads
 from app.state.hub_models import DownloadStatus
-from app.theme.panel_rules import rules
+from app.theme.panel_rules import panel_stylesheet
 from app.theme.theme import theme_for
 from app.window.main_window import MainWindow
 from core import catalog
@@ -48,7 +48,7 @@ def hub(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         monkeypatch.setenv("HF_ENDPOINT", running.address)
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
         monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(file_download, "PAUSES", (0.0,))
+        monkeypatch.setattr(file_download, "RETRY_DELAYS", (0.0,))
         yield running
 
 
@@ -57,12 +57,12 @@ def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     made = open_window(qtbot, config_dir, ScriptedEngine())
     yield made
     made.close()
-    language.use(language.ENGLISH)
+    language.set_language(language.ENGLISH)
 
 
 def opened(window: MainWindow) -> tuple[DownloadDialog, Downloads]:
     window.parts.actions.do("get_model")
-    made = window.parts.lasting.downloads.made
+    made = window.parts.services.downloads.created
     assert made is not None
     return find(window, DownloadDialog, "downloadDialog"), made
 
@@ -76,7 +76,7 @@ def searched(qtbot: QtBot, dialog: DownloadDialog, downloads: Downloads, text: s
 
 
 def told(dialog: DownloadDialog) -> dict[str, str]:
-    rows = [dialog.list.item(place).data(ROW) for place in range(dialog.list.count())]
+    rows = [dialog.list.item(place).data(ROW_ROLE) for place in range(dialog.list.count())]
     return {row.name: row.told for row in rows}
 
 
@@ -87,7 +87,7 @@ def press(dialog: DownloadDialog, name: str) -> None:
 
 
 def come(qtbot: QtBot, downloads: Downloads, status: str) -> None:
-    qtbot.waitUntil(lambda: downloads.standing(NAME).status == status, timeout=6 * WAIT_MS)  # torch may be read first
+    qtbot.waitUntil(lambda: downloads.status(NAME).status == status, timeout=6 * WAIT_MS)  # torch may be read first
 
 
 def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub, window: MainWindow) -> None:
@@ -101,19 +101,19 @@ def test_a_model_is_found_paused_gone_on_with_and_chosen(qtbot: QtBot, hub: Hub,
     hub.held.clear()
     hub.models[NAME].cuts[WEIGHTS] = [30_000]
     press(dialog, "fetch")
-    qtbot.waitUntil(lambda: downloads.standing(NAME).progress is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: downloads.status(NAME).progress is not None, timeout=WAIT_MS)
     press(dialog, "pause")
     hub.held.set()
     come(qtbot, downloads, "paused")
-    assert dialog.page.how.text().startswith("Paused: ")
+    assert dialog.page.progress_label.text().startswith("Paused: ")
     dialog.close()
     press(opened(window)[0], "resume")
     with qtbot.waitSignal(downloads.arrived, timeout=WAIT_MS):
         pass
     dialog, _ = opened(window)
     press(dialog, "verify")
-    qtbot.waitUntil(lambda: downloads.standing(NAME).damaged == (), timeout=WAIT_MS)
-    assert "as the hub listed it" in dialog.page.how.text()
+    qtbot.waitUntil(lambda: downloads.status(NAME).damaged == (), timeout=WAIT_MS)
+    assert "as the hub listed it" in dialog.page.progress_label.text()
     press(dialog, "use")
     assert window.parts.chosen.model.name == NAME
 
@@ -161,9 +161,9 @@ def test_it_goes_on_through_another_language_and_ends_with_the_window(
     dialog.list.pick(NAME)
     hub.held.clear()
     press(dialog, "fetch")
-    qtbot.waitUntil(lambda: downloads.standing(NAME).progress is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: downloads.status(NAME).progress is not None, timeout=WAIT_MS)
     window.parts.actions.do("speak_chinese")
-    qtbot.waitUntil(lambda: language.current() == "zh_CN", timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: language.current_language() == "zh_CN", timeout=WAIT_MS)
     anew = find(window, DownloadDialog, "downloadDialog")
     assert anew is not dialog
     assert anew.isVisible()
@@ -191,7 +191,7 @@ def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float
     dialog, downloads = opened(window)
     searched(qtbot, dialog, downloads)
     theme = theme_for("dark", scale)
-    dialog.setStyleSheet(theme.stylesheet() + rules(theme))
+    dialog.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
     dialog.set_theme(theme)
     for name in (NAME, "someone/other-stories"):
         dialog.list.pick(name)
@@ -202,11 +202,11 @@ def test_nothing_is_cut(qtbot: QtBot, hub: Hub, window: MainWindow, scale: float
 
 def test_what_was_read_from_the_disk_before_a_download_ended_does_not_call_it_paused(qtbot: QtBot) -> None:
     standings = DownloadStatuses(QObject(QApplication.instance()))
-    begun = standings.moment
-    standings.stand(NAME, DownloadStatus("whole", 7, 7))
-    standings.on_disk(begun, [], (Unfinished(NAME, 3, 7), Unfinished("other/one", 1, 7)))
-    assert standings.of(NAME) == DownloadStatus("whole", 7, 7)
-    assert standings.of("other/one").status == "paused"
-    standings.on_disk(standings.moment, [], (Unfinished(NAME, 3, 7),))
-    assert standings.of(NAME).status == "paused", "what is read later counts"
+    begun = standings.revision
+    standings.set_status(NAME, DownloadStatus("whole", 7, 7))
+    standings.apply_scan(begun, [], (Unfinished(NAME, 3, 7), Unfinished("other/one", 1, 7)))
+    assert standings.get(NAME) == DownloadStatus("whole", 7, 7)
+    assert standings.get("other/one").status == "paused"
+    standings.apply_scan(standings.revision, [], (Unfinished(NAME, 3, 7),))
+    assert standings.get(NAME).status == "paused", "what is read later counts"
     standings.parent().deleteLater()

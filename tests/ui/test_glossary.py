@@ -13,10 +13,10 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.glossary import GlossaryDialog
 from app.panels.parameter_row import ParameterRow
-from app.theme.panel_rules import rules
+from app.theme.panel_rules import panel_stylesheet
 from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.widgets.lazy_tooltip import LateTip
+from app.widgets.lazy_tooltip import LazyTooltip
 from core import caches, glossary, strategies
 from resources import depth
 from tests.ui import layout
@@ -32,7 +32,7 @@ PARAMETERS = {
 @pytest.fixture(autouse=True)
 def _as_usual() -> Iterator[None]:
     yield
-    depth.use(depth.USUAL)
+    depth.set_depth(depth.USUAL)
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ def dialog(qtbot: QtBot) -> GlossaryDialog:
     return made
 
 
-def tip_of(widget: QWidget) -> LateTip:
-    found = widget.findChild(LateTip, options=Qt.FindChildOption.FindDirectChildrenOnly)
-    assert isinstance(found, LateTip)
+def tip_of(widget: QWidget) -> LazyTooltip:
+    found = widget.findChild(LazyTooltip, options=Qt.FindChildOption.FindDirectChildrenOnly)
+    assert isinstance(found, LazyTooltip)
     return found
 
 
@@ -62,21 +62,21 @@ def test_terms_are_found_as_one_types_and_read_at_their_source(
     assert ids(dialog) == list(glossary.terms())
     qtbot.keyClicks(dialog.field, "top")
     found = ids(dialog)
-    assert found[0] == dialog.shown.id
+    assert found[0] == dialog.current_term.id
     assert {"top_k", "top_p", "top_h"} <= set(found) < set(glossary.terms())
     qtbot.keyClick(dialog.field, Qt.Key.Key_Down)
-    assert dialog.shown.id == found[1]
+    assert dialog.current_term.id == found[1]
     qtbot.keyClick(dialog.field, Qt.Key.Key_Return)
     dialog.page.link.click()
     assert opened == [glossary.term(found[1]).address] * 2
     qtbot.keyClicks(dialog.field, "xyzzy")
     assert not ids(dialog)
-    assert dialog.none.isVisible()
+    assert dialog.no_matches.isVisible()
 
 
 @pytest.mark.parametrize("each", depth.DEPTHS)
 def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> None:
-    depth.use(each)
+    depth.set_depth(each)
     dialog.show_term("temperature")
     dialog.words_changed()
     said = [sentence.text() for _, sentence in dialog.page.sentences]
@@ -89,7 +89,7 @@ def test_the_sentence_of_now_stands_first(dialog: GlossaryDialog, each: str) -> 
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_nothing_is_cut(dialog: GlossaryDialog, scale: float) -> None:
     theme = theme_for("dark", scale)
-    dialog.setStyleSheet(theme.stylesheet() + rules(theme))
+    dialog.setStyleSheet(theme.stylesheet() + panel_stylesheet(theme))
     for name in ("token_tree", "constraint"):
         dialog.show_term(name)
         layout.settle(dialog)
@@ -101,9 +101,9 @@ def test_a_setting_is_explained_behind_its_help(qtbot: QtBot, name: str) -> None
     row = ParameterRow(PARAMETERS[name])
     qtbot.addWidget(row)
     for each in depth.DEPTHS:
-        depth.use(each)
-        tip_of(row).refresh()
-        term = glossary.of(f"param.{name}")
+        depth.set_depth(each)
+        tip_of(row).refresh_description()
+        term = glossary.term_for(f"param.{name}")
         assert term is not None
         shown = _plain(tip_of(row).text())
         assert shown.index(" ".join(row.parameter.help.split())) < shown.index(" ".join(term.sentence.split()))
@@ -131,11 +131,11 @@ def test_what_stands_in_the_window_is_explained(qtbot: QtBot, tmp_path: Path) ->
         assert glossary.term(term).plain in widget.accessibleDescription()
     for index, spec in enumerate(VIEWS):
         place = tabs.tabRect(index).center()
-        expected = glossary.of(f"view.{spec.name}")
+        expected = glossary.term_for(f"view.{spec.name}")
         assert expected is not None
         if tabs.isTabVisible(index):
             assert expected.plain in _plain(tip_of(tabs).text(place))
-    explained = [tip for tip in parts.inspector.findChildren(LateTip) if tip.text()]
+    explained = [tip for tip in parts.inspector.findChildren(LazyTooltip) if tip.text()]
     assert len(explained) >= 6
     hover = QHelpEvent(QHelpEvent.Type.ToolTip, QPoint(4, 4), toolbar.mapToGlobal(QPoint(4, 4)))
     QApplication.sendEvent(toolbar.strategy, hover)
@@ -157,12 +157,12 @@ def test_every_report_of_a_node_names_a_term() -> None:
 def test_the_glossary_opens_at_what_has_the_focus(qtbot: QtBot, tmp_path: Path) -> None:
     window = open_window(qtbot, tmp_path)
     parts = window.parts
-    parts.terms.open_at("param.temperature")
+    parts.glossary.open_at("param.temperature")
     dialog = window.findChild(GlossaryDialog, "glossary")
-    assert dialog.shown.id == "temperature"
+    assert dialog.current_term.id == "temperature"
     parts.actions.do("exact_words")
     assert dialog.page.sentences[0][1].text() == glossary.term("temperature").exact
-    parts.terms.open_at("no such thing")
+    parts.glossary.open_at("no such thing")
     assert window.findChildren(GlossaryDialog) == [dialog]
     with qtbot.waitSignal(dialog.destroyed):
         dialog.close()

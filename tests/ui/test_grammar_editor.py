@@ -9,20 +9,20 @@ from pytestqt.qtbot import QtBot
 from app.panels.grammar_editor import GrammarEditor
 from app.panels.schema_form import SchemaForm
 from app.state import setting_values
-from app.state.comparison.candidates import of_grammar
-from app.state.grammar_text import of_text, to_text
-from app.state.simple_schema import Field, from_schema, to_schema
+from app.state.comparison.candidates import grammar_candidates
+from app.state.grammar_text import from_text, to_text
+from app.state.simple_schema import SchemaField, from_schema, to_schema
 from app.state.worker_messages import RunRequest
-from app.views.compare.comparison_kinds import GRAMMAR, refusal
+from app.views.compare.comparison_kinds import GRAMMAR, comparison_unsupported_reason
 from core.processors import registry
 from tests.ui.layout import faults, settle
 
 PARAMETER = registry["grammar"].parameter
 FIELDS = (
-    Field("name", longest=20),
-    Field("animal", "choice", words=("cat", "dog")),
-    Field("age", "number", is_required=False),
-    Field("tame", "boolean"),
+    SchemaField("name", max_length=20),
+    SchemaField("animal", "choice", words=("cat", "dog")),
+    SchemaField("age", "number", is_required=False),
+    SchemaField("tame", "boolean"),
 )
 
 
@@ -79,7 +79,7 @@ def test_a_value_is_shown_and_read_back(editor: GrammarEditor, value: dict[str, 
     editor.set_plain_value(value)
     assert editor.plain_value() == value
     ((kind, content),) = value.items()
-    assert of_text(kind, to_text(kind, content)) == value
+    assert from_text(kind, to_text(kind, content)) == value
 
 
 def test_the_form_writes_the_schema(qtbot: QtBot) -> None:
@@ -100,7 +100,7 @@ def test_the_form_writes_the_schema(qtbot: QtBot) -> None:
     form.rows[1].limit.words.setText("")
     assert not ok.isEnabled()
     form.rows[1].limit.words.setText("cat, dog")
-    with qtbot.waitSignal(form.made) as made:
+    with qtbot.waitSignal(form.schemaAccepted) as made:
         ok.click()
     assert made.args == [to_schema(FIELDS)]
 
@@ -122,17 +122,17 @@ def test_the_command_line_takes_json_or_a_file(tmp_path: object) -> None:
     assert setting_values.parse(PARAMETER, str(folder / "card.json")) == {"json_schema": {"type": "null"}}
     assert setting_values.parse(PARAMETER, str(folder / "words.txt")) == {"choice": [" yes", " no"]}
     for wrong in ("{", "red", str(folder / "gone.lark")):
-        with pytest.raises(setting_values.ValueProblem, match="grammar: "):
+        with pytest.raises(setting_values.InvalidValueError, match="grammar: "):
             setting_values.parse(PARAMETER, wrong)
 
 
 def test_a_run_is_compared_with_the_same_without_its_grammar() -> None:
     ruled = RunRequest("x", {"max_new_tokens": 4}, "greedy", options={"grammar": {"choice": ["a"]}, "top_n_sigma": 1.0})
-    own, free = of_grammar(ruled)
+    own, free = grammar_candidates(ruled)
     assert own.request == ruled
     assert free.request.options == {"top_n_sigma": 1.0}
-    assert refusal(GRAMMAR, ruled) == ""
-    assert "no grammar" in refusal(GRAMMAR, free.request)
+    assert comparison_unsupported_reason(GRAMMAR, ruled) == ""
+    assert "no grammar" in comparison_unsupported_reason(GRAMMAR, free.request)
 
 
 def test_without_the_package_the_setting_is_greyed(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.guessing import CHOICES, MOST, GuessQuestion, between, questions, until, why_not_guess
+from app.state.guessing import (
+    CHOICES,
+    MAX_QUESTIONS,
+    GuessQuestion,
+    events_between,
+    guess_unsupported_reason,
+    make_questions,
+    truncate_run,
+)
 from app.state.run import Run
 from app.state.worker_messages import Outcome, RunRequest
 from app.window.main_window import MainWindow
@@ -44,7 +52,7 @@ def ask(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
     """Begin a game with this run, up to its first question."""
     window.session.show(run)
     guess = window.parts.guess
-    with qtbot.waitSignal(guess.asked, timeout=WAIT_MS) as signal:
+    with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS) as signal:
         guess.start()
     timers = window.parts.inspector.findChildren(QTimer)  # it follows a text a little later
     qtbot.waitUntil(lambda: not any(timer.isActive() for timer in timers))
@@ -54,7 +62,7 @@ def ask(qtbot: QtBot, window: MainWindow, run: Run) -> GuessQuestion:
 
 def everything_said(window: MainWindow) -> list[str]:
     """Every word in every part: shown, on hover, and for those who do not see."""
-    window.parts.terms.refresh()  # else it comes a second after a picker was filled, between the two looks
+    window.parts.glossary.refresh()  # else it comes a second after a picker was filled, between the two looks
     window.parts.status.refresh()  # else once a second
     found = []
     for part in (one for one in (window, *window.findChildren(QWidget)) if one.isVisible()):
@@ -73,15 +81,15 @@ def picture(window: MainWindow) -> QImage:
 
 def of_four(tokens: list[TokenChosen]) -> list[TokenChosen]:
     """The first question's token could only have been one of its choices: whichever it is, these are offered."""
-    first = questions(ended(tokens))[0]
-    own = replace(tokens[first.place], alternatives=first.choices)
-    return [*tokens[: first.place], own, *tokens[first.place + 1 :]]
+    first = make_questions(ended(tokens))[0]
+    own = replace(tokens[first.position], alternatives=first.choices)
+    return [*tokens[: first.position], own, *tokens[first.position + 1 :]]
 
 
 def other_future(run: Run, place: int) -> list[TokenChosen]:
     """The same text up to a place, where another of the choices stands, and another text behind it."""
     token = run.tokens[place]
-    other = next(one for one in questions(run)[0].choices if one.id != token.id)
+    other = next(one for one in make_questions(run)[0].choices if one.id != token.id)
     chosen = replace(
         token, id=other.id, piece=other.text, text=other.text, raw_probability=other.raw_probability,
         probability=other.probability, rank=other.rank,
@@ -97,15 +105,15 @@ def test_nothing_tells_before_the_guess(qtbot: QtBot, window: MainWindow) -> Non
     question = ask(qtbot, window, one)
     said, seen = everything_said(window), picture(window)
     window.parts.guess.leave()
-    other = ended(other_future(one, question.place))
+    other = ended(other_future(one, question.position))
     assert other.text != one.text
     assert [c.text for c in ask(qtbot, window, other).choices] == [c.text for c in question.choices]
     assert everything_said(window) == said
     assert picture(window) == seen
     run = window.session.run
     assert run is not None
-    assert len(run.tokens) == question.place
-    token = one.tokens[question.place]
+    assert len(run.tokens) == question.position
+    token = one.tokens[question.position]
     assert all(words.percent(token.probability) not in text for text in said)
 
 
@@ -115,14 +123,14 @@ def test_after_the_guess_the_bars_tell(qtbot: QtBot, window: MainWindow) -> None
     panel = window.parts.guess.panel
     assert panel is not None
     assert QApplication.focusWidget() is panel.choices[0]
-    QTest.keyClick(panel, Qt.Key.Key_1 + question.right)
+    QTest.keyClick(panel, Qt.Key.Key_1 + question.answer)
     assert window.parts.guess.right == 1
     assert [row.figures for row in panel.bars.rows] == [(words.percent(c.probability),) for c in question.choices]
-    chosen = question.choices[question.right]
+    chosen = question.choices[question.answer]
     assert panel.sentence.text() == f"Right: {words.quote(chosen.text)} had {words.percent(chosen.probability)}."
     run = window.session.run
     assert run is not None
-    assert (len(run.tokens), run.selected) == (question.place + 1, question.place)
+    assert (len(run.tokens), run.selected) == (question.position + 1, question.position)
 
 
 def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindow) -> None:
@@ -131,18 +139,18 @@ def test_the_game_is_played_to_its_score_by_keys(qtbot: QtBot, window: MainWindo
     guess = window.parts.guess
     panel = guess.panel
     assert panel is not None
-    asked = questions(one)
+    asked = make_questions(one)
     for number, question in enumerate(asked):
         QTest.keyClick(panel, Qt.Key.Key_1)
         assert guess.number == number + 1
         if number + 1 < len(asked):
-            with qtbot.waitSignal(guess.asked, timeout=WAIT_MS):
+            with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS):
                 QTest.keyClick(panel, Qt.Key.Key_Return)
         else:
             QTest.keyClick(panel, Qt.Key.Key_Return)
         assert question.choices
-    right = sum(question.right == 0 for question in asked)
-    models = sum(question.likeliest == question.right for question in asked)
+    right = sum(question.answer == 0 for question in asked)
+    models = sum(question.likeliest == question.answer for question in asked)
     assert panel.sentence.text() == (
         f"{right} of {len(asked)} guessed. Always saying the likeliest word would have guessed {models}."
     )
@@ -169,7 +177,7 @@ def test_nothing_is_cut_in_the_panel(qtbot: QtBot, window: MainWindow, scale: fl
     panel = window.parts.guess.panel
     assert panel is not None
     qtbot.waitUntil(lambda: faults(panel) == [])
-    window.parts.guess.pick(question.right)
+    window.parts.guess.pick(question.answer)
     settle(window)
     qtbot.waitUntil(lambda: faults(panel) == [])
 
@@ -184,30 +192,30 @@ def runs_without_a_choice() -> Iterator[tuple[Run | None, str]]:
 
 def test_where_there_is_nothing_to_guess_it_says_why(window: MainWindow) -> None:
     for run, reason in runs_without_a_choice():
-        assert reason in why_not_guess(run)
+        assert reason in guess_unsupported_reason(run)
     window.parts.guess.start()
     assert window.parts.centre.notice_banner.isVisible()
 
 
 def test_questions_offer_the_chosen_one_and_three_others() -> None:
     run = ended(story(60))
-    asked = questions(run)
-    assert 3 <= len(asked) <= MOST
+    asked = make_questions(run)
+    assert 3 <= len(asked) <= MAX_QUESTIONS
     for question in asked:
-        token = run.tokens[question.place]
-        assert question.choices[question.right].id == token.id
+        token = run.tokens[question.position]
+        assert question.choices[question.answer].id == token.id
         assert len({choice.text.strip().casefold() for choice in question.choices}) == CHOICES
-    assert [question.choices for question in questions(run)] == [question.choices for question in asked]
+    assert [question.choices for question in make_questions(run)] == [question.choices for question in asked]
 
 
 def test_a_run_until_a_token_grows_into_the_whole_one() -> None:
     run = ended(story(20))
-    before = until(run, 7)
+    before = truncate_run(run, 7)
     assert before.tokens == run.tokens[:7]
     assert (before.prompt, before.id) == (run.prompt, run.id)
-    before.apply(between(run, 7, 9))
+    before.apply(events_between(run, 7, 9))
     assert before.tokens == run.tokens[:9]
-    before.apply(between(run, 9, 20))
+    before.apply(events_between(run, 9, 20))
     assert before.text == run.text
 
 
@@ -230,7 +238,7 @@ def has_come_to_the_hold(run: Run | None) -> bool:
 def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot: QtBot, config_dir: Path) -> None:
     engine = OtherFuture(hold=threading.Event())
     window = open_window(qtbot, config_dir, engine)
-    window.parts.terms.refresh()
+    window.parts.glossary.refresh()
     guess, session = window.parts.guess, window.session
     looks = []
     for _ in range(2):
@@ -242,14 +250,14 @@ def test_a_text_that_is_still_being_written_is_held_and_guessed_at_its_end(qtbot
         assert "held here until then" in guess.panel.sentence.text()
         qtbot.waitUntil(lambda: all(not t.isActive() for t in window.parts.inspector.findChildren(QTimer)))
         settle(window)
-        drawn = (window.parts.centre.columns[0].shown, window.parts.timeline, window.parts.inspector)
+        drawn = (window.parts.centre.columns[0].current_view, window.parts.timeline, window.parts.inspector)
         looks.append((everything_said(window), [part.grab().toImage() for part in drawn]))
         if not engine.hold.is_set() and len(looks) == 1:
             guess.leave()
             with qtbot.waitSignal(session.finished, timeout=WAIT_MS):
                 session.stop()
     assert looks[0] == looks[1], "nothing tells of the token behind the one it is held at"
-    with qtbot.waitSignal(guess.asked, timeout=WAIT_MS) as asked:
+    with qtbot.waitSignal(guess.questionShown, timeout=WAIT_MS) as asked:
         engine.hold.set()
     run = session.run
     assert run is not None

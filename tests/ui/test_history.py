@@ -36,7 +36,7 @@ def window(shared: MainWindow) -> MainWindow:
     assert panel.view is not None
     panel.view.search.clear()
     panel.close()
-    shared.history.forget_all()
+    shared.history.delete_all()
     shared.parts.messages.dismiss()
     return shared
 
@@ -63,7 +63,7 @@ def test_what_is_measured_beside_is_not_kept(qtbot: QtBot, window: MainWindow) -
     with qtbot.waitSignal(window.session.measuringChanged, timeout=WAIT_MS, check_params_cb=lambda on: not on):
         window.session.measure([shown(window).request])
     assert listed(history(window)) == ["Kept"]
-    assert not list(window.parts.store.data.rglob("under-way/*/*.decodescope"))
+    assert not list(window.parts.store.data_folder.rglob("under-way/*/*.decodescope"))
 
 
 def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow) -> None:
@@ -73,7 +73,7 @@ def test_a_run_is_found_by_any_word_and_opened(qtbot: QtBot, window: MainWindow)
     assert listed(view) == ["Something else", "A quiet 猫 sleeps", "Dragons breathe fire"]
     look_for(qtbot, view, "FIRE drag")
     assert listed(view) == ["Dragons breathe fire"]
-    assert view.foot.summary.text() == "1 found"
+    assert view.footer.summary.text() == "1 found"
     assert view.search.placeholderText().startswith("Find in 3 runs (")
     click(view, 0)
     assert shown(window).request.prompt == "Dragons breathe fire"
@@ -89,14 +89,14 @@ def test_a_pinned_run_stands_first(qtbot: QtBot, window: MainWindow) -> None:
     for prompt in ("One", "Two"):
         keep(qtbot, window, prompt)
     view = history(window)
-    assert not view.foot.buttons["pin"].isEnabled(), "no row is picked yet"
+    assert not view.footer.buttons["pin"].isEnabled(), "no row is picked yet"
     click(view, 1)
-    view.foot.buttons["pin"].click()
+    view.footer.buttons["pin"].click()
     assert listed(view) == ["One", "Two"]
     assert view.list.record is not None
     assert view.list.record.opening == "One", "the same run is still picked"
-    assert view.foot.buttons["pin"].toolTip() == "Unpin"
-    view.foot.buttons["pin"].click()
+    assert view.footer.buttons["pin"].toolTip() == "Unpin"
+    view.footer.buttons["pin"].click()
     assert listed(view) == ["Two", "One"]
 
 
@@ -107,7 +107,7 @@ def test_a_run_is_renamed_in_its_place(qtbot: QtBot, window: MainWindow) -> None
     QTest.keyClick(view.list, Qt.Key.Key_F2)
     editor = edited(view)
     QTest.keyClicks(editor, "My dragons")
-    with qtbot.waitSignal(view.renameWanted, timeout=WAIT_MS):
+    with qtbot.waitSignal(view.renameRequested, timeout=WAIT_MS):
         QTest.keyClick(editor, Qt.Key.Key_Return)
     assert listed(view) == ["My dragons"]
     look_for(qtbot, view, "dragons")
@@ -125,16 +125,16 @@ def test_deleting_can_be_undone(qtbot: QtBot, window: MainWindow) -> None:
     assert listed(view) == ["Three", "One"]
     assert view.list.record is not None
     assert view.list.record.opening == "One", "the next one is picked"
-    assert view.foot.deleted.text() == "Deleted “Two”"
+    assert view.footer.deleted.text() == "Deleted “Two”"
     store = window.history.store
     assert store is not None
-    assert store.trace(gone.id).exists()
-    view.foot.undo.click()
+    assert store.trace_path(gone.id).exists()
+    view.footer.undo.click()
     assert listed(view) == ["Three", "Two", "One"]
-    assert not view.foot.undo.isVisible()
-    view.foot.buttons["delete"].click()
-    view.head.close_button.click()
-    assert not store.trace(gone.id).exists(), "once the panel is closed it is gone for good"
+    assert not view.footer.undo.isVisible()
+    view.footer.buttons["delete"].click()
+    view.header.close_button.click()
+    assert not store.trace_path(gone.id).exists(), "once the panel is closed it is gone for good"
 
 
 def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None:
@@ -146,14 +146,16 @@ def test_forgetting_all_is_asked_first(qtbot: QtBot, window: MainWindow) -> None
     assert listed(view) == []
     assert "Nothing is kept yet" in view.empty.text()
     assert shown(window).text, "what is shown stays"
-    history_files = (window.parts.store.data / "history").rglob("*")  # the settings keep the prompt in the editor
+    history_files = (window.parts.store.data_folder / "history").rglob(
+        "*"
+    )  # the settings keep the prompt in the editor
     files = [path for path in history_files if path.is_file()]
     assert files
     assert not any(b"secret-4711" in path.read_bytes() for path in files)
 
 
 def answer(window: MainWindow, words: str) -> None:
-    window.parts.kept_changes.ask_to_forget_all()
+    window.parts.history_edits.confirm_delete_all()
     box = find(window, QMessageBox, "forgetAllQuestion")
     assert "1 run" in box.text()
     next(button for button in box.buttons() if button.text() == words).click()
@@ -162,7 +164,7 @@ def answer(window: MainWindow, words: str) -> None:
 
 
 def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) -> None:
-    controller, parts = window.parts.controller, window.parts
+    controller, parts = window.parts.settings_controller, window.parts
     controller.choose(strategy="sampling", cache="sliding")
     controller.set_values({"temperature": 1.25, "top_k": 7})
     parts.toolbar.seed.spin.setValue(77)
@@ -173,8 +175,8 @@ def test_the_settings_of_a_run_are_restored(qtbot: QtBot, window: MainWindow) ->
     parts.setup.prompt.set_prompt("Something else")
     view = history(window)
     click(view, 0)
-    view.foot.buttons["restore"].click()
-    assert parts.requests.as_set() == was
+    view.footer.buttons["restore"].click()
+    assert parts.requests.current_request() == was
     assert not view.isVisible(), "prompt and parameters are in sight again"
     assert parts.changes.changes == []
 
@@ -185,12 +187,12 @@ def test_a_run_of_a_model_that_is_not_here_any_more_is_told(qtbot: QtBot, window
     assert store is not None
     gone = keeping(1, "By a model that is gone")
     gone.request.update(load={"model": "nowhere"}, strategy="sampling")
-    store.keep(gone)
+    store.save(gone)
     view = history(window)
     window.parts.history_panel.refresh()
     click(view, listed(view).index("By a model that is gone"))
     assert "cannot be" in window.parts.centre.error_banner.title.text(), "it has no recording"
-    view.foot.buttons["restore"].click()
+    view.footer.buttons["restore"].click()
     assert "nowhere" in window.parts.centre.notice_banner.accessibleDescription()
     assert window.parts.setup.prompt.editor.toPlainText() == "By a model that is gone"
 
@@ -199,7 +201,7 @@ def test_a_kept_run_is_run_again_with_what_its_model_may_do_now(qtbot: QtBot, co
     """The recording grants nothing, the settings do."""
     engine = ScriptedEngine()
     window = open_window(qtbot, config_dir, engine)
-    window.parts.toolbar.seed.lock.setChecked(True)
+    window.parts.toolbar.seed.lock_button.setChecked(True)
     kept = keep(qtbot, window, "One")
     window.parts.settings.models.allow_pickle.append(shown(window).request.model)
     assert window.history.show(kept)
@@ -214,8 +216,8 @@ def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, config_dir: Path) -> No
     kept = keep(qtbot, window, "One")
     view = history(window)
     click(view, 0)
-    with qtbot.waitSignal(window.parts.history_panel.compareWanted, timeout=WAIT_MS) as wanted:
-        view.foot.buttons["compare"].click()
+    with qtbot.waitSignal(window.parts.history_panel.compareRequested, timeout=WAIT_MS) as wanted:
+        view.footer.buttons["compare"].click()
     assert wanted.args[0].id == kept
     assert wanted.args[0].text == shown(window).text
 
@@ -223,25 +225,25 @@ def test_a_run_is_handed_on_to_be_compared(qtbot: QtBot, config_dir: Path) -> No
 def test_going_back_and_forth_through_runs(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     parts, ids = window.parts, []
-    assert not parts.steps.can_go_back
+    assert not parts.run_navigation.can_go_back
     for prompt in ("One", "Two", "Three"):
         ids.append(keep(qtbot, window, prompt))
     window.setFocus()
-    assert (parts.steps.can_go_back, parts.steps.can_go_forward) == (True, False)
+    assert (parts.run_navigation.can_go_back, parts.run_navigation.can_go_forward) == (True, False)
     QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert shown(window).id == ids[1]
     QTest.keyClick(window, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     assert shown(window).id == ids[0]
-    assert (parts.steps.can_go_back, parts.steps.can_go_forward) == (False, True)
+    assert (parts.run_navigation.can_go_back, parts.run_navigation.can_go_forward) == (False, True)
     QTest.keyClick(window, Qt.Key.Key_Y, Qt.KeyboardModifier.ControlModifier)
     assert shown(window).id == ids[1]
     both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(window, Qt.Key.Key_Z, both)
     assert shown(window).id == ids[2]
-    parts.steps.back()
+    parts.run_navigation.back()
     ids.append(keep(qtbot, window, "Four"))
-    assert parts.steps.generations.ids == ids, "nothing is lost by going back and running again"
-    parts.steps.back()
+    assert parts.run_navigation.generations.ids == ids, "nothing is lost by going back and running again"
+    parts.run_navigation.back()
     assert shown(window).request.prompt == "Three"
 
 
@@ -301,13 +303,13 @@ def test_going_back_leads_to_the_runs_of_earlier_days(qtbot: QtBot, config_dir: 
         keep(qtbot, window, prompt)
     window.close()
     again = open_window(qtbot, config_dir)
-    qtbot.waitUntil(lambda: again.parts.steps.can_go_back)
-    again.parts.steps.back()
+    qtbot.waitUntil(lambda: again.parts.run_navigation.can_go_back)
+    again.parts.run_navigation.back()
     assert shown(again).request.prompt == "Two"
-    again.parts.steps.back()
+    again.parts.run_navigation.back()
     assert shown(again).request.prompt == "One"
-    assert not again.parts.steps.can_go_back
-    again.parts.steps.forward()
+    assert not again.parts.run_navigation.can_go_back
+    again.parts.run_navigation.forward()
     assert shown(again).request.prompt == "Two"
 
 
@@ -318,15 +320,15 @@ def test_while_a_run_is_under_way_nothing_else_is_opened(qtbot: QtBot, config_di
         keep(qtbot, window, prompt)
     engine.delay = 0.05
     window.parts.runs.run()
-    assert not window.parts.steps.can_go_back
-    window.parts.steps.back()
+    assert not window.parts.run_navigation.can_go_back
+    window.parts.run_navigation.back()
     view = history(window)
     click(view, 1)
     assert shown(window).outcome is None
     qtbot.waitUntil(lambda: bool(shown(window).tokens))  # of a run that has said nothing there is nothing to keep
-    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS):
         window.session.stop()
-    assert window.parts.steps.can_go_back
+    assert window.parts.run_navigation.can_go_back
     assert len(listed(view)) == 3
     record = view.list.runs.record(0)
     assert record is not None
@@ -341,7 +343,7 @@ def test_switched_off_nothing_is_kept_and_going_back_still_works(qtbot: QtBot, c
         window.parts.setup.prompt.set_prompt(prompt)
         run(qtbot, window)
         prompts.append(shown(window).request.prompt)
-    window.parts.steps.back()
+    window.parts.run_navigation.back()
     assert shown(window).request.prompt == "One"
     view = history(window)
     assert "No history is kept" in view.empty.text()
@@ -369,8 +371,8 @@ def test_the_room_that_runs_may_take_is_kept(qtbot: QtBot, config_dir: Path) -> 
 def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow) -> None:
     view = history(window)
     assert listed(view) == []
-    other = HistoryStore(window.parts.store.data / "history")
-    other.keep(keeping(1, "By another program"))
+    other = HistoryStore(window.parts.store.data_folder / "history")
+    other.save(keeping(1, "By another program"))
     other.close()
     QApplication.sendEvent(window, QEvent(QEvent.Type.WindowActivate))
     assert listed(view) == ["By another program"]
@@ -379,7 +381,7 @@ def test_a_window_in_front_lists_what_others_have_kept(window: MainWindow) -> No
 def test_what_is_in_sight_stays_when_another_run_is_kept(qtbot: QtBot, config_dir: Path) -> None:
     store = HistoryStore(config_dir / "history")
     for number in range(80):
-        store.keep(keeping(number, f"Prompt {number}"))
+        store.save(keeping(number, f"Prompt {number}"))
     store.close()
     window = open_window(qtbot, config_dir)
     view = history(window)
@@ -394,13 +396,13 @@ def test_a_strategy_that_is_not_here_leaves_the_settings_alone(window: MainWindo
     assert store is not None
     later, model = keeping(1, "From tomorrow"), window.parts.chosen.model.name
     later.request.update(load={"model": model}, strategy="from_tomorrow", config={"temperature": 0.3})
-    store.keep(later)
-    before = window.parts.requests.as_set().settings
+    store.save(later)
+    before = window.parts.requests.current_request().settings
     view = history(window)
     view.list.setCurrentIndex(view.list.runs.index(0))
-    view.foot.buttons["restore"].click()
+    view.footer.buttons["restore"].click()
     assert "from_tomorrow" in window.parts.centre.notice_banner.accessibleDescription()
-    assert window.parts.requests.as_set().settings == before
+    assert window.parts.requests.current_request().settings == before
 
 
 def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
@@ -410,14 +412,14 @@ def test_two_windows_share_one_history(qtbot: QtBot, config_dir: Path) -> None:
     keep(qtbot, other, "Yours")
     keep(qtbot, window, "Mine again")
     assert listed(history(window)) == listed(history(other)) == ["Mine again", "Yours", "Mine"]
-    assert window.parts.steps.generations.ids != other.parts.steps.generations.ids
+    assert window.parts.run_navigation.generations.ids != other.parts.run_navigation.generations.ids
     assert not window.parts.centre.notice_banner.isVisible()
 
 
 def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: QtBot, config_dir: Path) -> None:
     store = HistoryStore(config_dir / "history")
     for number in range(300):
-        store.keep(keeping(number, f"Prompt {number}"))
+        store.save(keeping(number, f"Prompt {number}"))
     store.close()
     window = open_window(qtbot, config_dir)
     view = history(window)
@@ -441,10 +443,10 @@ def test_five_thousand_runs_are_listed_and_only_those_in_sight_are_read(qtbot: Q
 def test_the_words_of_a_row() -> None:
     now = time.mktime((2025, 3, 12, 14, 32, 0, 0, 0, -1))
     moments = {0: "14:32", 15 * 3600: "yesterday", 3 * 86400: "9 Mar", 100 * 86400: "2 Dec 2024", 1e300: "1 Jan 1970"}
-    assert {ago: history_wording.moment(now - ago, now) for ago in moments} == moments
-    assert history_wording.figures(keeping(1).record) == "Sampling · 0 tokens · storyteller"
+    assert {ago: history_wording.time_text(now - ago, now) for ago in moments} == moments
+    assert history_wording.summary_text(keeping(1).record) == "Sampling · 0 tokens · storyteller"
     told = keeping(1, tokens=50, speed=118.4, outcome="stopped").record
-    assert history_wording.figures(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
+    assert history_wording.summary_text(told) == "stopped · Sampling · 50 tokens · 118 tok/s · storyteller"
     assert history_wording.strategy_title("from_tomorrow") == "From tomorrow"
 
 

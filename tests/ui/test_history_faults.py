@@ -65,17 +65,17 @@ def test_damage_that_is_found_as_runs_are_listed_is_told_at_once(qtbot: QtBot, c
 def test_damage_that_is_found_by_a_lab_is_told_too(qtbot: QtBot, config_dir: Path) -> None:
     """The rankings come from the file beside it."""
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    file = window.parts.lasting.labs.preference().home / "rankings.jsonl"
+    file = window.parts.services.labs.preference().folder / "rankings.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text('{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}\n')
     store = window.history.store
     assert store is not None
     store.rankings.add([{"prompt": "", "completions": ["a", "a"], "ranks": [1, 2]}])
     window.parts.labs.open_preference()
-    assert window.findChild(PreferenceView).collect.kept.text() == "Rankings kept: 1 · pairs: 1"
+    assert window.findChild(PreferenceView).collect.saved_count.text() == "Rankings kept: 1 · pairs: 1"
     qtbot.waitUntil(lambda: "a ranking in it cannot be read" in told(window))
     assert len(store.rankings.all(dict)) == 1
-    window.parts.lasting.labs.end()
+    window.parts.services.labs.stop_all()
 
 
 def test_a_run_is_shown_whose_ancestors_cannot_be_read(
@@ -83,10 +83,10 @@ def test_a_run_is_shown_whose_ancestors_cannot_be_read(
 ) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     assert window.history.store is not None
-    window.history.store.keep(keeping(1))
+    window.history.store.save(keeping(1))
     child = window.history.open_run(keep(qtbot, window, "One"))
     child.request = replace(child.request, parent=run_id(1))
-    monkeypatch.setattr(HistoryTables, "_all", refuse)
+    monkeypatch.setattr(HistoryTables, "_fetch_all", refuse)
     assert window.session.show(child)
     assert "disk I/O error" in told(window)
 
@@ -98,8 +98,8 @@ def test_a_disk_that_refuses_is_told_and_nothing_else_happens(
     keep(qtbot, window, "One")
     view = history(window)
 
-    monkeypatch.setattr(HistoryTables, "_all", refuse)
+    monkeypatch.setattr(HistoryTables, "_fetch_all", refuse)
     window.parts.history_panel.refresh()
-    window.parts.steps.back()
-    view.foot.buttons["delete"].click()
+    window.parts.run_navigation.back()
+    view.footer.buttons["delete"].click()
     assert "disk I/O error" in window.parts.centre.notice_banner.accessibleDescription()

@@ -13,11 +13,11 @@ import shiboken6
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.panels.lens_page import LensPage
-from app.state.layer_queries import LayerQuery, LayerResult, LayerView, Weight, decided_at, look_at
-from app.state.uncertainty import MEASURES, most_doubtful, why_no_doubt
-from app.views.inspector.inside_rows import influence_told, layer_rows
-from app.views.inspector.inside_section import InsidePart
+from app.panels.lens_page import LensDialog
+from app.state.layer_queries import LayerQuery, LayerResult, LayerView, PositionWeight, deciding_layer, make_model_query
+from app.state.uncertainty import MEASURES, most_uncertain, uncertain_unavailable_reason
+from app.views.inspector.inside_rows import influence_sentence, layer_rows
+from app.views.inspector.inside_section import StepInternalsPanel
 from app.views.tokens.view import TokenView
 from app.window.main_window import MainWindow
 from core import words
@@ -29,17 +29,19 @@ from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, open_window, run
 
 
-def looked_into(qtbot: QtBot, folder: Path, engine: ScriptedEngine, token: int = 3) -> tuple[MainWindow, InsidePart]:
+def looked_into(
+    qtbot: QtBot, folder: Path, engine: ScriptedEngine, token: int = 3
+) -> tuple[MainWindow, StepInternalsPanel]:
     """A window whose run has ended, and the part that speaks of one of its tokens."""
     window = open_window(qtbot, folder, engine)
     run(qtbot, window)
     window.session.select_token(token)
-    return window, window.findChild(InsidePart)
+    return window, window.findChild(StepInternalsPanel)
 
 
-def ask(qtbot: QtBot, window: MainWindow, part: InsidePart, kind: str) -> None:
+def ask(qtbot: QtBot, window: MainWindow, part: StepInternalsPanel, kind: str) -> None:
     """Press its button and wait for the end of the answer."""
-    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         qtbot.mouseClick(part.buttons[kind], Qt.MouseButton.LeftButton)
 
 
@@ -57,25 +59,25 @@ def test_layers_and_what_a_choice_hangs_on(qtbot: QtBot, config_dir: Path) -> No
     assert request.ids[-1] == window.session.run.tokens[3].id
     figures = [row.figures[0] for row in part.bars.rows]
     assert figures == sorted(figures, key=lambda told: -abs(float(told.replace("−", "-"))))
-    assert {row.strokes for row in part.bars.rows} == {("accent",), ("refused",)}
+    assert {row.bar_colors for row in part.bars.rows} == {("accent",), ("refused",)}
     view = window.findChild(TokenView)
-    assert view.area.look.colouring == "influence"
-    assert len(view.area.look.influence.weights) == request.step
+    assert view.area.paint_options.colouring == "influence"
+    assert len(view.area.paint_options.influence.weights) == request.step
     assert not view.grab().isNull()
     window.session.select_token(4)
-    assert view.area.look.influence is None
-    assert view.area.look.colouring == "probability"
+    assert view.area.paint_options.influence is None
+    assert view.area.paint_options.colouring == "probability"
     assert part.bars.isHidden()
-    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         part.other.setCurrentIndex(1)
         part.other.activated.emit(1)
-    assert engine.looks[-1].wish == part.wish == LayerQuery("influence", "word", part.other.itemData(1))
+    assert engine.looks[-1].query == part.query == LayerQuery("influence", "word", part.other.itemData(1))
     part.other.setCurrentIndex(0)
     row = part.instead.findData(",")
     part.instead.setCurrentIndex(row)
-    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         part.instead.activated.emit(row)
-    assert engine.looks[-1].wish == LayerQuery("influence", "word", None, ",")
+    assert engine.looks[-1].query == LayerQuery("influence", "word", None, ",")
     assert part.remark.text().startswith("With “")
     assert "replaced, log p of" in part.remark.text()
 
@@ -84,7 +86,7 @@ def test_a_look_can_be_stopped_and_errors_are_told(qtbot: QtBot, config_dir: Pat
     engine = ScriptedEngine()
     window, part = looked_into(qtbot, config_dir, engine)
     engine.hold = threading.Event()
-    with qtbot.waitSignal(window.session.looked, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.layersInspected, timeout=WAIT_MS):
         qtbot.mouseClick(part.buttons["influence"], Qt.MouseButton.LeftButton)
     assert part.buttons["influence"].text().startswith("Stop · ")
     half = len(part.bars.rows)
@@ -106,10 +108,10 @@ def test_what_a_choice_hangs_on_is_said_by_its_sign(depth_of: str, instead: str 
     said = {}
     with speaking(depth_of, "en"):
         for sign in (1, -1):
-            weights = [Weight(0, 1, 0.25), Weight(1, 2, sign * 2.5), Weight(2, 3, -1.0)]
-            said[sign] = influence_told(weights, texts, wish, "“X”", "“Y”", (3, 3))
+            weights = [PositionWeight(0, 1, 0.25), PositionWeight(1, 2, sign * 2.5), PositionWeight(2, 3, -1.0)]
+            said[sign] = influence_sentence(weights, texts, wish, "“X”", "“Y”", (3, 3))
             assert "“b”" in said[sign]
-            some = influence_told(weights, texts, wish, "“X”", "“Y”", (3, 8))
+            some = influence_sentence(weights, texts, wish, "“X”", "“Y”", (3, 8))
             assert some.startswith(said[sign])
             assert some.endswith("3 of 8 parts were looked at.")
     if depth_of == depth.EXACT:
@@ -133,7 +135,7 @@ def test_the_most_doubtful_steps_are_a_key_apart(qtbot: QtBot, config_dir: Path)
         places.append(window.session.run.selected)
         assert window.parts.inspector.page.heading.text().endswith(f"DOUBT {(number - 1) % 5 + 1} OF 5")
     assert places[5] == places[0]
-    assert places[:5] == most_doubtful(tokens)
+    assert places[:5] == most_uncertain(tokens)
     assert tokens[places[0]].entropy == max(token.entropy for token in tokens)
 
 
@@ -144,11 +146,11 @@ def test_the_key_says_why_there_is_no_step_of_doubt(qtbot: QtBot, config_dir: Pa
     assert "run something first" in notice.cause.text()
     run(qtbot, window)
     one, tokens = window.session.run, scripted.story(3)
-    assert why_no_doubt(one) == ""
-    assert "once the run has ended" in why_no_doubt(scripted.make_run(tokens))
+    assert uncertain_unavailable_reason(one) == ""
+    assert "once the run has ended" in uncertain_unavailable_reason(scripted.make_run(tokens))
     untold = [replace(token, entropy=math.nan) for token in tokens]
-    assert "does not tell" in why_no_doubt(scripted.make_run(untold, finished=True))
-    assert "run something first" in why_no_doubt(scripted.make_run([], finished=True))
+    assert "does not tell" in uncertain_unavailable_reason(scripted.make_run(untold, finished=True))
+    assert "run something first" in uncertain_unavailable_reason(scripted.make_run([], finished=True))
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
@@ -161,45 +163,45 @@ def test_curves_of_doubt_show_what_they_say(qtbot: QtBot, config_dir: Path, name
         "margin": shares[0] - shares[1],
         "varentropy": sum(p * (-math.log2(p) - token.entropy / math.log(2)) ** 2 for p in shares),
     }
-    assert MEASURES[name].of(token) == pytest.approx(expected[name], rel=1e-6)
+    assert MEASURES[name].compute(token) == pytest.approx(expected[name], rel=1e-6)
 
 
 def test_varentropy_is_that_of_all_tokens_where_the_run_tells_it() -> None:
     whole, measure = replace(scripted.story(3)[1], varentropy=2.0), MEASURES["varentropy"]
-    assert measure.of(whole) == pytest.approx(2.0 / math.log(2) ** 2)
-    assert measure.told(whole) == "varentropy {value:.2f} bits²"
-    assert measure.told(replace(whole, varentropy=None)).endswith("(of the tokens that were kept)")
+    assert measure.compute(whole) == pytest.approx(2.0 / math.log(2) ** 2)
+    assert measure.describe(whole) == "varentropy {value:.2f} bits²"
+    assert measure.describe(replace(whole, varentropy=None)).endswith("(of the tokens that were kept)")
 
 
 def test_what_is_asked_of_a_run() -> None:
     one = scripted.make_run(scripted.story(6), finished=True)
-    request = look_at(one, 2, LayerQuery("layers"))
-    assert (request.step, request.asked) == (len(scripted.PROMPT) + 2, len(scripted.PROMPT))
+    request = make_model_query(one, 2, LayerQuery("layers"))
+    assert (request.step, request.prompt_length) == (len(scripted.PROMPT) + 2, len(scripted.PROMPT))
     assert len(request.ids) == request.step + 1
-    assert len(look_at(one, 2, LayerQuery("page")).ids) == len(scripted.PROMPT) + 6
-    assert decided_at([LayerView(n, word, 0, 0, 1) for n, word in enumerate("abcbb")]) == 3
-    assert decided_at([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
+    assert len(make_model_query(one, 2, LayerQuery("page")).ids) == len(scripted.PROMPT) + 6
+    assert deciding_layer([LayerView(n, word, 0, 0, 1) for n, word in enumerate("abcbb")]) == 3
+    assert deciding_layer([LayerView(n, "a", 0, 0, 1) for n in range(3)]) == 0
 
 
 def test_attention_by_layer_is_drawn_and_listed(qtbot: QtBot, config_dir: Path) -> None:
     window, part = looked_into(qtbot, config_dir, ScriptedEngine())
     ask(qtbot, window, part, "attention")
-    look = window.findChild(TokenView).area.look
+    look = window.findChild(TokenView).area.paint_options
     assert look.influence.kind == "attention"
     averaged = look.influence.weights
     part.layer.setCurrentIndex(2)
     part.layer.activated.emit(2)
     assert look.influence.weights != averaged
     assert "not why" in part.remark.text()
-    assert "not why" in window.findChild(TokenView).look_choice.hint()
+    assert "not why" in window.findChild(TokenView).colouring_controller.legend_hint()
 
 
 def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> None:
     engine = ScriptedEngine()
     window, part = looked_into(qtbot, config_dir, engine)
-    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)
-    page = window.findChild(LensPage)
+    page = window.findChild(LensDialog)
     table, count = page.table, len(window.session.run.tokens)
     assert (table.rowCount(), table.columnCount()) == (5, count)
     cell = table.index(0, 2)
@@ -214,7 +216,9 @@ def test_all_tokens_layer_by_layer_on_a_page(qtbot: QtBot, config_dir: Path) -> 
     page.close()
     assert engine.looks[-1].cancel.is_set()
     qtbot.waitUntil(lambda: not shiboken6.isValid(page))
-    window.session.looked.emit(LayerResult(engine.looks[-1], has_ended=True))  # was under way while the page went
+    window.session.layersInspected.emit(
+        LayerResult(engine.looks[-1], has_ended=True)
+    )  # was under way while the page went
 
 
 def test_a_layers_figure_belongs_to_its_word() -> None:

@@ -12,10 +12,10 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.panels.grammar_editor import GrammarEditor
-from app.panels.lens_page import LensPage
+from app.panels.lens_page import LensDialog
 from app.panels.schema_form import SchemaForm
-from app.theme.language import speak
-from app.views.inspector.inside_section import InsidePart
+from app.theme.language import set_language
+from app.views.inspector.inside_section import StepInternalsPanel
 from app.views.inspector.what_if import WhatIfContent
 from app.window.main_window import MainWindow
 from resources.language import ENGLISH
@@ -41,7 +41,7 @@ def window(qtbot: QtBot, config_dir: Path, qapp: QApplication, request: pytest.F
     window.parts.appearance.set_font_scale(1.5)
     window.resize(900, 600)
     yield window
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 def check(root: QWidget, what: str) -> None:
@@ -63,18 +63,16 @@ def test_the_later_panels_are_whole(qtbot: QtBot, window: MainWindow) -> None:
     form.close()
     run(qtbot, window)
     window.session.select_token(3)
-    part = window.findChild(InsidePart)
+    part = window.findChild(StepInternalsPanel)
     for kind in ("layers", "influence", "attention"):
         ask(qtbot, window, part, kind)
         check(window, kind)
-    with qtbot.waitSignal(window.session.looked, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.session.layersInspected, check_params_cb=lambda told: told.has_ended, timeout=WAIT_MS):
         qtbot.mouseClick(part.page, Qt.MouseButton.LeftButton)
-    page = window.findChild(LensPage)
+    page = window.findChild(LensDialog)
     check(page, "all tokens, layer by layer")
     page.close()
-    window.parts.inspector.show_supposed(
-        WhatIfContent(3, 0, "temperature 0.8 → 1.4, top-p 0.95 → 0.5", trouble="x " * 40)
-    )
+    window.parts.inspector.show_what_if(WhatIfContent(3, 0, "temperature 0.8 → 1.4, top-p 0.95 → 0.5", error="x " * 40))
     check(window, "what if")
     assert window.session.show(story(0.0, 1.0, 1.0, 0.0))
     window.session.select_token(2)

@@ -13,8 +13,8 @@ from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector import inspector_rows, panel
 from app.views.inspector.panel import Inspector
-from app.views.text.token_wording import bits, figures, token_text
-from app.widgets.funnel import SIDE_BY_SIDE, PaintedStage, heights
+from app.views.text.token_wording import surprise_bits, token_rows, token_text
+from app.widgets.funnel import MAX_SIDE_BY_SIDE, FunnelStage, bar_fractions
 from core import Sentence, explain_token, words
 from core.events import LayerChoice, Stage, TokenChosen
 from tests.ui.scripted import VOCABULARY, end_token, make_run, story, token
@@ -77,8 +77,8 @@ def test_the_explanation_comes_first_in_a_card(inspector: Inspector) -> None:
 def test_figures_in_the_explanation_are_bold_and_the_rest_is_escaped() -> None:
     told = Sentence("“<b>” had < 0.1 %, 14 of 2,048 were left.", ((10, 17), (19, 30)))
     text = "“&lt;b&gt;” had <b>&lt;&nbsp;0.1&nbsp;%</b>, <b>14&nbsp;of&nbsp;2,048</b> were left."
-    assert inspector_rows.emphasized(told) == text
-    assert inspector_rows.emphasized("31 % & so on") == "31 % &amp; so on"
+    assert inspector_rows.with_bold_figures(told) == text
+    assert inspector_rows.with_bold_figures("31 % & so on") == "31 % &amp; so on"
 
 
 def test_candidates_show_before_and_after_and_what_was_cut(inspector: Inspector) -> None:
@@ -111,9 +111,9 @@ def test_one_bar_is_enough_where_the_settings_changed_nothing() -> None:
     chosen = token(0, " fox", 0.31, probability=0.31)
     same = tuple(replace(item, probability=item.raw_probability) for item in chosen.alternatives)
     chosen = replace(chosen, alternatives=same)
-    assert inspector_rows.alternative_head(chosen) == ()
+    assert inspector_rows.alternative_columns(chosen) == ()
     assert {len(row.lengths) for row in inspector_rows.alternative_rows(chosen)} == {1}
-    assert "→" not in inspector_rows.facts(chosen, VOCABULARY)
+    assert "→" not in inspector_rows.token_facts(chosen, VOCABULARY)
 
 
 def test_it_says_when_nothing_was_recorded(inspector: Inspector) -> None:
@@ -131,7 +131,7 @@ def test_the_funnel_ends_with_the_one_that_was_drawn(inspector: Inspector) -> No
     speak(inspector, chosen)
     stages = inspector.page.funnel.stages.stages
     assert [stage.survivors for stage in stages] == [*(stage.survivors for stage in chosen.funnel), 1]
-    assert stages[-1].last
+    assert stages[-1].is_outcome
     assert stages[-1].label == "drawn"
     cut = VOCABULARY - chosen.funnel[-1].survivors
     assert f"cuts {cut:,} of 2,048" in stages[2].tip
@@ -140,26 +140,26 @@ def test_the_funnel_ends_with_the_one_that_was_drawn(inspector: Inspector) -> No
 
 
 def test_heights_of_the_funnel_follow_the_logarithm() -> None:
-    shares = heights([2048, 2048, 14, 1])
+    shares = bar_fractions([2048, 2048, 14, 1])
     assert shares[:2] == [1.0, 1.0]
     assert 0.3 < shares[2] < 0.4
     assert shares[3] < shares[2]
-    assert heights([]) == []
+    assert bar_fractions([]) == []
 
 
 def test_many_stages_are_listed_and_found_under_the_pointer(qtbot: QtBot, inspector: Inspector) -> None:
-    many = tuple(Stage(f"s{n}", f"s{n} 0.9", 2000 - n, 1.0, 1.0) for n in range(SIDE_BY_SIDE + 1))
+    many = tuple(Stage(f"s{n}", f"s{n} 0.9", 2000 - n, 1.0, 1.0) for n in range(MAX_SIDE_BY_SIDE + 1))
     run = speak(inspector, replace(token(0, " fox"), funnel=many))
     funnel = inspector.page.funnel.stages
-    assert funnel.listed
+    assert funnel.is_listed
     assert funnel.stage_at(5, 1) == funnel.stages[0]
     qtbot.waitUntil(lambda: funnel.height() == funnel.sizeHint().height())  # the page grows
     assert funnel.stage_at(5, funnel.height() - 1) == funnel.stages[-1]
     inspector.show_run(make_run([token(0, " fox")]))
-    assert not funnel.listed
+    assert not funnel.is_listed
     assert funnel.stage_at(funnel.width() - 1, 5) == funnel.stages[-1]
     assert run.tokens
-    funnel.set_stages([PaintedStage(3, "x")])
+    funnel.set_stages([FunnelStage(3, "x")])
     assert funnel.stage_at(-4, 5) is None
 
 
@@ -285,7 +285,7 @@ def test_everything_said_can_be_selected_and_rows_copied(inspector: Inspector) -
     for label in (inspector.page.title, inspector.page.facts, inspector.page.sentence):
         assert label.label.textInteractionFlags() & Qt.TextInteractionFlag.TextSelectableByMouse
     bars = inspector.page.bars
-    bars.copy()
+    bars.copy_table()
     table = QGuiApplication.clipboard().text().splitlines()
     assert table[0].split("\t") == ["Alternatives", "before", "after"]
     assert len(table) == len(bars.rows) + 1
@@ -297,7 +297,7 @@ def test_nothing_is_wrapped_anew_when_the_scroll_bar_comes(inspector: Inspector,
     width = inspector.page.card.width()
     inspector.resize(324, 300)
     qtbot.waitUntil(inspector.area.verticalScrollBar().isVisible)
-    inspector.page.settle()
+    inspector.page.activate_layout()
     assert inspector.page.card.width() == width
     assert inspector.area.widget().width() <= inspector.area.viewport().width()
 
@@ -319,9 +319,11 @@ def test_bars_go_below_the_words_where_it_is_narrow(inspector: Inspector, qtbot:
 def test_words_for_tokens_and_figures() -> None:
     assert token_text(" a\n\t") == "␣a↵⇥"
     assert token_text("<|end|>") == "⟨end⟩"
-    assert f"{bits(1e-7):.1f} {bits(0.0):.1f}" == "0.0 0.0"  # rounding may leave a little more than certainty
-    assert bits(float("-inf")) == float("inf")
-    names = [name for name, _ in figures(token(0, " fox", 0.31, 3), VOCABULARY)]
+    assert (
+        f"{surprise_bits(1e-7):.1f} {surprise_bits(0.0):.1f}" == "0.0 0.0"
+    )  # rounding may leave a little more than certainty
+    assert surprise_bits(float("-inf")) == float("inf")
+    names = [name for name, _ in token_rows(token(0, " fox", 0.31, 3), VOCABULARY)]
     assert names[:2] == ["id", "by the model alone"]
     assert "mass above it" in names
 

@@ -12,14 +12,15 @@ from pytestqt.qtbot import QtBot
 
 import core
 from app.control.borrowed_settings import EXAMPLE
-from app.state.tours import find as find_tour
+from app.state.tours import find_tour as find_tour
 from app.storage import examples
-from app.theme.language import speak
+from app.theme.language import set_language
 from app.views import VIEWS
 from app.window.main_window import MainWindow
 from core.errors import PromptTooLongError
-from resources.language import ENGLISH, LANGUAGES, current, tr, use
-from resources.retranslation import _messages, translate_again
+from resources.language import ENGLISH, LANGUAGES, current_language, tr
+from resources.language import set_language as set_text_language
+from resources.retranslation import _messages, retranslate
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.layout import settle
 from tests.ui.test_language_switch import switch
@@ -38,7 +39,7 @@ SHARED = {"LM Studio", "mean"}
 @pytest.fixture(autouse=True)
 def _english_again(qapp: QApplication) -> Iterator[None]:
     yield
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 def said(window: MainWindow) -> Iterator[tuple[str, str]]:
@@ -61,7 +62,7 @@ def left_over(window: MainWindow) -> list[tuple[str, str]]:
     """What is still in the other language."""
     settle(window)
     window.parts.status.refresh()
-    if current() == ENGLISH:
+    if current_language() == ENGLISH:
         names = set(LANGUAGES.values())
         return [(n, t) for n, t in said(window) if CHINESE.search(t) and not any(name in t for name in names)]
     return [(n, t) for n, t in said(window) if t.strip(" …:") in OURS - SHARED or t in OURS - SHARED]
@@ -91,15 +92,15 @@ def touring(qtbot: QtBot, window: MainWindow) -> None:
 
 
 def guessing(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.controller.set_values({"max_new_tokens": 40})
+    window.parts.settings_controller.set_values({"max_new_tokens": 40})
     run(qtbot, window)
-    with qtbot.waitSignal(window.parts.guess.asked, timeout=WAIT_MS) as asked:
+    with qtbot.waitSignal(window.parts.guess.questionShown, timeout=WAIT_MS) as asked:
         window.parts.guess.start()
     window.parts.guess.pick(asked.args[0].right)
 
 
 def with_example(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.setup.prompt.exampleChosen.emit(next(one for one in examples.load() if one.id == "story"))
+    window.parts.setup.prompt.exampleChosen.emit(next(one for one in examples.load_examples() if one.id == "story"))
 
 
 def noticed(qtbot: QtBot, window: MainWindow) -> None:
@@ -137,8 +138,8 @@ def test_no_view_keeps_the_other_language(qtbot: QtBot, config_dir: Path, first:
         if not window.parts.centre.show_view(view.name):
             continue
         left_over(window)
-        switch(qtbot, window, "zh_CN" if current() == "en" else "en")
-        assert window.parts.centre.columns[0].current == view.name
+        switch(qtbot, window, "zh_CN" if current_language() == "en" else "en")
+        assert window.parts.centre.columns[0].current_name == view.name
         assert left_over(window) == [], view.name
 
 
@@ -153,8 +154,8 @@ def test_a_tour_goes_on_where_it_stood(qtbot: QtBot, config_dir: Path) -> None:
     switch(qtbot, window, "zh_CN")
     again = window.parts.tours.player
     assert again is not player
-    assert (again.place, window.session.run) == (1, shown)
-    assert CHINESE.search(again.face.panel.sentence.text())
+    assert (again.step_index, window.session.run) == (1, shown)
+    assert CHINESE.search(again.ui.panel.sentence.text())
     again.leave()
     assert window.parts.setup.prompt.editor.toPlainText() == before
 
@@ -163,7 +164,7 @@ def test_an_example_is_still_borrowed(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
     before = window.parts.setup.prompt.editor.toPlainText()
     window.parts.setup.prompt.set_prompt("My own words")
-    example = next(one for one in examples.load() if one.id == "beam-search")
+    example = next(one for one in examples.load_examples() if one.id == "beam-search")
     window.parts.setup.prompt.exampleChosen.emit(example)
     switch(qtbot, window, "zh_CN")
     parts = window.parts
@@ -176,11 +177,11 @@ def test_an_example_is_still_borrowed(qtbot: QtBot, config_dir: Path) -> None:
 
 def test_a_text_is_said_again_in_both_directions() -> None:
     error = PromptTooLongError(600, 512)
-    use("zh_CN")
+    set_text_language("zh_CN")
     other = PromptTooLongError(600, 512)
-    assert translate_again(error.cause) == other.cause
-    assert translate_again(f"{error.cause} {tr(error.title)}") != error.cause
-    use(ENGLISH)
-    assert translate_again(other.cause) == error.cause
-    assert translate_again("Nothing that this program says: 3 × 4") == "Nothing that this program says: 3 × 4"
+    assert retranslate(error.cause) == other.cause
+    assert retranslate(f"{error.cause} {tr(error.title)}") != error.cause
+    set_text_language(ENGLISH)
+    assert retranslate(other.cause) == error.cause
+    assert retranslate("Nothing that this program says: 3 × 4") == "Nothing that this program says: 3 × 4"
     assert core.words.count(1, "token") == "1 token"

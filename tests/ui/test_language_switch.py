@@ -15,9 +15,9 @@ from pytestqt.qtbot import QtBot
 
 from app import build_window
 from app.panels.settings_dialog import SettingsDialog
-from app.theme.language import speak
+from app.theme.language import set_language
 from app.window.main_window import MainWindow
-from resources.language import ENGLISH, current
+from resources.language import ENGLISH, current_language
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS, find, open_window, run
 
@@ -27,7 +27,7 @@ SIGNAL = QMetaMethod.MethodType.Signal
 @pytest.fixture(autouse=True)
 def _english_again(qapp: QApplication) -> Iterator[None]:
     yield
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 @pytest.fixture
@@ -37,15 +37,22 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 def switch(qtbot: QtBot, window: MainWindow, choice: str) -> None:
     """As the menu does it; comes back when the window speaks it."""
-    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
-        window.parts.lasting.switch.choose(choice)
+    with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
+        window.parts.services.language_switch.choose(choice)
 
 
 def listeners(window: MainWindow) -> dict[str, int]:
     """How many hear each signal of what lasts."""
-    lasting = window.parts.lasting
+    lasting = window.parts.services
     found = {}
-    for part in (window, lasting.session, lasting.history, lasting.keeper, lasting.steps, lasting.switch):
+    for part in (
+        window,
+        lasting.session,
+        lasting.history,
+        lasting.settings_saver,
+        lasting.run_navigation,
+        lasting.language_switch,
+    ):
         methods = (part.metaObject().method(number) for number in range(part.metaObject().methodCount()))
         for signature in [str(one.methodSignature(), "ascii") for one in methods if one.methodType() == SIGNAL]:
             found[f"{type(part).__name__}.{signature}"] = part.receivers(f"2{signature}")
@@ -55,12 +62,12 @@ def listeners(window: MainWindow) -> dict[str, int]:
 def test_nothing_is_lost(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, window)
     session, history, parts = window.session, window.history, window.parts
-    parts.controller.choose(strategy="beam_search", cache="static")
-    parts.controller.set_values({"num_beams": 5})
+    parts.settings_controller.choose(strategy="beam_search", cache="static")
+    parts.settings_controller.set_values({"num_beams": 5})
     parts.setup.prompt.set_prompt("A prompt of my own, 从前")
     parts.toolbar.seed.spin.setValue(7)
     parts.centre.show_view("memory")
-    parts.centre.split.setChecked(True)
+    parts.centre.split_button.setChecked(True)
     parts.centre.columns[1].show_view("compare")
     parts.layout.toggle_timeline()
     parts.history_panel.show()
@@ -69,21 +76,21 @@ def test_nothing_is_lost(qtbot: QtBot, window: MainWindow) -> None:
     shown, model, geometry = session.run, session.model, window.geometry()
     switch(qtbot, window, "zh_CN")
     parts = window.parts
-    assert current() == "zh_CN"
+    assert current_language() == "zh_CN"
     assert (window.session, window.history, session.run, session.model) == (session, history, shown, model)
     assert (parts.chosen.strategy.name, parts.chosen.cache.name) == ("beam_search", "static")
     assert parts.setup.parameters.changed_values()["num_beams"] == 5
     assert parts.setup.prompt.editor.toPlainText() == "A prompt of my own, 从前"
     assert parts.toolbar.seed.spin.value() == 7
-    assert [column.current for column in parts.centre.columns] == ["memory", "compare"]
+    assert [column.current_name for column in parts.centre.columns] == ["memory", "compare"]
     assert parts.timeline.isHidden()
-    assert parts.history_panel.search == ""
+    assert parts.history_panel.search_text == ""
     assert (shown.selected, shown.cursor) == (3, 5)
     assert parts.status.outcome.text()
-    assert parts.status.settings.isVisible()
+    assert parts.status.settings_button.isVisible()
     assert window.geometry() == geometry
-    assert window.parts.store.kept_language == "zh_CN"
-    assert parts.steps.generations.shown == shown.id
+    assert window.parts.store.saved_language == "zh_CN"
+    assert parts.run_navigation.generations.shown == shown.id
     assert run(qtbot, window).kind == "completed"
 
 
@@ -96,7 +103,7 @@ def test_what_was_compared_and_said_is_there_again(qtbot: QtBot, window: MainWin
     entries = [entry.result for entry in view.comparison.entries]
     window.parts.messages.show_setup_error("This cannot be run yet", "No model is chosen.")
     switch(qtbot, window, "zh_CN")
-    again = window.parts.centre.columns[0].shown
+    again = window.parts.centre.columns[0].current_view
     assert again is not view
     assert entries
     assert [entry.result for entry in again.comparison.entries] == entries
@@ -110,7 +117,7 @@ def test_nothing_of_the_old_parts_is_left(qtbot: QtBot, window: MainWindow) -> N
     old = [weakref.ref(part) for part in vars(window.parts).values() if isinstance(part, QObject)]
     switch(qtbot, window, "en")
     gc.collect()
-    lasting = [*window.parts.lasting, window.parts.settings]
+    lasting = [*window.parts.services, window.parts.settings]
     left = [ref() for ref in old if ref() is not None and ref() not in lasting]
     assert [part for part in left if shiboken6.isValid(part) and part is not None] == []
     assert (len(window.findChildren(QObject)), listeners(window)) == (before, heard)
@@ -118,15 +125,15 @@ def test_nothing_of_the_old_parts_is_left(qtbot: QtBot, window: MainWindow) -> N
 
 def test_a_run_goes_on_to_its_end_first(qtbot: QtBot, window: MainWindow) -> None:
     notice = window.parts.centre.notice_banner
-    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
         window.parts.runs.run()
         window.parts.actions.do("speak_chinese")
-        assert (window.session.busy, current()) == (True, "en")
+        assert (window.session.busy, current_language()) == (True, "en")
         assert notice.title.text() == "The language will change"
         window.parts.actions.do("speak_english")
         assert not notice.isVisible()
         window.parts.actions.do("speak_chinese")
-    assert (window.session.busy, current()) == (False, "zh_CN")
+    assert (window.session.busy, current_language()) == (False, "zh_CN")
     assert not window.parts.centre.notice_banner.isVisible()
     assert window.session.run.outcome.kind == "completed"
 
@@ -135,9 +142,9 @@ def test_the_settings_window_stays_open_and_speaks_it_too(qtbot: QtBot, window: 
     window.parts.actions.do("open_settings")
     combo = find(window, QComboBox, "languageChoice")
     combo.setCurrentIndex(combo.findData("zh_CN"))
-    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
         combo.activated.emit(combo.currentIndex())
-    assert current() == "zh_CN"
+    assert current_language() == "zh_CN"
     dialog = find(window, SettingsDialog, "settingsDialog")
     assert dialog.isVisible()
     assert find(window, QComboBox, "languageChoice").currentData() == "zh_CN"
@@ -149,6 +156,6 @@ def test_the_settings_window_stays_open_and_speaks_it_too(qtbot: QtBot, window: 
 def test_what_the_command_line_names_is_for_this_time(qtbot: QtBot, config_dir: Path) -> None:
     window = build_window(config_dir, ScriptedEngine(), language="zh_CN")
     qtbot.addWidget(window)
-    assert (current(), window.parts.lasting.switch.choice) == ("zh_CN", "zh_CN")
+    assert (current_language(), window.parts.services.language_switch.choice) == ("zh_CN", "zh_CN")
     window.close()
-    assert window.parts.store.kept_language == "system"
+    assert window.parts.store.saved_language == "system"

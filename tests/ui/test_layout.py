@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.export_dialog import ExportDialog
 from app.storage.settings_file import SettingsStore
-from app.theme.language import speak
+from app.theme.language import set_language
 from app.theme.theme import theme_for
 from app.views.node_reports import NodeReport, ReportRow
 from app.widgets.picker_combo import SUBTITLE
@@ -53,7 +53,7 @@ def test_nothing_is_cut_in_any_view(qtbot: QtBot, window: MainWindow, size: tupl
     for number in range(window.parts.centre.columns[0].tabs.count()):
         window.parts.centre.show_number(number)
         settle(window)
-        assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current
+        assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current_name
     check_history(window)
 
 
@@ -64,7 +64,7 @@ def chinese_window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     store.settings.appearance.language = "zh_CN"
     store.save()
     yield open_window(qtbot, config_dir)
-    speak("en")
+    set_language("en")
 
 
 @pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])
@@ -75,7 +75,7 @@ def test_nothing_is_cut_in_chinese(
         pytest.skip("there is no font for Chinese; .ci/run installs one")
     window = chinese_window
     arrange(window, size, scale)
-    assert window.parts.setup.prompt.score.text() == "为此文本评分"
+    assert window.parts.setup.prompt.score_button.text() == "为此文本评分"
     assert "\n".join(faults(window)) == ""
     run(qtbot, window)
     window.session.select_token(2)
@@ -83,7 +83,7 @@ def test_nothing_is_cut_in_chinese(
     for number in range(window.parts.centre.columns[0].tabs.count()):
         window.parts.centre.show_number(number)
         settle(window)
-        assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current
+        assert "\n".join(faults(window)) == "", window.parts.centre.columns[0].current_name
     dialog = window.parts.dialogs.open_settings()
     settle(dialog)
     assert "\n".join(faults(dialog)) == ""
@@ -99,13 +99,13 @@ def check_history(window: MainWindow) -> None:
     panel, store = window.parts.history_panel, window.history.store
     assert store is not None
     for number, name in enumerate(("A title that does not end so soon " * 5, "从前有一只小猫" * 9, "W" * 200)):
-        store.keep(keeping(number, name, name, title=name, tokens=123_456, speed=1234.5))
+        store.save(keeping(number, name, name, title=name, tokens=123_456, speed=1234.5))
     panel.toggle()
     assert panel.view is not None
     panel.view.list.setCurrentIndex(panel.view.list.runs.index(1))
-    panel.view.foot.buttons["delete"].click()
+    panel.view.footer.buttons["delete"].click()
     settle(window)
-    assert panel.view.foot.undo.isVisible()
+    assert panel.view.footer.undo.isVisible()
     assert "\n".join(faults(window)) == ""
     panel.view.search.setText("nowhere")
     panel.refresh()
@@ -147,7 +147,7 @@ def test_no_setting_of_any_strategy_is_cut(window: MainWindow, size: tuple[int, 
     arrange(window, size, scale)
     window.parts.setup.parameters.set_advanced(True)
     for name in _showing_every_setting():
-        window.parts.controller.choose(strategy=name)
+        window.parts.settings_controller.choose(strategy=name)
         settle(window)
         assert "\n".join(faults(window.parts.setup)) == "", name
 
@@ -217,13 +217,13 @@ def test_what_a_strategy_does_is_said_in_full_in_the_list(window: MainWindow) ->
 def test_nothing_is_cut_in_the_export_dialog(qtbot: QtBot, window: MainWindow, scale: float) -> None:
     run(qtbot, window)
     window.parts.appearance.set_font_scale(scale)
-    window.parts.export.ask()
+    window.parts.export.open_dialog()
     dialog = window.findChild(ExportDialog)
     qtbot.waitExposed(dialog)
     for number, offer in enumerate(dialog.offers):
-        dialog.what.setCurrentIndex(number)
+        dialog.content_combo.setCurrentIndex(number)
         for kind in range(len(offer.kinds)):
-            dialog.kind.setCurrentIndex(kind)
+            dialog.format_combo.setCurrentIndex(kind)
             settle(dialog)
             assert faults(dialog) == [], (offer.title, offer.kinds[kind])
     with qtbot.waitSignal(dialog.destroyed):

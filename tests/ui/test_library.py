@@ -75,7 +75,7 @@ def test_a_folder_that_is_no_model_is_told(
     row = window.parts.toolbar.model.findData(str(folder))
     assert window.parts.centre.error_banner.isVisible() or row >= 0
     assert window.parts.chosen.model.name
-    window.parts.toolbar.model.choose("storyteller")
+    window.parts.toolbar.model.select_data("storyteller")
     assert run(qtbot, window).kind == "completed"
 
 
@@ -101,25 +101,25 @@ def test_a_folder_that_is_no_model_is_told(
 def test_a_preset_of_any_content_is_taken_or_told(window: MainWindow, tmp_path: Path, content: str) -> None:
     path = tmp_path / "odd.json"
     path.write_text(content, encoding="utf-8")
-    window.parts.library.use_preset(path)
+    window.parts.presets.use_preset(path)
     centre = window.parts.centre
     assert centre.error_banner.isVisible() or centre.notice_banner.isVisible()
-    window.parts.library.save_preset_as("Again")
+    window.parts.presets.save_preset_as("Again")
     window.parts.requests.request()
 
 
 def test_a_preset_that_is_gone_or_no_file_is_told(window: MainWindow, tmp_path: Path) -> None:
     for path in (tmp_path / "gone.json", tmp_path):
         window.parts.messages.dismiss()
-        window.parts.library.use_preset(path)
+        window.parts.presets.use_preset(path)
         assert window.parts.centre.error_banner.isVisible()
 
 
 def test_a_preset_cannot_be_saved_where_a_file_stands(window: MainWindow) -> None:
-    window.parts.store.presets.write_text("in the way", encoding="utf-8")
-    window.parts.library.save_preset_as("Mine")
+    window.parts.store.presets_folder.write_text("in the way", encoding="utf-8")
+    window.parts.presets.save_preset_as("Mine")
     assert window.parts.centre.error_banner.isVisible()
-    window.parts.library.show_presets()
+    window.parts.presets.show_presets()
 
 
 def test_settings_are_kept_although_a_name_is_no_unicode(window: MainWindow, config_dir: Path) -> None:

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.panels.prompt import PromptPanel
 from app.views.text import line_flow
-from app.views.text.line_flow import Flow
+from app.views.text.line_flow import LineFlow
 from app.widgets.long_words import wrap_mode
 
 
@@ -27,8 +27,8 @@ def test_a_long_paragraph_is_broken_piece_by_piece(unit: str, monkeypatch: pytes
             super().__init__(piece, *rest)
 
     def starts(most: int) -> list[int]:
-        monkeypatch.setattr(line_flow, "_MOST_AT_ONCE", most)
-        broken = Flow(QFont("DejaVu Sans", 10), 400.0)
+        monkeypatch.setattr(line_flow, "_MAX_CHUNK", most)
+        broken = LineFlow(QFont("DejaVu Sans", 10), 400.0)
         broken.update(text)
         return [row.start for row in broken.rows]
 
@@ -42,7 +42,7 @@ def test_a_long_paragraph_is_broken_piece_by_piece(unit: str, monkeypatch: pytes
 
 @pytest.mark.usefixtures("qtbot")
 def test_a_text_of_one_word_is_shown() -> None:
-    broken = Flow(QFont("DejaVu Sans", 10), 400.0)
+    broken = LineFlow(QFont("DejaVu Sans", 10), 400.0)
     broken.update("x" * 300_000)
     starts = [row.start for row in broken.rows]
     assert starts == sorted(set(starts))

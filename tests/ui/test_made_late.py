@@ -77,11 +77,11 @@ def test_a_screen_reader_need_not_open_the_list(window: MainWindow) -> None:
 
 def test_a_banner_is_empty_until_it_speaks(window: MainWindow) -> None:
     banner = window.parts.centre.notice_banner
-    assert banner.told == ""
+    assert banner.last_title == ""
     assert banner.findChildren(QWidget) == []
     window.parts.messages.withdraw_notice("")
     window.parts.messages.show_notice("It is so.", "Know")
-    assert (banner.told, banner.title.text(), banner.cause.text()) == ("Know", "Know", "It is so.")
+    assert (banner.last_title, banner.title.text(), banner.cause.text()) == ("Know", "Know", "It is so.")
     theme = window.parts.appearance.theme
     assert banner.details.maximumHeight() == theme.px(132)
     window.parts.messages.withdraw_notice("Know")
@@ -121,5 +121,5 @@ def test_tabs_are_as_wide_as_was_reckoned(window: MainWindow, scale: float) -> N
     for tight in (True, False, True):
         tabs.fit(10_000, tight)
         drawn = [tabs.tabSizeHint(index).width() for index in range(tabs.count())]
-        present = [width for index, width in enumerate(drawn) if not tabs.is_absent(index)]
-        assert tabs.needed(tight) == sum(present)
+        present = [width for index, width in enumerate(drawn) if not tabs.is_removed(index)]
+        assert tabs.total_width(tight) == sum(present)

@@ -37,7 +37,7 @@ def media_window(qtbot: QtBot, folder: Path, takes: Takes = SEES) -> MainWindow:
 def give(qtbot: QtBot, window: MainWindow, *paths: str) -> None:
     """Files go with the prompt, and have been read."""
     window.parts.media.add(paths)
-    qtbot.waitUntil(lambda: all(window.parts.lasting.media.of(path).is_known for path in given(window)))
+    qtbot.waitUntil(lambda: all(window.parts.services.media.get(path).is_read for path in given(window)))
 
 
 def given(window: MainWindow) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def test_what_was_given_is_there_again_and_a_file_that_is_gone_says_so(
     window.close()
     Path(path).unlink()
     again = media_window(qtbot, config_dir)
-    qtbot.waitUntil(lambda: again.parts.lasting.media.of(path).is_known)
+    qtbot.waitUntil(lambda: again.parts.services.media.get(path).is_read)
     assert given(again) == (path,)
     assert "There is no file" in cards(again)[0].reason.text()
     assert again.parts.messages.error is None
@@ -175,17 +175,17 @@ def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
 def test_what_a_microphone_hears_is_kept_and_can_be_heard(qtbot: QtBot, config_dir: Path, device: type[Device]) -> None:
     window = media_window(qtbot, config_dir, HEARS)
     bar = window.findChildren(type_of_bar(), "mediaBar")[0]
-    tools = window.parts.media_bar.make()[1]
+    tools = window.parts.media_bar.ensure_bar()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
     qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50 %")
     settle(dialog)
     assert faults(dialog) == []
     dialog.stop.click()
-    qtbot.waitUntil(lambda: bool(bar.cards) and bar.cards[0].medium.is_known)
+    qtbot.waitUntil(lambda: bool(bar.cards) and bar.cards[0].medium.is_read)
     assert bar.cards[0].facts.text() == "500 ms · 16,000 Hz"
     assert not device.last.is_open
-    with qtbot.waitSignal(bar.playWanted):
+    with qtbot.waitSignal(bar.playRequested):
         bar.cards[0].play.click()
     qtbot.waitUntil(lambda: device.last.is_open)
     out = np.empty((24000, 1), np.float32)
@@ -199,7 +199,7 @@ def test_what_was_heard_before_the_disk_was_full_is_kept_and_it_is_told(
     qtbot: QtBot, config_dir: Path, device: type[Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = media_window(qtbot, config_dir, HEARS)
-    tools = window.parts.media_bar.make()[1]
+    tools = window.parts.media_bar.ensure_bar()[1]
     dialog = tools.record()
     device.last.callback(np.full(8000, 16384, np.int16).tobytes(), 8000, None, None)
     qtbot.waitUntil(lambda: dialog.meter.accessibleDescription() == "50 %")

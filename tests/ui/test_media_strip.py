@@ -25,7 +25,7 @@ def shown(qtbot: QtBot, folder: Path, path: str, takes: Takes = SEES, inside: bo
     window = open_window(qtbot, folder, MediaEngine(takes=takes, inside=inside))
     qtbot.waitUntil(lambda: window.parts.session.model is not None)
     window.parts.media.add([path])
-    qtbot.waitUntil(lambda: window.parts.lasting.media.of(path).is_known)
+    qtbot.waitUntil(lambda: window.parts.services.media.get(path).is_read)
     run(qtbot, window)
     settle(window)
     return window
@@ -39,14 +39,16 @@ def test_a_picture_is_shown_with_its_patches(qtbot: QtBot, config_dir: Path, tmp
     window = shown(qtbot, config_dir, picture(tmp_path / "red.png"))
     (card,) = strip(window).cards
     assert card.name.text() == "red.png · picture 4 × 4 patches"
-    assert card.told.text() == ("It is read before the prompt's first token, as 16 positions that the text follows on.")
-    assert (card.face.cells.rows, card.face.cells.columns) == (GRID, GRID)
-    middle = card.face.cell_rect(6).center().toPoint()
-    QTest.mouseMove(card.face, middle)
-    qtbot.waitUntil(lambda: card.part.text() == "row 2, column 3 of red.png")
+    assert card.description.text() == (
+        "It is read before the prompt's first token, as 16 positions that the text follows on."
+    )
+    assert (card.preview.cells.rows, card.preview.cells.columns) == (GRID, GRID)
+    middle = card.preview.cell_rect(6).center().toPoint()
+    QTest.mouseMove(card.preview, middle)
+    qtbot.waitUntil(lambda: card.position_label.text() == "row 2, column 3 of red.png")
     QTest.mouseMove(window, QPoint(1, 1))
-    card.face.leaveEvent(None)
-    assert card.part.text() == ""
+    card.preview.leaveEvent(None)
+    assert card.position_label.text() == ""
 
 
 def test_a_sound_is_shown_with_its_positions_and_the_silence_behind_it(
@@ -55,17 +57,20 @@ def test_a_sound_is_shown_with_its_positions_and_the_silence_behind_it(
     window = shown(qtbot, config_dir, sound(tmp_path / "tone.wav"), HEARS)
     (card,) = strip(window).cards
     assert card.name.text() == "tone.wav · sound 0.0–1.0 s"
-    assert "An encoder makes 50 positions of it" in card.told.text()
-    assert (card.face.cells.columns, card.face.cells.share) == (FRAMES, pytest.approx(0.25))  # one second of four
-    QTest.mouseMove(card.face, card.face.cell_rect(2).center().toPoint())
-    qtbot.waitUntil(lambda: card.part.text() == "0.16–0.24 s of tone.wav")
+    assert "An encoder makes 50 positions of it" in card.description.text()
+    assert (card.preview.cells.columns, card.preview.cells.file_fraction) == (
+        FRAMES,
+        pytest.approx(0.25),
+    )  # one second of four
+    QTest.mouseMove(card.preview, card.preview.cell_rect(2).center().toPoint())
+    qtbot.waitUntil(lambda: card.position_label.text() == "0.16–0.24 s of tone.wav")
 
 
 def test_tokens_that_stand_for_a_picture_are_one_word_of_the_prompt(
     qtbot: QtBot, config_dir: Path, tmp_path: Path
 ) -> None:
     window = shown(qtbot, config_dir, picture(tmp_path / "red.png"), inside=True)
-    view = window.parts.centre.columns[0].shown
+    view = window.parts.centre.columns[0].current_view
     text = view.area.page.shown().text.text
     assert text.startswith("⟨picture 4 × 4 patches⟩")
     assert "<image>" not in text
@@ -78,16 +83,16 @@ def test_a_run_without_media_has_no_strip_and_a_lost_file_is_told(
     path = tmp_path / "red.png"
     window = shown(qtbot, config_dir, picture(path))
     past = window.session.run
-    window.parts.media.put([])
+    window.parts.media.set_paths([])
     run(qtbot, window)
     assert strip(window).isHidden()
     path.unlink()
-    window.parts.lasting.media.read_again(str(path))
-    qtbot.waitUntil(lambda: window.parts.lasting.media.of(str(path)).trouble is not None)
+    window.parts.services.media.reload(str(path))
+    qtbot.waitUntil(lambda: window.parts.services.media.get(str(path)).error is not None)
     window.session.show(past)
     (card,) = strip(window).cards
-    assert "red.png" in card.part.text()
-    assert card.face.isHidden()
+    assert "red.png" in card.position_label.text()
+    assert card.preview.isHidden()
 
 
 @pytest.mark.parametrize(("size", "scale"), [((900, 600), 1.5), ((1280, 800), 2.0)])

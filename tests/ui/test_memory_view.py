@@ -14,7 +14,7 @@ from app.state.run import Run
 from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.theme.theme import theme_for
 from app.views import VIEWS
-from app.views.memory.cached_tokens import EVICTED, TokenRow
+from app.views.memory.cached_tokens import EVICTED, CachedTokenRow
 from app.views.memory.view import MemoryView
 from core.events import Event, Notice, Prefilled
 from tests.app.test_cache_history import EACH, START, events, plan
@@ -154,7 +154,7 @@ def test_a_fallback_is_told(view: MemoryView) -> None:
 
 def test_figures_for_a_file(view: MemoryView) -> None:
     view.show_run(ended(events(plan(block=8), 41)))
-    head, *lines = view.figures()
+    head, *lines = view.export_table()
     rows = [dict(zip(head, line, strict=True)) for line in lines]
     assert [row["tokens_written"] for row in rows] == [0, 1, 9, 17, 25, 33, 41]
     assert all(row["bytes"] == row["host_keys"] + row["host_residual"] for row in rows)
@@ -170,7 +170,7 @@ def test_nothing_is_wider_than_the_view(view: MemoryView, scale: float) -> None:
 
 def test_fifty_thousand_tokens_still_find_their_cells(view: MemoryView) -> None:
     view.show_run(ended(events(plan(), 9)))
-    view.cells.set_rows([TokenRow("All of them", ("held",) * 50_000, True)])
+    view.cells.set_rows([CachedTokenRow("All of them", ("held",) * 50_000, True)])
     assert view.cells.sizeHint().height() <= 140
     last = view.cells.cell_rect(0, 49_999).center()
     found = view.cells.token_at(last.x(), last.y())

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QMenu, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.control.palette.sources.actions import LEFT_OUT
+from app.control.palette.sources.actions import EXCLUDED
 from app.panels.commands import COMMANDS, MENUS
 from app.panels.menu_bar import MenuBar
 from app.panels.shortcuts import SHORTCUTS
@@ -69,7 +69,7 @@ def test_menu_palette_and_list_of_keys_agree(window: MainWindow) -> None:
         line = window.parts.menu_bar.commands[command.name]
         assert [key.toString() for key in line.shortcuts()] == list(command.keys)
         assert keys[command.name].title == command.title
-        if command.name not in LEFT_OUT:
+        if command.name not in EXCLUDED:
             entry = listed[f"action.{command.name}"]
             assert entry.title == command.title
             assert entry.shortcut == (command.keys or (command.shown_key,))[0].replace("Return", "Enter")
@@ -93,8 +93,8 @@ def test_commands_that_macos_moves_have_their_roles(window: MainWindow) -> None:
 @pytest.mark.parametrize("code", ["en", "zh_CN"])
 def test_no_menu_has_a_stray_separator(qtbot: QtBot, window: MainWindow, code: str) -> None:
     if code != "en":
-        window.parts.lasting.switch.choose(code)
-        qtbot.waitUntil(lambda: language.current() == code)
+        window.parts.services.language_switch.choose(code)
+        qtbot.waitUntil(lambda: language.current_language() == code)
     bar = window.parts.menu_bar
     bar.refresh()
     assert [fault for menu in tops(bar) for fault in menu_faults(menu)] == []
@@ -111,7 +111,7 @@ def test_ticks_show_the_state_of_the_window(window: MainWindow) -> None:
     views = {line.data(): line for line in bar.menus["&View"].actions() if line.data() in ("tokens", "tree")}
     views["tree"].trigger()
     bar.refresh()
-    assert parts.centre.columns[0].current == "tree"
+    assert parts.centre.columns[0].current_name == "tree"
     assert views["tree"].isChecked()
     assert not views["tokens"].isChecked()
 
@@ -142,9 +142,9 @@ def test_keys_work_while_the_menu_bar_is_hidden(window: MainWindow) -> None:
 
 
 def test_a_presentation_hides_the_menu_bar_and_brings_it_back(window: MainWindow) -> None:
-    window.parts.stage.enter()
+    window.parts.presentation.enter()
     assert not window.parts.menu_bar.isVisible()
-    window.parts.stage.leave()
+    window.parts.presentation.leave()
     assert window.parts.menu_bar.isVisible()
 
 
@@ -214,7 +214,7 @@ def test_recordings_are_offered_again(qtbot: QtBot, window: MainWindow, tmp_path
     run(qtbot, window)
     paths = [tmp_path / f"run {number} & more.decodescope" for number in range(12)]
     for path in paths:
-        window.parts.recorded.save(str(path))
+        window.parts.recorded_runs.save(str(path))
     bar.refresh()
     files = [line for line in bar.menus["recent"].actions() if line.data()]
     assert [line.data() for line in files] == [str(path) for path in reversed(paths)][:10]
@@ -251,7 +251,7 @@ def test_ctrl_f_searches_the_tree_where_that_has_the_cursor_and_else_the_history
     canvas = window.parts.centre.columns[0].view("tree").canvas
     canvas.setFocus()
     QTest.keyClick(canvas, Qt.Key.Key_F, CTRL)
-    assert window.parts.history_panel.search is None
+    assert window.parts.history_panel.search_text is None
     window.parts.timeline.setFocus()
     QTest.keyClick(window.parts.timeline, Qt.Key.Key_F, CTRL)
-    assert window.parts.history_panel.search is not None
+    assert window.parts.history_panel.search_text is not None

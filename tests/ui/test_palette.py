@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.palette.entry import PaletteEntry
-from app.control.palette.sources.actions import LEFT_OUT
+from app.control.palette.sources.actions import EXCLUDED
 from app.panels.shortcuts import SHORTCUTS
 from app.state.tours.tour_file import names_and_titles
 from app.views.tokens.view import TokenView
@@ -48,7 +48,7 @@ def palette(window: MainWindow, typed: str = "") -> QLineEdit:
 def rows(window: MainWindow) -> list[str]:
     panel = window.parts.palette.panel
     assert panel is not None
-    return [panel.rows.index(row).data() for row in range(panel.rows.rowCount())]
+    return [panel.model.index(row).data() for row in range(panel.model.rowCount())]
 
 
 def test_a_window_is_opened_without_it(window: MainWindow) -> None:
@@ -75,7 +75,7 @@ def test_a_rarer_setting_is_unfolded_and_brought_into_sight(qtbot: QtBot, window
 
 
 def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> None:
-    window.parts.toolbar.strategy.choose("greedy")
+    window.parts.toolbar.strategy.select_data("greedy")
     field = palette(window, "temperature")
     while window.parts.palette.panel.row.kind != "Setting":
         QTest.keyClick(field, Qt.Key.Key_Down)
@@ -83,7 +83,7 @@ def test_a_setting_of_another_strategy_says_who_has_it(window: MainWindow) -> No
     panel = window.parts.palette.panel
     assert panel is not None
     assert panel.isVisible()
-    assert panel.foot.text() == "Greedy has no such setting; Sampling has."
+    assert panel.description_label.text() == "Greedy has no such setting; Sampling has."
 
 
 def test_esc_closes_it_alone_and_the_cursor_is_where_it_was(qtbot: QtBot, window: MainWindow) -> None:
@@ -111,21 +111,21 @@ def test_arrows_walk_around_and_enter_takes_the_current_row(window: MainWindow) 
     field = palette(window, "beam")
     panel = window.parts.palette.panel
     assert panel is not None
-    last = panel.rows.rowCount() - 1
+    last = panel.model.rowCount() - 1
     QTest.keyClick(field, Qt.Key.Key_Up)
     assert panel.list.currentIndex().row() == last
     QTest.keyClick(field, Qt.Key.Key_Down)
     assert panel.list.currentIndex().row() == 0
     QTest.keyClick(field, Qt.Key.Key_Return)
     assert window.parts.chosen.strategy.name == "beam_search"
-    window.parts.controller.choose(strategy="greedy")  # what is in use cannot be chosen
+    window.parts.settings_controller.choose(strategy="greedy")  # what is in use cannot be chosen
     palette(window)
     assert rows(window)[0] == "Beam search"  # used last
 
 
 def run_and_keep(qtbot: QtBot, window: MainWindow) -> None:
     """A run that is among those kept."""
-    with qtbot.waitSignal(window.history.kept, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.history.runSaved, timeout=WAIT_MS):
         run(qtbot, window)
 
 
@@ -133,7 +133,7 @@ def test_everything_is_there_by_its_name(qtbot: QtBot, window: MainWindow) -> No
     run_and_keep(qtbot, window)
     there = {entry.key for entry in window.parts.palette.gather()}
     parts = window.parts
-    wanted = {f"action.{name}" for name in parts.actions.table if name not in LEFT_OUT}
+    wanted = {f"action.{name}" for name in parts.actions.table if name not in EXCLUDED}
     wanted |= {f"strategy.{name}" for name in strategies.registry} | {f"cache.{name}" for name in caches.registry}
     wanted |= {f"view.{name}" for name in ("tokens", "chat", "tree", "speculation", "memory", "compare", "branches")}
     wanted |= {f"model.{entry.name}" for entry in parts.chosen.model.entries}
@@ -175,7 +175,7 @@ def told(window: MainWindow) -> tuple[object, ...]:
     return (
         shown, tops, id(QApplication.focusWidget()), id(QApplication.activePopupWidget()), window.session.state,
         run and (run.id, run.cursor, run.selected), clipboard.text(), clipboard.image().isNull(),
-        tokens(window).area.choice.text, tree(window).canvas.travel.zoom,
+        tokens(window).area.selection.text, tree(window).canvas.navigation.zoom,
         str(window.parts.settings.appearance), window.isVisible(), window.isFullScreen(),
     )  # fmt: skip
 
@@ -188,11 +188,11 @@ def tidy_up(qtbot: QtBot, window: MainWindow) -> None:
     for top in QApplication.topLevelWidgets():
         if top.isVisible() and top is not window:
             top.close()
-    window.parts.stage.leave()
+    window.parts.presentation.leave()
     if window.parts.tours.is_on:
         window.parts.tours.player.leave()
     window.parts.messages.dismiss()
-    tree(window).canvas.travel.zoom_by(1.1)  # so that there is something to fit
+    tree(window).canvas.navigation.zoom_by(1.1)  # so that there is something to fit
     QApplication.clipboard().clear()
     QApplication.sendPostedEvents(None, 0)
     window.activateWindow()
@@ -208,7 +208,7 @@ def in_vain(qtbot: QtBot, window: MainWindow, entries: Iterator[PaletteEntry]) -
         if entry.reason or (kind_of(entry) == "picked" and entry.key not in pickable(window)):
             continue
         before = told(window)
-        entry.do()
+        entry.run()
         QApplication.processEvents()
         if told(window) == before:
             found.append(entry.key)
@@ -260,13 +260,13 @@ def test_no_entry_without_effect(qtbot: QtBot, window: MainWindow, every: bool) 
     run_and_keep(qtbot, window)
     vain = in_vain(qtbot, window, anew(window, OTHERS | (set() if every else alike(window))))
     assert not vain, vain
-    next(entry for entry in window.parts.palette.gather() if entry.key == "action.quit").do()
+    next(entry for entry in window.parts.palette.gather() if entry.key == "action.quit").run()
     assert window.is_closed
 
 
 def test_another_language_by_its_name_and_back_by_an_english_one(qtbot: QtBot, window: MainWindow) -> None:
     QTest.keyClick(palette(window, "chinese"), Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: language.current() == "zh_CN")
+    qtbot.waitUntil(lambda: language.current_language() == "zh_CN")
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     QTest.keyClick(palette(window, "temp"), Qt.Key.Key_Return)
@@ -275,7 +275,7 @@ def test_another_language_by_its_name_and_back_by_an_english_one(qtbot: QtBot, w
     assert rows(window)[0] == "温度"
     QTest.keyClick(window.parts.palette.panel.field, Qt.Key.Key_Escape)
     QTest.keyClick(palette(window, "english"), Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: language.current() == "en")
+    qtbot.waitUntil(lambda: language.current_language() == "en")
 
 
 @pytest.mark.parametrize(("size", "scale", "theme"), [((1280, 800), 1.0, "light"), ((900, 600), 2.0, "dark")])

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.control.palette.entry import PaletteEntry
-from app.control.palette.ranking import found
+from app.control.palette.ranking import rank_entries
 from app.control.palette.synonyms import table
 from app.window.main_window import MainWindow
 from resources import language
@@ -107,7 +107,7 @@ def entries(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def first_three(entries: list[PaletteEntry], word: str) -> list[str]:
-    return [item.entry.key for item in found(entries, word, ())[:3]]
+    return [item.entry.key for item in rank_entries(entries, word, ())[:3]]
 
 
 def misses(entries: list[PaletteEntry], listed: str) -> list[str]:
@@ -133,12 +133,12 @@ def test_chinese_words_find_it_while_the_program_speaks_english(entries: list[Pa
 
 def test_both_languages_find_it_while_the_program_speaks_chinese(qtbot: QtBot, config_dir: Path) -> None:
     window: MainWindow = open_window(qtbot, config_dir)
-    window.parts.lasting.switch.choose("zh_CN")
-    qtbot.waitUntil(lambda: language.current() == "zh_CN")
+    window.parts.services.language_switch.choose("zh_CN")
+    qtbot.waitUntil(lambda: language.current_language() == "zh_CN")
     entries = whole(window).parts.palette.gather()
     missed = misses(entries, ENGLISH), misses(entries, CHINESE)
-    window.parts.lasting.switch.choose("en")
-    qtbot.waitUntil(lambda: language.current() == "en")
+    window.parts.services.language_switch.choose("en")
+    qtbot.waitUntil(lambda: language.current_language() == "en")
     assert missed == ([], [])
 
 
@@ -156,7 +156,7 @@ def test_no_synonym_is_of_an_entry_that_does_not_exist(entries: list[PaletteEntr
 
 def test_scattered_letters_find_nothing(entries: list[PaletteEntry]) -> None:
     """`csv` found "Contrastive search" once."""
-    titles = [item.entry.title for item in found(entries, "csv", ())]
+    titles = [item.entry.title for item in rank_entries(entries, "csv", ())]
     assert titles
     assert not any(title.lower().startswith("contrastive") for title in titles)
-    assert found(entries, "qzx", ()) == []
+    assert rank_entries(entries, "qzx", ()) == []

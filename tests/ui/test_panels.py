@@ -15,7 +15,7 @@ from app.control.model_list import FOLDER_ITEM
 from app.panels.prompt import PromptEdit
 from app.panels.settings_dialog import SettingsDialog
 from app.state.worker_messages import ModelInfo
-from app.storage.examples import ExamplePrompt, load
+from app.storage.examples import ExamplePrompt, load_examples
 from app.widgets.picker_combo import SUBTITLE
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
@@ -38,9 +38,9 @@ def test_an_example_sets_everything(qtbot: QtBot, window: MainWindow) -> None:
         seed=5,
         about="Watch the loop break.",
     )
-    window.parts.toolbar.strategy.choose("greedy")
-    window.parts.toolbar.seed.lock.setChecked(False)
-    window.parts.controller.apply_example(example)
+    window.parts.toolbar.strategy.select_data("greedy")
+    window.parts.toolbar.seed.lock_button.setChecked(False)
+    window.parts.settings_controller.apply_example(example)
     request = window.parts.requests.request()
     assert (request.prompt, request.strategy, request.seed) == ("Write on", "contrastive", 5)
     assert (request.settings["penalty_alpha"], request.settings["top_k"]) == (0.4, 6)
@@ -62,25 +62,25 @@ def test_example_chips_are_there(qtbot: QtBot, window: MainWindow) -> None:
 
 def test_an_example_opens_the_view_where_its_effect_shows(window: MainWindow) -> None:
     shown = {}
-    for example in load():
+    for example in load_examples():
         window.parts.setup.prompt.exampleChosen.emit(example)
-        shown[example.id] = window.parts.centre.columns[0].current
+        shown[example.id] = window.parts.centre.columns[0].current_name
     assert set(shown.values()) == {"tokens", "chat", "tree", "speculation"}
     assert (shown["beam-search"], shown["token-tree"], shown["tell-me"]) == ("tree", "speculation", "chat")
-    assert all(shown[example.id] == example.shown_in for example in load())
+    assert all(shown[example.id] == example.shown_in for example in load_examples())
 
 
 def test_a_chat_is_read_as_turns(window: MainWindow) -> None:
     chat = ({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"})
-    window.parts.controller.apply_example(ExamplePrompt("c", "C", messages=chat))
+    window.parts.settings_controller.apply_example(ExamplePrompt("c", "C", messages=chat))
     assert window.parts.requests.request().prompt == chat
-    window.parts.controller.apply_example(ExamplePrompt("t", "T", "plain"))
+    window.parts.settings_controller.apply_example(ExamplePrompt("t", "T", "plain"))
     assert window.parts.requests.request().prompt == "plain"
 
 
 def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", "storyteller")))
-    window.parts.toolbar.model.choose("storyteller")
+    window.parts.toolbar.model.select_data("storyteller")
     run(qtbot, window)
     chat = window.parts.setup.prompt.mode.button("chat")
     assert not chat.isEnabled()
@@ -88,9 +88,9 @@ def test_models_without_a_chat_template_grey_chats_out(qtbot: QtBot, config_dir:
 
 
 def test_what_a_model_cannot_do_is_disabled_with_the_reason(qtbot: QtBot, config_dir: Path) -> None:
-    info = ModelInfo("storyteller", "storyteller", refused_strategies={"dola": "It has 2 layers; DoLa needs 4."})
+    info = ModelInfo("storyteller", "storyteller", unsupported_strategies={"dola": "It has 2 layers; DoLa needs 4."})
     window = open_window(qtbot, config_dir, ScriptedEngine(info=info))
-    window.parts.toolbar.model.choose("storyteller")
+    window.parts.toolbar.model.select_data("storyteller")
     run(qtbot, window)
     combo = window.parts.toolbar.strategy
     row = combo.findData("dola")
@@ -105,7 +105,7 @@ def test_pickers_show_name_and_amount(qtbot: QtBot, window: MainWindow) -> None:
     assert combo.findText("storyteller") == combo.findData("storyteller")
     run(qtbot, window)
     assert combo.accessibleDescription().startswith("5.7 M · bundled · CPU")  # the glossary adds to it, once it is read
-    window.parts.toolbar.strategy.choose("sampling")
+    window.parts.toolbar.strategy.select_data("sampling")
     find(window, QDoubleSpinBox, "param.temperature").setValue(0.8)
     assert window.parts.toolbar.strategy.accessibleDescription().startswith("temperature 0.8")
 
@@ -124,28 +124,30 @@ def test_a_folder_is_listed_chosen_and_remembered(qtbot: QtBot, window: MainWind
 
 
 def test_presets_are_saved_chosen_and_deleted(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.toolbar.strategy.choose("sampling")
+    window.parts.toolbar.strategy.select_data("sampling")
     window.parts.setup.parameters.set_values({"temperature": 0.55})
-    window.parts.library.save_preset_as("Mine")
-    assert json.loads((window.parts.store.presets / "Mine.json").read_text(encoding="utf-8"))["temperature"] == 0.55
-    window.parts.toolbar.strategy.choose("greedy")
+    window.parts.presets.save_preset_as("Mine")
+    assert (
+        json.loads((window.parts.store.presets_folder / "Mine.json").read_text(encoding="utf-8"))["temperature"] == 0.55
+    )
+    window.parts.toolbar.strategy.select_data("greedy")
     find(window, QPushButton, "preset.Mine").click()
     assert (window.parts.chosen.strategy.name, window.parts.setup.parameters.changed_values()) == (
         "sampling",
         {"temperature": 0.55},
     )
-    window.parts.library.delete_preset(window.parts.store.presets / "Mine.json")
+    window.parts.presets.delete_preset(window.parts.store.presets_folder / "Mine.json")
     qtbot.waitUntil(lambda: not window.findChildren(QPushButton, "preset.Mine"), timeout=WAIT_MS)
 
 
 def test_presets_tell_what_they_keep(window: MainWindow, tmp_path: Path) -> None:
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps({"do_sample": True, "temperature": 0.6, "pad_token_id": 0}), encoding="utf-8")
-    window.parts.library.use_preset(path)
+    window.parts.presets.use_preset(path)
     assert "pad_token_id" in window.parts.centre.notice_banner.cause.text()
-    assert window.parts.controller.as_preset("x").extra == {"pad_token_id": 0}
+    assert window.parts.settings_controller.as_preset("x").extra == {"pad_token_id": 0}
     path.write_text("{", encoding="utf-8")
-    window.parts.library.use_preset(path)
+    window.parts.presets.use_preset(path)
     assert window.parts.centre.error_banner.isVisible()
 
 
@@ -229,19 +231,19 @@ def test_tools_without_room_get_a_line_of_their_own(window: MainWindow, monkeypa
     window.parts.centre.show_view("tokens")
     column.resize(1400, 600)
     one = column.header.height()
-    monkeypatch.setattr(column.header.side, "sizeHint", lambda: QSize(column.width(), 20))
+    monkeypatch.setattr(column.header.tool_container, "sizeHint", lambda: QSize(column.width(), 20))
     column.fit_header()
     assert column.header.height() == 2 * one
-    monkeypatch.setattr(column.header.side, "sizeHint", lambda: QSize(40, 20))
+    monkeypatch.setattr(column.header.tool_container, "sizeHint", lambda: QSize(40, 20))
     column.fit_header()
     assert column.header.height() == one
 
 
 def test_drafts_are_offered_where_they_are_of_use(window: MainWindow) -> None:
-    window.parts.toolbar.strategy.choose("greedy")
+    window.parts.toolbar.strategy.select_data("greedy")
     assert not window.parts.toolbar.draft.isVisible()
     assert window.parts.requests.request().draft_names == ()
-    window.parts.toolbar.strategy.choose("assisted")
+    window.parts.toolbar.strategy.select_data("assisted")
     assert window.parts.toolbar.draft.isVisible()
     combo = window.parts.toolbar.draft
     if combo.currentIndex() < 0:

@@ -154,7 +154,7 @@ def test_the_wheel_scrolls_the_panel_not_the_values(qtbot: QtBot, panel: Paramet
 
 def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
     window.activateWindow()
-    with qtbot.waitSignal(window.parts.setup.parameters.helpWanted):
+    with qtbot.waitSignal(window.parts.setup.parameters.helpRequested):
         QApplication.sendEvent(window.parts.setup.parameters.rows["top_k"].editor, QEvent(QEvent.Type.FocusIn))
     assert "most likely tokens" in window.parts.setup.help.text()
     assert "Default 50" in window.parts.setup.help.text()
@@ -163,11 +163,11 @@ def test_help_follows_the_focus(qtbot: QtBot, window: MainWindow) -> None:
 def test_rare_settings_are_folded(qtbot: QtBot, panel: ParameterPanel) -> None:
     panel.show()
     assert not panel.rows["typical_p"].isVisible()
-    assert panel.more.text().endswith("more settings")
+    assert panel.more_button.text().endswith("more settings")
     panel.rows["typical_p"].editor.setValue(0.5)
-    assert panel.more.text().endswith("1 changed")
+    assert panel.more_button.text().endswith("1 changed")
     with qtbot.waitSignal(panel.advancedToggled):
-        panel.more.click()
+        panel.more_button.click()
     assert panel.rows["typical_p"].isVisible()
 
 
@@ -181,7 +181,7 @@ def test_rarer_settings_have_a_value_before_anybody_unfolds_them(qtbot):
     panel.set_advanced(True)
     assert panel.findChild(QWidget, "param.typical_p").plain_value() == 0.5
     assert panel.values()["typical_p"] == 0.5
-    assert "1 changed" not in panel.more.text()
+    assert "1 changed" not in panel.more_button.text()
 
 
 def test_shared_settings_keep_their_values_between_strategies(panel: ParameterPanel) -> None:

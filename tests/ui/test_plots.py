@@ -75,37 +75,39 @@ def test_a_window_without_a_plot_does_not_pay_for_one(tmp_path: Path) -> None:
 def test_the_place_under_the_mouse_is_told_in_words(panel: PlotPanel, qtbot: QtBot) -> None:
     with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == 32):
         move(panel, 32)
-    assert panel._tag.isVisible()
-    assert panel._tag.text().startswith("32 tokens written\nkeys 32.0 KiB")
-    assert panel.rect().contains(panel._tag.geometry())
+    assert panel._hover_label.isVisible()
+    assert panel._hover_label.text().startswith("32 tokens written\nkeys 32.0 KiB")
+    assert panel.rect().contains(panel._hover_label.geometry())
     with qtbot.waitSignal(panel.hovered, check_params_cb=lambda x: x == -1):
         QApplication.sendEvent(panel.canvas().viewport(), QEvent(QEvent.Type.Leave))
-    assert not panel._tag.isVisible()
+    assert not panel._hover_label.isVisible()
 
 
 def test_the_words_stay_within_the_plot_at_its_right_end(panel: PlotPanel) -> None:
-    panel._tag.tell("a rather long line of words about this place", QPoint(panel.width() - 3, panel.height() - 3))
-    assert panel.rect().contains(panel._tag.geometry())
+    panel._hover_label.show_text(
+        "a rather long line of words about this place", QPoint(panel.width() - 3, panel.height() - 3)
+    )
+    assert panel.rect().contains(panel._hover_label.geometry())
 
 
 def test_the_wheel_enlarges_around_the_mouse_and_back(panel: PlotPanel) -> None:
     assert not turn(panel, 50, -1), "the whole is seen: the page may scroll"
     before = at(panel, 50).x()
     assert turn(panel, 50, 3)
-    low, high = panel.canvas().seen
+    low, high = panel.canvas().visible_range
     assert 0 < low < 50 < high < 200
     assert abs(at(panel, 50).x() - before) <= 2
     assert panel._reset.isVisible()
     for _ in range(4):
         turn(panel, 50, -1)
-    assert panel.canvas().seen == (0.0, 200.0)
+    assert panel.canvas().visible_range == (0.0, 200.0)
     assert not panel._reset.isVisible()
 
 
 def test_it_is_never_enlarged_without_end(panel: PlotPanel) -> None:
     for _ in range(60):
         turn(panel, 50, 3)
-    low, high = panel.canvas().seen
+    low, high = panel.canvas().visible_range
     assert high - low == pytest.approx(4.0)
 
 
@@ -116,7 +118,7 @@ def test_a_dragged_band_is_seen_alone_and_there_are_ways_back(panel: PlotPanel, 
     QTest.mousePress(viewport, LEFT, pos=at(panel, 40))
     move(panel, 100, LEFT)
     QTest.mouseRelease(viewport, LEFT, pos=at(panel, 100))
-    low, high = panel.canvas().seen
+    low, high = panel.canvas().visible_range
     assert (round(low), round(high)) == (40, 100)
     assert picked == [], "a band is no step"
     match way:
@@ -127,10 +129,10 @@ def test_a_dragged_band_is_seen_alone_and_there_are_ways_back(panel: PlotPanel, 
         case "key":
             QTest.keyClick(panel, Qt.Key.Key_0)
         case "menu":
-            menu = panel.menu.make(panel.is_zoomed)
+            menu = panel.menu.create_menu(panel.is_zoomed)
             menu.actions()[0].trigger()
             menu.close()
-    assert panel.canvas().seen == (0.0, 200.0)
+    assert panel.canvas().visible_range == (0.0, 200.0)
 
 
 def test_a_click_goes_there_and_the_cursor_can_be_dragged(panel: PlotPanel) -> None:
@@ -153,9 +155,9 @@ def test_new_values_leave_a_zoom_as_it_is(panel: PlotPanel) -> None:
     panel.canvas().zoom_to(40, 100)
     longer = PlotSpec(window().x, window().y, lines=(PlotLine("more", "accent", ((0.0, 0.0), (400.0, 9.0))),))
     panel.show_figure(longer)
-    assert panel.canvas().seen == (40.0, 100.0)
-    panel.show_whole()
-    assert panel.canvas().seen == (0.0, 400.0)
+    assert panel.canvas().visible_range == (40.0, 100.0)
+    panel.reset_zoom()
+    assert panel.canvas().visible_range == (0.0, 400.0)
 
 
 def test_themes_and_sizes_change_at_once(panel: PlotPanel) -> None:
@@ -188,7 +190,7 @@ def test_a_frame_follows_the_focus_of_the_keyboard(panel: PlotPanel) -> None:
 
 
 def test_one_menu_of_our_own(panel: PlotPanel) -> None:
-    menu = panel.menu.make(panel.is_zoomed)
+    menu = panel.menu.create_menu(panel.is_zoomed)
     assert [action.text() for action in menu.actions() if action.text()] == [
         "Show all", "Picture (SVG)…", "Picture (PNG)…", "Figures (CSV)…",
     ]  # fmt: skip
@@ -244,10 +246,10 @@ def test_bars_on_their_side_have_names_and_figures(panel: PlotPanel) -> None:
     names, figures = ("Dynamic", "Static"), ("100 tok/s", "50 tok/s")
     panel.show_figure(
         PlotSpec(
-            PlotAxis(shown=False),
+            PlotAxis(is_visible=False),
             PlotAxis(labels=names),
             bars=(PlotBars("", "accent", (100.0, 50.0), figures),),
-            sideways=True,
+            is_horizontal=True,
         )
     )
     QApplication.sendPostedEvents()
@@ -257,7 +259,7 @@ def test_bars_on_their_side_have_names_and_figures(panel: PlotPanel) -> None:
     for end in ends:
         inner = picture.pixelColor(end.x() - 4, end.y())
         assert _far(inner, ground) > _far(inner, accent)
-    assert panel.canvas().place_at(QPointF(ends[1])) == 1.0
+    assert panel.canvas().position_at(QPointF(ends[1])) == 1.0
     assert ends[0].x() + 40 < panel.width(), "room for the figure"
 
 

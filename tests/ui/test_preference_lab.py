@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from app.control.labs.preference import PreferenceController
 from app.session import labs as lab_session
-from app.state.labs import CompletionsDrawn, LabWish, TokensScored
+from app.state.labs import CompletionsToRank, LabRequest, ScoredTokens
 from app.views.labs.preference.view import PreferenceView
-from app.widgets.lazy_tooltip import LateTip
+from app.widgets.lazy_tooltip import LazyTooltip
 from app.window.main_window import MainWindow
 from core.labs.preference import (
     Begun,
@@ -54,18 +54,18 @@ def room(qtbot: QtBot, config_dir: Path) -> Iterator[tuple[MainWindow, Preferenc
     view = window.findChild(PreferenceView)
     assert view.objectName() == "preferenceView"
     yield window, view
-    window.parts.lasting.labs.end()
+    window.parts.services.labs.stop_all()
 
 
 def test_three_steps_are_lit_when_something_came_of_them(room: tuple[MainWindow, PreferenceView]) -> None:
     window, view = room
-    work = window.parts.lasting.labs.preference()
+    work = window.parts.services.labs.preference()
     assert view.strip.buttons["reward"].accessibleName().endswith("not done yet")
     assert not view.ppo.start.isEnabled(), "there is no reward model yet"
     folder = work.folder_of("reward")
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
-    view.show_state(work.done, None)
+    view.show_state(work.finished_tasks, None)
     assert view.strip.buttons["reward"].text().startswith("●")
     assert view.ppo.start.isEnabled()
 
@@ -74,14 +74,14 @@ def test_an_order_made_by_hand_is_kept_and_exported(room: tuple[MainWindow, Pref
     window, view = room
     view.show_page("draw")
     page = view.collect
-    page.show_events([CompletionsDrawn("Once. ", TEXTS)])
+    page.show_events([CompletionsToRank("Once. ", TEXTS)])
     page.order.setCurrentRow(2)
-    page.order.shift(-2)
+    page.order.move_current(-2)
     page.order.setCurrentRow(3)
-    page.order.tie()
+    page.order.toggle_tie()
     assert page.order.groups == [[TEXTS[2]], [TEXTS[0]], [TEXTS[1], TEXTS[3]]]
-    page.keep.click()
-    assert page.kept.text() == "Rankings kept: 1 · pairs: 5"
+    page.save_button.click()
+    assert page.saved_count.text() == "Rankings kept: 1 · pairs: 5"
     window.parts.labs.open_preference()
     (controller,) = window.findChildren(PreferenceController)
     controller._export(str(tmp_path / "pairs.jsonl"))
@@ -103,7 +103,7 @@ def test_the_glossary_explains_its_words(qtbot: QtBot, room: tuple[MainWindow, P
         (buttons["draw"], "pair"), (buttons["reward"], "reward"), (buttons["ppo"], "PPO"),
         (view.ppo.beta, "KL"), (view.reward.best, "best of n"),
     ):  # fmt: skip
-        tip = next(part for part in widget.children() if isinstance(part, LateTip))
+        tip = next(part for part in widget.children() if isinstance(part, LazyTooltip))
         assert word.lower() in tip.text().lower()
 
 
@@ -111,36 +111,36 @@ def test_rankings_of_an_earlier_version_are_taken_over_and_stay_when_runs_are_fo
     qtbot: QtBot, config_dir: Path
 ) -> None:
     window = open_window(qtbot, config_dir, ScriptedEngine())
-    file = window.parts.lasting.labs.preference().home / "rankings.jsonl"
+    file = window.parts.services.labs.preference().folder / "rankings.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text('{"prompt": "", "completions": ["a", "b"], "ranks": [1, 2]}\n')
     window.parts.labs.open_preference()
     view, store = window.findChild(PreferenceView), window.history.store
     assert store is not None
-    assert view.collect.kept.text() == "Rankings kept: 1 · pairs: 1"
+    assert view.collect.saved_count.text() == "Rankings kept: 1 · pairs: 1"
     file.unlink()
     store.forget_all()
     window.parts.labs.open_preference()
     assert len(store.rankings.all(dict)) == 1
-    view.collect.show_events([CompletionsDrawn("Once. ", TEXTS)])
-    view.collect.keep.click()
-    assert view.collect.kept.text() == "Rankings kept: 2 · pairs: 7"
+    view.collect.show_events([CompletionsToRank("Once. ", TEXTS)])
+    view.collect.save_button.click()
+    assert view.collect.saved_count.text() == "Rankings kept: 2 · pairs: 7"
     assert len(file.read_text().splitlines()) == 2  # what a training reads
-    window.parts.lasting.labs.end()
+    window.parts.services.labs.stop_all()
 
 
 def test_pairs_are_answered_by_keys(qtbot: QtBot, room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
     view.show_page("draw")
     page = view.collect
-    page.by_pairs.setChecked(True)
-    page.show_events([CompletionsDrawn("Once. ", TEXTS[:3])])
+    page.pairwise.setChecked(True)
+    page.show_events([CompletionsToRank("Once. ", TEXTS[:3])])
     with qtbot.waitActive(view.window()):
         view.window().activateWindow()
     page.duel.buttons["A"].setFocus()
     for key in (Qt.Key.Key_A, Qt.Key.Key_Equal, Qt.Key.Key_B):
         qtbot.keyClick(page.duel.buttons["A"], key)
-    assert page.kept.text() == "Rankings kept: 3 · pairs: 2", "one of three was a tie"
+    assert page.saved_count.text() == "Rankings kept: 3 · pairs: 2", "one of three was a tie"
 
 
 def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView]) -> None:
@@ -156,8 +156,8 @@ def test_what_is_told_is_drawn_and_said(room: tuple[MainWindow, PreferenceView])
     assert view.ppo.plots[0].figure.lowest < 0, "a reward below the start is seen"
     assert "rose by 1.88 standard deviations, at 2.4 nats" in view.ppo.status.text()
     view.show_events("best_of", [BestOf(1, 0.5, 0.0, 0.0, 64), BestOf(4, 1.5, 0.64, 0.6, 64)])
-    assert "best of 4: +1.50" in view.reward.gains.text()
-    view.show_events("tokens", [TokensScored((("They", 0.0), (" played", 2.0)))])
+    assert "best of 4: +1.50" in view.reward.mean_rewards.text()
+    view.show_events("tokens", [ScoredTokens((("They", 0.0), (" played", 2.0)))])
     assert view.reward.scored.accessibleName() == "They played reward +2.00"
     view.show_events("sft", [SftStep(1, 9, 0.5, 10), Stopped("sft", 1, 9)])
     assert view.sft.status.text() == "Stopped after step 1 of 9. Start goes on from there."
@@ -168,12 +168,12 @@ def test_start_becomes_stop_and_an_error_is_told(
 ) -> None:
     window, view = room
 
-    def slow(wish: LabWish, errand: object, *_rest: object) -> Iterator[object]:
+    def slow(wish: LabRequest, errand: object, *_rest: object) -> Iterator[object]:
         yield REWARD[0]
         errand.stop.wait(WAIT_MS / 1000)  # type: ignore[attr-defined]
         yield Stopped("reward", 1, 4)
 
-    work = window.parts.lasting.labs.preference()
+    work = window.parts.services.labs.preference()
     assert callable(train_reward)
     monkeypatch.setitem(lab_session._TASKS, "reward", slow)
     with qtbot.waitSignal(work.arrived, timeout=WAIT_MS):
@@ -185,8 +185,8 @@ def test_start_becomes_stop_and_an_error_is_told(
     assert "Stopped after step 1 of 4" in view.reward.status.text()
     assert view.reward.start.text() == "Start"
     monkeypatch.undo()
-    (work.home / "rankings.jsonl").parent.mkdir(parents=True, exist_ok=True)
-    (work.home / "rankings.jsonl").write_text("{\n")
+    (work.folder / "rankings.jsonl").parent.mkdir(parents=True, exist_ok=True)
+    (work.folder / "rankings.jsonl").write_text("{\n")
     view.reward.data.setCurrentIndex(1)
     with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
         view.reward.start.click()
@@ -198,7 +198,7 @@ def test_nothing_is_cut(room: tuple[MainWindow, PreferenceView], page: str) -> N
     _, view = room
     view.show_events("reward", REWARD)
     view.show_events("ppo", PPO)
-    view.show_events("draw", [CompletionsDrawn("Once. ", TEXTS)])
+    view.show_events("draw", [CompletionsToRank("Once. ", TEXTS)])
     view.show_page(page)
     settle(view.window())
     assert faults(view.window()) == []
@@ -210,19 +210,19 @@ def test_two_at_a_time_leave_the_window_as_large_as_it_was(room: tuple[MainWindo
     view.show_page("draw")
     settle(view.window())
     height = view.window().height()
-    view.collect.show_events([CompletionsDrawn("Once. ", tuple(text * 60 for text in TEXTS))])
-    view.collect.by_pairs.setChecked(True)
+    view.collect.show_events([CompletionsToRank("Once. ", tuple(text * 60 for text in TEXTS))])
+    view.collect.pairwise.setChecked(True)
     settle(view.window())
     assert view.window().height() == height
-    assert view.collect.duel.left.text() == "Pairs left: 6"
+    assert view.collect.duel.remaining_label.text() == "Pairs left: 6"
     assert faults(view.window()) == []
 
 
 def test_what_has_to_come_first_is_said(room: tuple[MainWindow, PreferenceView]) -> None:
     _, view = room
-    assert view.ppo.status.text() == view.reward.gains.text() == "Train a reward model first."
+    assert view.ppo.status.text() == view.reward.mean_rewards.text() == "Train a reward model first."
     view.show_state({"reward"}, None)
-    assert (view.ppo.status.text(), view.reward.gains.text()) == ("", "")
+    assert (view.ppo.status.text(), view.reward.mean_rewards.text()) == ("", "")
 
 
 def test_what_best_of_n_comes_to_is_named(room: tuple[MainWindow, PreferenceView]) -> None:

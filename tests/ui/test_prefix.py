@@ -33,7 +33,7 @@ def ask(qtbot: QtBot, window: MainWindow, signal: str, path: Path) -> None:
 
 def test_nothing_to_save_yet(qtbot: QtBot, config_dir: Path) -> None:
     window = open_window(qtbot, config_dir)
-    view(window).signals.prefixSaveWanted.emit("x.safetensors")
+    view(window).signals.prefixSaveRequested.emit("x.safetensors")
     assert "Nothing has been read yet" in window.parts.centre.error_banner.accessibleDescription()
 
 
@@ -73,10 +73,10 @@ def test_what_goes_wrong_is_told_with_its_remedy(qtbot: QtBot, config_dir: Path,
 def real(qtbot: QtBot, config_dir: Path, model: str = "storyteller") -> MainWindow:
     window = build_window(config_dir)
     qtbot.addWidget(window)
-    window.parts.controller.choose(model=model, strategy="greedy")
+    window.parts.settings_controller.choose(model=model, strategy="greedy")
     with qtbot.waitSignal(window.session.modelReady, timeout=LONG_MS):
         window.show()
-    window.parts.controller.set_values({"max_new_tokens": 8})
+    window.parts.settings_controller.set_values({"max_new_tokens": 8})
     return window
 
 

@@ -30,7 +30,7 @@ class Builder:
         self.go, self.begun, self.ended = threading.Event(), 0, threading.Event()
         self.outcome, self.standing = "built", "missing"
         self.is_on = True
-        monkeypatch.setattr(kernel_builder, "build", self.build)
+        monkeypatch.setattr(kernel_builder, "build_kernels", self.build)
         monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
         monkeypatch.setattr(core, "quick_standing", self.look)
         monkeypatch.setattr(core, "switch_quick_steps", self.switch)
@@ -58,18 +58,19 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
 
 def until(qtbot: QtBot, window: MainWindow, state: str, quick: bool | None = None) -> DecodeBackend:
     """What is told once it is so."""
-    told = window.parts.lasting.quickening
+    told = window.parts.services.kernel_builder
     qtbot.waitUntil(
-        lambda: told.steps is not None and (told.steps.state, told.steps.quick) == (state, quick), timeout=WAIT_MS
+        lambda: told.backend is not None and (told.backend.state, told.backend.uses_native_code) == (state, quick),
+        timeout=WAIT_MS,
     )
-    assert told.steps is not None
-    return told.steps
+    assert told.backend is not None
+    return told.backend
 
 
 def staying(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None) -> MainWindow:
     """A window as one that stays: it may have things built."""
     window = open_window(qtbot, folder, engine)
-    window.parts.lasting.quickening.allow()
+    window.parts.services.kernel_builder.allow_building()
     return window
 
 
@@ -84,7 +85,7 @@ def test_built_once_beside_runs_and_used_by_the_next(qtbot: QtBot, config_dir: P
     until(qtbot, window, "ready", True)
     assert "quick steps" in status.text()
     assert "machine code" in status.toolTip()
-    window.session.tell_again()
+    window.session.emit_current()
     until(qtbot, window, "ready", True)
     assert builder.begun == 1
 
@@ -118,7 +119,7 @@ def test_nothing_alarming_where_it_cannot_be(
     assert words in standing.text()
     assert ("step.h:7" in standing.toolTip()) == (outcome == "failed")
     dialog.close()
-    window.session.tell_again()
+    window.session.emit_current()
     assert builder.begun == (outcome == "failed")  # not tried again
 
 
@@ -131,7 +132,7 @@ def test_switched_off_it_ends_and_on_it_begins_anew(qtbot: QtBot, config_dir: Pa
     box.setChecked(False)
     until(qtbot, window, "off")
     qtbot.waitUntil(builder.ended.is_set, timeout=WAIT_MS)
-    qtbot.waitUntil(lambda: not window.parts.lasting.quickening.is_building, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: not window.parts.services.kernel_builder.is_building, timeout=WAIT_MS)
     assert "switched off" in find(dialog, QLabel, "quickStanding").text()
     assert not SettingsStore(config_dir).load().compute.quick_steps
     builder.go.set()
@@ -151,8 +152,8 @@ def test_the_compiler_ends_with_the_window(qtbot: QtBot, config_dir: Path, build
 def test_only_for_models_on_this_machines_processor(qtbot: QtBot, config_dir: Path, builder: Builder) -> None:
     window = staying(qtbot, config_dir, ScriptedEngine(info=ModelInfo("storyteller", device="cuda")))
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
-        window.session.tell_again()
-    assert window.parts.lasting.quickening.steps is None
+        window.session.emit_current()
+    assert window.parts.services.kernel_builder.backend is None
     assert builder.begun == 0
 
 
@@ -167,13 +168,13 @@ def test_a_window_that_only_leaves_a_picture_builds_nothing(qtbot: QtBot, config
 def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine's own compiler, in a hurry; nothing of it stays."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv(build_paths.SWITCH, raising=False)
+    monkeypatch.delenv(build_paths.SWITCH_VARIABLE, raising=False)
     monkeypatch.setattr(kernel_build, "FLAGS", tuple("-O0" if flag == "-O3" else flag for flag in kernel_build.FLAGS))
-    monkeypatch.setattr(native_library, "_SHELF", native_library._LibraryHolder())
+    monkeypatch.setattr(native_library, "_HOLDER", native_library._LibraryHolder())
     monkeypatch.setattr(kernel_builder, "IDLE_MS", 0)
 
 
-@pytest.mark.skipif(build_paths.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(build_paths.find_compiler() is None, reason="no C++ compiler")
 @pytest.mark.usefixtures("real")
 def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     """The storyteller's text is the same before and after."""
@@ -181,13 +182,15 @@ def test_for_real(qtbot: QtBot, config_dir: Path) -> None:
     qtbot.addWidget(window)
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
         window.show()
-    window.parts.controller.set_more_values({"max_new_tokens": 12})
+    window.parts.settings_controller.update_values({"max_new_tokens": 12})
     run(qtbot, window)
     assert window.session.run is not None
     before = window.session.run.text
-    window.parts.lasting.quickening.allow()
+    window.parts.services.kernel_builder.allow_building()
     with qtbot.waitSignal(
-        window.parts.lasting.quickening.changed, timeout=12 * WAIT_MS, check_params_cb=lambda steps: bool(steps.quick)
+        window.parts.services.kernel_builder.changed,
+        timeout=12 * WAIT_MS,
+        check_params_cb=lambda steps: bool(steps.quick),
     ):
         pass
     run(qtbot, window)

@@ -33,13 +33,13 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.parts.toolbar.run_button, Qt.MouseButton.LeftButton)
     return signal.args[0]
 
 
 def set_up(window: MainWindow, strategy: str, prompt: str, **params: object) -> None:
-    window.parts.controller.choose(strategy=strategy)
-    window.parts.controller.set_values(params)
+    window.parts.settings_controller.choose(strategy=strategy)
+    window.parts.settings_controller.set_values(params)
     window.parts.setup.prompt.set_prompt(prompt)
 
 
@@ -56,7 +56,7 @@ def test_the_window_writes_what_the_core_writes(qtbot: QtBot, window: MainWindow
 
 def test_a_locked_seed_repeats_the_text(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "sampling", "Once upon a time", max_new_tokens=12, temperature=1.2)
-    window.parts.toolbar.seed.lock.setChecked(True)
+    window.parts.toolbar.seed.lock_button.setChecked(True)
     texts = []
     for seed in (1, 1, 2):
         window.parts.toolbar.seed.spin.setValue(seed)
@@ -93,7 +93,7 @@ def test_a_setting_out_of_reach_is_told_in_the_window(qtbot: QtBot, window: Main
 def test_another_model_takes_its_place(qtbot: QtBot, window: MainWindow) -> None:
     set_up(window, "greedy", "translate English to French: The old owls love flowers.", max_new_tokens=8)
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS) as ready:
-        window.parts.controller.choose(model="summarizer")
+        window.parts.settings_controller.choose(model="summarizer")
         outcome = run(qtbot, window)
     assert outcome.kind == "completed"
     assert ready.args[0].name == "summarizer"

@@ -20,7 +20,7 @@ from app import build_window
 from app.session.recording_engine import RecordingEngine
 from app.start import launch
 from app.start.cli import parse
-from app.state.request_json import to_plain
+from app.state.request_json import request_to_json
 from app.state.run import Run
 from app.window.main_window import MainWindow
 from core.errors import TraceError
@@ -51,11 +51,11 @@ def shown(window: MainWindow) -> dict[str, Any]:
     for cursor in (length // 2, length):
         window.session.move_cursor(cursor)
         window.session.select_token(min(3, cursor - 1))
-        for view in parts.centre.made:
-            found[f"{view.objectName()} {cursor}"] = [list(row) for row in view.figures()]
+        for view in parts.centre.created_views:
+            found[f"{view.objectName()} {cursor}"] = [list(row) for row in view.export_table()]
         found[f"inspector {cursor}"] = texts(parts.inspector)
         found[f"text {cursor}"] = window.session.run.text
-    found["timeline"] = [list(row) for row in parts.timeline.figures()]
+    found["timeline"] = [list(row) for row in parts.timeline.export_table()]
     return found
 
 
@@ -70,11 +70,11 @@ def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_p
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.show()
     parts = window.parts
-    parts.centre.make_the_rest()
+    parts.centre.create_remaining_views()
     parts.centre.show_view("memory")  # of which the inspector speaks, as soon as a run is shown
     for strategy, values in WAYS.items():
-        assert not parts.controller.choose("storyteller", strategy, drafts=drafts_for(strategy))
-        parts.controller.set_values({"max_new_tokens": 10, **values})
+        assert not parts.settings_controller.choose("storyteller", strategy, drafts=drafts_for(strategy))
+        parts.settings_controller.set_values({"max_new_tokens": 10, **values})
         parts.setup.prompt.set_prompt("Once upon a time there was")
         with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
             parts.runs.run()
@@ -82,13 +82,13 @@ def test_a_recorded_run_is_shown_as_it_was(qtbot: QtBot, config_dir: Path, tmp_p
         said, before = texts(parts.inspector), shown(window)
         events, request = window.session.run.events, window.session.run.request
         path = tmp_path / f"{strategy}.decodescope"
-        parts.recorded.save(str(path))
+        parts.recorded_runs.save(str(path))
         assert window.session.show(Run(request))
         assert shown_nothing(window)
-        parts.recorded.open(str(path))
+        parts.recorded_runs.open(str(path))
         assert texts(parts.inspector) == said, strategy
         assert window.session.run.events == events
-        assert to_plain(window.session.run.request) == to_plain(request)
+        assert request_to_json(window.session.run.request) == request_to_json(request)
         assert shown(window) == before, strategy
 
 
@@ -105,7 +105,7 @@ def recorded(qtbot: QtBot, config_dir: Path, path: Path) -> Run:
     window = open_window(qtbot, config_dir / "other")
     window.parts.setup.prompt.set_prompt("A fox")
     run(qtbot, window)
-    window.parts.recorded.save(str(path))
+    window.parts.recorded_runs.save(str(path))
     window.close()
     return window.session.run
 
@@ -115,7 +115,7 @@ def test_an_opened_run_says_that_it_is_one(qtbot: QtBot, config_dir: Path, tmp_p
     live = recorded(qtbot, config_dir, path)
     window = open_window(qtbot, config_dir)
     window.parts.setup.prompt.set_prompt("What I was writing")
-    window.parts.recorded.ask_what_to_open()
+    window.parts.recorded_runs.choose_file_to_open()
     (dialog,) = window.findChildren(QFileDialog)
     dialog.fileSelected.emit(str(path))
     dialog.close()
@@ -152,7 +152,7 @@ def test_what_cannot_be_opened_is_told_and_the_shown_run_stays(qtbot: QtBot, con
     run(qtbot, window)
     before = window.session.run
     (tmp_path / "text.decodescope").write_text("nothing of the kind")
-    window.parts.recorded.open(str(tmp_path / "text.decodescope"))
+    window.parts.recorded_runs.open(str(tmp_path / "text.decodescope"))
     assert "no recorded run" in window.parts.centre.error_banner.cause.text()
     assert window.session.run is before
 
@@ -162,34 +162,34 @@ def test_a_run_cut_short_is_shown_as_far_as_it_goes(qtbot: QtBot, config_dir: Pa
     live = recorded(qtbot, config_dir, path)
     path.write_bytes(path.read_bytes()[:-3])
     window = open_window(qtbot, config_dir)
-    window.parts.recorded.open(str(path))
+    window.parts.recorded_runs.open(str(path))
     assert window.session.run.events == live.events
     assert "ends in the middle" in window.parts.centre.notice_banner.cause.text()
 
 
 def test_a_run_of_a_strategy_that_is_not_here_can_be_looked_at(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
-    from app.state.recorded_run import WINDOWS
+    from app.state.recorded_run import WINDOW_REQUEST_KEY
 
     live = recorded(qtbot, config_dir, tmp_path / "run.decodescope")
-    plain = {**to_plain(live.request), "strategy": "divination", "cache": "crystal_ball"}
+    plain = {**request_to_json(live.request), "strategy": "divination", "cache": "crystal_ball"}
     path = tmp_path / "odd.decodescope"
-    assert list(core.record(path, live.events, live.request, extra={WINDOWS: plain})) == live.events
+    assert list(core.record(path, live.events, live.request, extra={WINDOW_REQUEST_KEY: plain})) == live.events
     window = open_window(qtbot, config_dir)
-    window.parts.centre.make_the_rest()
-    window.parts.recorded.open(str(path))
+    window.parts.centre.create_remaining_views()
+    window.parts.recorded_runs.open(str(path))
     shown(window)
     told = dict(window.parts.changes.changes)
     assert told["Strategy"].startswith("divination")
-    window.parts.controller.apply_request(window.session.run.request)
+    window.parts.settings_controller.apply_request(window.session.run.request)
     assert "divination" in window.parts.centre.notice_banner.cause.text()
 
 
 def test_a_file_that_cannot_be_written_is_told(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
-    window.parts.recorded.ask_where_to_save()
+    window.parts.recorded_runs.choose_save_path()
     assert window.parts.centre.notice_banner.title.text() == "There is nothing to save yet"
     run(qtbot, window)
-    window.parts.recorded.save(str(tmp_path / "none" / "run.decodescope"))
+    window.parts.recorded_runs.save(str(tmp_path / "none" / "run.decodescope"))
     assert "cannot be recorded" in window.parts.centre.error_banner.cause.text()
     assert list(tmp_path.rglob("*.part")) == []
 
@@ -245,7 +245,7 @@ launch.apply(window, options)
 window.show()
 launch.show_recorded(window, options)
 for view in VIEWS:
-    assert window.parts.centre.show_view(view.name) or view.comes_later
+    assert window.parts.centre.show_view(view.name) or view.hidden_when_empty
     for _ in range(20):
         application.processEvents()
 print(window.session.run.text, window.parts.chosen.strategy.name, sep="|")

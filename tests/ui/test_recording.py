@@ -31,7 +31,7 @@ def engine() -> ScriptedEngine:
 def session(qtbot: QtBot, engine: ScriptedEngine, tmp_path: Path) -> Iterator[Session]:
     """One whose runs are recorded in `run` of the test's folder."""
     session = Session(engine)
-    session.record_with(lambda _run: tmp_path / "run")
+    session.set_recording(lambda _run: tmp_path / "run")
     yield session
     session.shut_down()
     session.deleteLater()
@@ -75,7 +75,7 @@ def test_the_end_does_not_wait_for_it(
 def test_a_window_that_says_nothing_is_not_waited_for_for_ever(
     qtbot: QtBot, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "TELLING", 0.01)
+    monkeypatch.setattr(worker, "END_DISPLAY_SECONDS", 0.01)
     come: list[Recording] = []
     session.recorded.connect(come.append)
     session.finished.connect(lambda _outcome: qtbot.waitUntil(lambda: len(come) == 1, timeout=WAIT_MS))
@@ -86,7 +86,7 @@ def test_a_window_that_says_nothing_is_not_waited_for_for_ever(
 
 def test_what_the_run_raised_is_in_it(qtbot: QtBot, session: Session, engine: ScriptedEngine, tmp_path: Path) -> None:
     engine.fail_at, engine.error = 5, NumericError("NaN at step 5.", "Load it in float32.")
-    assert recorded(qtbot, session).trouble is None
+    assert recorded(qtbot, session).error is None
     trace = core.trace.read(tmp_path / "run")
     assert trace.failure is not None
     assert (trace.failure.kind, trace.failure.cause) == ("NumericError", "NaN at step 5.")
@@ -96,10 +96,10 @@ def test_what_the_run_raised_is_in_it(qtbot: QtBot, session: Session, engine: Sc
 def test_where_nothing_can_be_written_the_run_goes_on(
     qtbot: QtBot, session: Session, tmp_path: Path, place: str
 ) -> None:
-    session.record_with(lambda _run: tmp_path / place)
+    session.set_recording(lambda _run: tmp_path / place)
     found = recorded(qtbot, session)
     assert found.path == tmp_path / place
-    assert found.trouble is not None
+    assert found.error is not None
     assert session.run is not None
     assert session.run.outcome == Outcome("completed", f"EOS after {len(STORY)} tokens")
 

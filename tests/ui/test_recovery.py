@@ -125,7 +125,7 @@ def test_it_can_be_forgotten(qtbot: QtBot, killed: Path, config_dir: Path) -> No
     assert "2 runs were" in window.parts.centre.notice_banner.accessibleDescription()
     other = open_window(qtbot, config_dir)
     assert other.history.store is not None
-    assert other.parts.centre.notice_banner.told == "Another window is open", "one window has the runs"
+    assert other.parts.centre.notice_banner.last_title == "Another window is open", "one window has the runs"
     press(window, recovery.FORGET)
     assert recordings(config_dir) == []
     assert window.history.store is not None
@@ -151,8 +151,8 @@ def test_a_run_that_was_kept_but_not_put_away_is_put_away(
     store = window.history.store
     assert store is not None
     with monkeypatch.context() as patched:
-        patched.setattr(type(store), "take_in", lambda *_: None)
-        with qtbot.waitSignal(window.history.kept):
+        patched.setattr(type(store), "move_recording_in", lambda *_: None)
+        with qtbot.waitSignal(window.history.runSaved):
             run(qtbot, window)
     window.close()
     again = open_window(qtbot, config_dir)

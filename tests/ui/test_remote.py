@@ -49,7 +49,7 @@ def written(machine: Machine) -> str:
 def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, machine: Machine) -> None:
     window = connected(qtbot, config_dir, machine)
     parts = window.parts
-    parts.setup.make_all()
+    parts.setup.create_all_rows()
     assert run(qtbot, window).kind == "completed"
     assert window.session.run.text == written(machine)
     page = parts.inspector.page
@@ -57,7 +57,7 @@ def test_a_run_elsewhere_shows_what_is_told(qtbot: QtBot, config_dir: Path, mach
     assert [row.label for row in page.bars.rows] == [".", ",", "␣who"]
     assert any("vLLM applies its settings" in label.text() for label in page.funnel.findChildren(QLabel))
     assert not find(window, QPushButton, "layersButton").isEnabled()
-    assert parts.status.figures["cache"].text() == ""
+    assert parts.status.number_labels["cache"].text() == ""
     assert "vLLM" in parts.status.device.text()
     parts.dialogs.open_used_settings()
     used = [label.text() for label in find(window, QDialog, "usedSettingsDialog").findChildren(QLabel)]
@@ -120,7 +120,7 @@ def test_the_dialog_finds_models_and_lists_the_picked_one(qtbot: QtBot, config_d
     parts = window.parts
     assert parts.chosen.model.name == machine.name("tale-70b")
     assert parts.settings.models.engines == [machine.name("tale-70b")]
-    parts.keeper.keep_settings()
+    parts.settings_saver.save_settings()
     assert "sk-secret" not in SettingsStore(config_dir).path.read_text(encoding="utf-8")
     remote.forget_key(remote.parse(machine.address))
 
@@ -140,7 +140,7 @@ def test_a_keyring_that_takes_no_key_is_told(
     window = open_window(qtbot, config_dir, ScriptedEngine())
     dialog = looked(qtbot, window, f"{machine.address}/v1")
     dialog.key.setText("sk-secret")
-    dialog.keeps.setChecked(True)
+    dialog.keep_key_box.setChecked(True)
     dialog.models.setCurrentRow(0)
     dialog.connect_button.click()
     qtbot.waitUntil(lambda: "did not take the key" in dialog.status.text(), timeout=WAIT_MS)
@@ -155,8 +155,8 @@ def test_an_address_is_judged_before_anything_is_sent(qtbot: QtBot, config_dir: 
     window = open_window(qtbot, config_dir, ScriptedEngine())
     dialog = looked(qtbot, window, "http://10.1.2.3:8000/v1")
     assert "is another machine" in dialog.status.text()
-    assert not dialog.plain.isHidden()
+    assert not dialog.allow_plain_box.isHidden()
     dialog.address.setText("http://localhost:8000/v1")
-    assert dialog.plain.isHidden()
+    assert dialog.allow_plain_box.isHidden()
     with qtbot.waitSignal(dialog.destroyed):
         dialog.close()

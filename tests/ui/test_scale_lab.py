@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication, QPushButton, QSpinBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.labs.scale import ScaleController
-from app.session.scale import ScaleWork
-from app.theme.language import speak
+from app.session.scale import ScaleJobs
+from app.theme.language import set_language
 from app.theme.theme import theme_for
 from app.views.labs.scale.window import ScaleView
 from core.errors import ScaleError
@@ -41,18 +41,18 @@ def view(qtbot: QtBot) -> ScaleView:
 def _english_again(qapp: QApplication) -> Iterator[None]:
     """Whatever a test speaks, behind its window's end."""
     yield
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 @pytest.fixture
-def work() -> Iterator[ScaleWork]:
-    running = ScaleWork()
+def work() -> Iterator[ScaleJobs]:
+    running = ScaleJobs()
     yield running
-    running.end()
+    running.stop_and_wait()
 
 
 @pytest.fixture
-def opened(qtbot: QtBot, work: ScaleWork) -> Callable[[], ScaleView]:
+def opened(qtbot: QtBot, work: ScaleJobs) -> Callable[[], ScaleView]:
     """Opens the lab's room above a window of its own."""
     over = QWidget()
     qtbot.addWidget(over)
@@ -90,12 +90,12 @@ def test_its_bars_are_what_the_formulas_say(view: ScaleView) -> None:
         assert bar.parts.states == scale.plan(page.shape.parameters, 64, scheme).states
     assert "does not fit" in page.sentence.text()
     assert scale.decimal(page.bars.rows[0].parts.total) in page.sentence.text()
-    page.form.set("pipeline", "4")
+    page.form.set_value("pipeline", "4")
     assert [bar.label for bar in page.bars.rows] == ["Stage 1", "Stage 2", "Stage 3", "Stage 4"]
     assert "27 % of the devices' time is idle" in page.sentence.text()  # 3 of 8 + 3
-    page.form.set("pipe", "pipedream")
+    page.form.set_value("pipe", "pipedream")
     assert "idle" not in page.sentence.text()
-    page.form.set("devices", 6)
+    page.form.set_value("devices", 6)
     assert "6 devices cannot be divided" in page.sentence.text()
     assert not page.bars.rows
 
@@ -124,9 +124,9 @@ def test_a_shape_of_ones_own(view: ScaleView, tmp_path: Path) -> None:
 def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) -> None:
     view.show_page("pipeline")
     page = view.pipeline
-    page.form.set("kind", "pipedream")
+    page.form.set_value("kind", "pipedream")
     assert page.sentence.text().startswith("27 % idle")
-    page.go_to(12.5)
+    page.go_to_time(12.5)
     lines = page.moment.text().splitlines()
     assert lines[0] == (
         "Device 1 updates its weights: version 1 from here on. "
@@ -137,12 +137,12 @@ def test_a_pipeline_is_scrubbed_moment_by_moment(view: ScaleView, qtbot: QtBot) 
     assert isinstance(on, QPushButton)
     on.click()
     assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 0")
-    page.form.set("weights", "latest")
-    page.go_to(13)
+    page.form.set_value("weights", "latest")
+    page.go_to_time(13)
     assert page.moment.text().startswith("Device 1 computes micro-batch 2 backward, by version 1")
-    page.form.set("hop", 5)
+    page.form.set_value("hop", 5)
     assert "sending takes time too" in page.sentence.text()
-    assert len(page.lanes.spoken_parts()) == len(page.boxes)
+    assert len(page.lanes.accessible_parts()) == len(page.boxes)
 
 
 @pytest.mark.parametrize(("name", "size"), [("light", 1.0), ("dark", 1.5)])
@@ -196,11 +196,11 @@ def test_a_measurement_is_run_stopped_and_told(
     page.button.click()
     qtbot.waitUntil(lambda: not page.is_running)
     assert STOPPED.is_set()
-    page.form.set("scheme", "zero1")
+    page.form.set_value("scheme", "zero1")
     page.button.click()
     qtbot.waitUntil(lambda: "with code -9" in page.sentence.text())
     assert page.details.text() == "what it wrote"
-    page.form.set("scheme", "zero2")
+    page.form.set_value("scheme", "zero2")
     page.button.click()
     qtbot.waitUntil(lambda: page.measured is not None and not page.is_running)
     assert page.sentence.text().startswith("Every process held the predicted bytes exactly: 1.2 kB on the fullest.")
@@ -215,28 +215,28 @@ def test_what_a_pipeline_did_stands_below_what_was_reckoned(view: ScaleView) -> 
     micro = page.form.findChild(QSpinBox, "scale.micro")
     assert isinstance(micro, QSpinBox)
     assert not micro.isEnabled()
-    page.form.set("scheme", "gpipe")
+    page.form.set_value("scheme", "gpipe")
     assert micro.isEnabled()
     weights, again = (page.form.findChild(QWidget, f"scale.{name}") for name in ("weights", "recompute"))
     assert weights is not None
     assert again is not None
     assert (weights.isEnabled(), again.isEnabled()) == (False, True)
-    page.form.set("scheme", "pipedream")
+    page.form.set_value("scheme", "pipedream")
     assert (weights.isEnabled(), again.isEnabled()) == (True, False)
-    page.started()
-    page.go_on(PIPED)
-    page.ended(None)
+    page.on_started()
+    page.on_event(PIPED)
+    page.on_ended(None)
     assert "took 268 ms, 24 % idle; the schedule says 185 ms and 24 %" in page.sentence.text()
     assert "one process, to 1.0e-07" in page.sentence.text()
-    assert page.lanes.expected.place_of(100) == page.lanes.found.place_of(100)
-    page.lanes.found.picked.emit(30)
+    assert page.lanes.expected.x_of(100) == page.lanes.measured.x_of(100)
+    page.lanes.measured.picked.emit(30)
     assert page.lanes.moment.text().splitlines()[1].startswith("Device 2 computes micro-batch 1 forward")
     settle(view)
     assert faults(view) == []
 
 
 def test_a_lab_that_is_closed_ends_what_it_runs(
-    qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleWork, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
     STOPPED.clear()
@@ -254,16 +254,16 @@ def test_what_is_run_goes_on_in_another_language(qtbot: QtBot, tmp_path: Path, m
     window = open_window(qtbot, tmp_path)
     window.parts.labs.open_scale()
     (before,) = window.findChildren(ScaleView)
-    work = window.parts.lasting.labs.scale()
-    before.run.form.set("processes", 3)
+    work = window.parts.services.labs.scale()
+    before.run.form.set_value("processes", 3)
     with qtbot.waitSignal(work.arrived, timeout=WAIT_MS):
         before.run.button.click()
-    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
         window.parts.actions.do("speak_chinese")
     (after,) = window.findChildren(ScaleView)
     assert after.run.is_running
     assert after.run.button.text() == "停止"
-    assert after.run.form.number("processes") == 3
+    assert after.run.form.number_value("processes") == 3
     assert after.run.progress.text().startswith("进程 1")
     assert not STOPPED.is_set()
     with qtbot.waitSignal(work.ended, timeout=WAIT_MS):
@@ -276,12 +276,12 @@ def test_a_collective_is_seen_step_by_step(view: ScaleView) -> None:
     view.show_page("ring")
     page = view.ring
     assert page.sentence.text().endswith("Each device has sent 0 B; 32 B is a tensor.")
-    assert not page.hands.text()
+    assert not page.transfers.text()
     page.scrubber.go_to(1)
-    assert page.hands.text().splitlines()[0] == "Device 1 sends part 4 to device 2, which adds it to its own."
+    assert page.transfers.text().splitlines()[0] == "Device 1 sends part 4 to device 2, which adds it to its own."
     page.scrubber.go_to(len(page.steps) - 1)
     assert "has sent 48 B" in page.sentence.text()  # 2 · 3/4 · 32
-    told = [part.name for part in page.grid.spoken_parts()]
+    told = [part.name for part in page.grid.accessible_parts()]
     sums = [told[place].partition(": ")[2] for place in range(4)]
     assert sums == [told[4 + place].partition(": ")[2] for place in range(4)]
 
@@ -311,12 +311,12 @@ def test_a_step_is_seen_without_and_with_zero_r(
     view = opened()
     page = view.residual
     view.show_page("residual")
-    assert not page.without.isVisible()
+    assert not page.without_zero_r.isVisible()
     page.button.click()
-    qtbot.waitUntil(lambda: page.found is not None and not page.is_running)
+    qtbot.waitUntil(lambda: page.measurement is not None and not page.is_running)
     assert page.sentence.text().startswith("Each of 2 processes keeps 100 B of checkpoints instead of 200 B")
-    assert page.kept.accessibleDescription().startswith("With ZeRO-R: 1.0 kB at most, in 1.4 kB; 0 B of gaps")
-    assert [part.name for part in page.without.spoken_parts()] == [
+    assert page.with_zero_r.accessibleDescription().startswith("With ZeRO-R: 1.0 kB at most, in 1.4 kB; 0 B of gaps")
+    assert [part.name for part in page.without_zero_r.accessible_parts()] == [
         "checkpoints: 200 B", "gradients: 800 B", "comes and goes: 400 B",
     ]  # fmt: skip
     settle(view)
@@ -324,43 +324,43 @@ def test_a_step_is_seen_without_and_with_zero_r(
 
 
 def test_what_was_run_is_there_when_the_lab_is_opened_again(
-    qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleWork, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: Callable[[], ScaleView], work: ScaleJobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scale, "measuring", measuring)
     monkeypatch.setattr(scale, "remembering", remembering)
     first = opened()
-    first.run.form.set("scheme", "gpipe")
+    first.run.form.set_value("scheme", "gpipe")
     for page in (first.run, first.residual):
         page.button.click()
-    qtbot.waitUntil(lambda: all(not run.is_under_way for run in work.runs.values()), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: all(not run.is_running for run in work.runs.values()), timeout=WAIT_MS)
     with qtbot.waitSignal(first.destroyed):
         first.close()
     second = opened()
     assert second.run.measured is PIPED
-    assert second.residual.found is RESIDUAL
+    assert second.residual.measurement is RESIDUAL
     assert "24 % idle" in second.run.sentence.text()
-    assert second.run.form.text("scheme") == "gpipe"
+    assert second.run.form.choice_value("scheme") == "gpipe"
 
 
 def test_a_collective_is_played_to_its_end(view: ScaleView, qtbot: QtBot) -> None:
     view.show_page("ring")
     scrubber = view.ring.scrubber
-    scrubber.beat.setInterval(1)
+    scrubber.timer.setInterval(1)
     scrubber.play.click()
     assert scrubber.play.accessibleName() == "Pause"
     qtbot.waitUntil(lambda: scrubber.step == len(view.ring.steps) - 1, timeout=WAIT_MS)
-    assert not scrubber.beat.isActive()
-    assert scrubber.place.text() == "6 / 6"
+    assert not scrubber.timer.isActive()
+    assert scrubber.position_label.text() == "6 / 6"
     scrubber.play.click()
     assert scrubber.step == 0
     view.show_page("memory")
-    assert not scrubber.beat.isActive()
+    assert not scrubber.timer.isActive()
 
 
 def test_the_end_of_a_long_schedule_is_in_sight(view: ScaleView, qtbot: QtBot) -> None:
     """Its cursor stands there, though nobody has scrolled."""
     view.show_page("pipeline")
     page = view.pipeline
-    page.form.set("count", 40)
+    page.form.set_value("count", 40)
     bar = page.lanes.parent().parent().horizontalScrollBar()  # type: ignore[union-attr]
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum(), timeout=WAIT_MS)

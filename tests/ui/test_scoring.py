@@ -49,9 +49,9 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
     assert shown.outcome is not None
     assert shown.outcome.message == f"{len(wanted)} tokens scored"
     view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
-    assert view.area.look.colouring == "band"
-    assert strip.figures.text().startswith(scores.told(scores.scores_of(wanted)))
-    assert not strip.places.isVisible()
+    assert view.area.paint_options.colouring == "band"
+    assert strip.summary.text().startswith(scores.summary_text(scores.compute_score_stats(wanted)))
+    assert not strip.chip_row.isVisible()
     window.session.select_token(3)
     assert "was given by the text" in window.parts.inspector.page.sentence.text()
     window.session.move_cursor(2)
@@ -62,14 +62,14 @@ def test_the_button_scores_the_prompt_and_every_view_has_it(qtbot: QtBot, window
 def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWindow) -> None:
     shown = finished(qtbot, window, lambda: window.parts.scoring._score_prompt("storyteller-draft"))
     view, strip = find(window, TokenView, "tokenView"), find(window, ScoreStrip, "scoreStrip")
-    assert view.area.look.colouring == "difference"
-    assert len(shown.compared) == len(shown.tokens)
-    worst = scores.partings(shown.compared, 1)[0]
-    assert "storyteller-draft" in strip.models.text()
+    assert view.area.paint_options.colouring == "difference"
+    assert len(shown.comparisons) == len(shown.tokens)
+    worst = scores.largest_divergences(shown.comparisons, 1)[0]
+    assert "storyteller-draft" in strip.comparison.text()
     chips = [chip for chip in strip.findChildren(QPushButton) if chip.isVisible()]
     qtbot.mouseClick(chips[0], Qt.MouseButton.LeftButton)
     assert shown.selected == worst.step
-    second = window.parts.inspector.page.second
+    second = window.parts.inspector.page.comparison
     assert second.isVisible()
     for size, scale in (((1280, 800), 1.0), ((900, 600), 1.5), ((900, 600), 2.0)):
         window.parts.appearance.set_font_scale(scale)
@@ -83,8 +83,8 @@ def test_two_models_part_and_one_click_goes_there(qtbot: QtBot, window: MainWind
 
 
 def test_a_run_is_scored_with_its_prompt(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.controller.choose(strategy="greedy")
-    window.parts.controller.set_values({"max_new_tokens": 8})
+    window.parts.settings_controller.choose(strategy="greedy")
+    window.parts.settings_controller.set_values({"max_new_tokens": 8})
     parent = finished(qtbot, window, window.parts.runs.run)
     shown = finished(qtbot, window, window.parts.scoring.score_run)
     assert [one.id for one in shown.tokens] == [*(one.id for one in parent.prompt[1:]), *(t.id for t in parent.tokens)]
@@ -96,7 +96,7 @@ def test_a_run_is_scored_with_its_prompt(qtbot: QtBot, window: MainWindow) -> No
 
 
 def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.scoring.fill()
+    window.parts.scoring.fill_menu()
     menu = find(window, QToolButton, "scoreButton").menu()
     titles = {action.text(): action for action in menu.actions()}
     below = titles["Score this text by two models"].menu()
@@ -111,7 +111,7 @@ def test_the_menu_says_who_can_read_along(qtbot: QtBot, window: MainWindow) -> N
 def test_opening_the_menu_again_leaves_no_menus_behind(window: MainWindow) -> None:
     menu = find(window, QToolButton, "scoreButton").menu()
     for _ in range(3):
-        window.parts.scoring.fill()
+        window.parts.scoring.fill_menu()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert len(menu.findChildren(QMenu)) == 2
 

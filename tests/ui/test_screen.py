@@ -8,17 +8,17 @@ from PySide6.QtWidgets import QLabel, QVBoxLayout
 from pytestqt.qtbot import QtBot
 
 import app
-from app.widgets.dialog import ReadDialog
-from app.widgets.screen import room_around, screen_of
+from app.widgets.dialog import BaseDialog
+from app.widgets.screen import available_rect, screen_of
 
 
 def test_a_widget_that_asks_for_its_screen_does_not_take_it_along(qtbot: QtBot) -> None:
-    dialog = ReadDialog()
+    dialog = BaseDialog()
     QVBoxLayout(dialog).addWidget(QLabel("Hello."))
     qtbot.addWidget(dialog)
     dialog.show()
     assert screen_of(dialog) is QGuiApplication.primaryScreen()
-    assert room_around(dialog) == QGuiApplication.primaryScreen().availableGeometry()
+    assert available_rect(dialog) == QGuiApplication.primaryScreen().availableGeometry()
     assert "parent" not in shiboken6.dump(QGuiApplication.primaryScreen())
 
 

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.state.conversation import ConversationTurn
 from app.theme.theme import theme_for
-from app.views.chat.bubbles import Bubble, document
-from app.views.text.column import Column
-from app.views.text.line_flow import Flow, ShapedLine
+from app.views.chat.bubbles import Bubble, plain_document
+from app.views.text.column import TokenColumn
+from app.views.text.line_flow import LineFlow, ShapedLine
 from app.views.tree.path_line import PathLine
 from app.widgets.tree_canvas.geometry import TreeMetrics as TreeMetrics
 from app.widgets.tree_canvas.node_painting import NodePainter
@@ -47,7 +47,7 @@ RETRIEVED = QTextLayout.GlyphRunRetrievalFlag.DefaultRetrievalFlags
 
 
 def line_of(text: str, width: float = 900) -> ShapedLine:
-    flow = Flow(theme_for("light").font(18), width)
+    flow = LineFlow(theme_for("light").font(18), width)
     flow.update(text)
     return ShapedLine(text, flow.rows[0], flow)
 
@@ -91,8 +91,8 @@ def test_words_within_another_direction_run_in_their_own(qtbot: QtBot) -> None:
 
 
 def test_a_part_of_a_character_can_be_clicked(qtbot: QtBot) -> None:
-    column = Column(theme_for("light"), 0, prompt_tokens(("a",)))
-    column.place(0, 0, 500)
+    column = TokenColumn(theme_for("light"), 0, prompt_tokens(("a",)))
+    column.set_geometry(0, 0, 500)
     pieces = ("👩", ZWJ, "👧", "!", " مر", "حبا", "c")
     column.sync([token(n, piece, 0.5) for n, piece in enumerate(pieces)], "", len(pieces))
     for number in range(len(pieces)):
@@ -103,11 +103,11 @@ def test_a_part_of_a_character_can_be_clicked(qtbot: QtBot) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
 def test_no_script_is_higher_than_a_row(qtbot: QtBot, scale: float) -> None:
     theme = theme_for("light", scale)
-    column = Column(theme, 0)
-    column.place(0, 0, 2000)
+    column = TokenColumn(theme, 0)
+    column.set_geometry(0, 0, 2000)
     column.sync([token(n, f"{text}\n", 0.5) for n, text in enumerate(WRITTEN)], "", len(WRITTEN))
     for row, text in enumerate(WRITTEN):
-        line = column.art(row).line
+        line = column.shaped_row(row).line
         ink = [run.boundingRect() for run in line.line.glyphRuns(-1, -1, RETRIEVED)]
         top = min(rect.top() for rect in ink) - line.ascent + column.metrics.baseline
         bottom = max(rect.bottom() for rect in ink) - line.ascent + column.metrics.baseline
@@ -117,7 +117,7 @@ def test_no_script_is_higher_than_a_row(qtbot: QtBot, scale: float) -> None:
 
 def test_a_chat_message_runs_as_it_is_read(qtbot: QtBot) -> None:
     font = theme_for("light").font(16)
-    told = document("Hello\nمرحبا\nThis is a line that is longer than the others", font, 500)
+    told = plain_document("Hello\nمرحبا\nThis is a line that is longer than the others", font, 500)
     places = [told.findBlockByNumber(n).layout().lineAt(0).naturalTextRect() for n in range(3)]
     assert places[0].left() == pytest.approx(0, abs=1)
     assert places[1].right() == pytest.approx(told.textWidth(), abs=2)
@@ -126,7 +126,7 @@ def test_a_chat_message_runs_as_it_is_read(qtbot: QtBot) -> None:
 
 def test_chinese_is_broken_anywhere_and_the_words_in_it_are_not(qtbot: QtBot) -> None:
     text = "从前有一只叫做 Benjamin 的小兔子" * 8
-    told = document(text, theme_for("light").font(16), 300)
+    told = plain_document(text, theme_for("light").font(16), 300)
     layout = told.firstBlock().layout()
     lines = [layout.lineAt(n) for n in range(layout.lineCount())]
     assert len(lines) > 5
@@ -138,7 +138,7 @@ def test_chinese_is_broken_anywhere_and_the_words_in_it_are_not(qtbot: QtBot) ->
 def test_a_bubble_is_as_wide_as_its_words(qtbot: QtBot) -> None:
     theme = theme_for("light")
     bubble = Bubble(ConversationTurn("user", "שלום"), theme)
-    bubble.place(0, 800, theme)
+    bubble.lay_out(0, 800, theme)
     assert bubble.rect.width() < 160
     assert bubble.rect.right() == 800
 
@@ -161,7 +161,7 @@ def test_a_long_arabic_token_of_a_tree_is_cut_at_its_end(qtbot: QtBot) -> None:
     painter = QPainter(image)
     painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # as a widget's painter has it
     node, box = TreeNode(1, None, "ا" * 40, state="kept"), QRectF(0, 0, 120, metrics.height)
-    NodePainter(theme, metrics).words(painter, node, box, TreeStyle(theme), 1.0, False)
+    NodePainter(theme, metrics).paint_content(painter, node, box, TreeStyle(theme), 1.0, False)
     painter.end()
     dots = 9 + QFontMetricsF(theme.font(13)).horizontalAdvance("…")
     assert highest_ink(image, 0, dots) > highest_ink(image, dots, 120) + 2
@@ -174,7 +174,7 @@ def test_the_path_is_one_line_that_joins(qtbot: QtBot) -> None:
     line.resize(400, 32)
     line.show_text("بال", "عالم")
     theme = theme_for("light")
-    layout = line._set(line.before, theme.font(14), theme.font(14, 600))
+    layout = line._make_layout(line.before, theme.font(14), theme.font(14, 600))
     assert layout.text() == "بالعالم"
     assert layout.lineAt(0).naturalTextRect().height() < 32
 

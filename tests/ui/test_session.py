@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.session.delivery_rate import LONGEST_BATCH, SHORTEST_BATCH, Pace
-from app.session.garbage_collection import PATIENCE, Collector
+from app.session.delivery_rate import MAX_INTERVAL, MIN_INTERVAL, DeliveryRate
+from app.session.garbage_collection import BUSY_INTERVALS, GarbageCollector
 from app.session.mailbox import Mailbox
 from app.session.session import Session
 from app.session.side_runs import MeasurementProgress
@@ -78,8 +78,8 @@ def test_the_text_s_beginning_waits_for_no_batch(
     qtbot: QtBot, session: Session, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However rarely batches go out: here none would before the run's end."""
-    monkeypatch.setattr("app.session.delivery_rate.SHORTEST_BATCH", 3600.0)
-    monkeypatch.setattr(session._delivery._pace, "interval", 3600.0)
+    monkeypatch.setattr("app.session.delivery_rate.MIN_INTERVAL", 3600.0)
+    monkeypatch.setattr(session._delivery._rate, "interval", 3600.0)
     engine.hold = threading.Event()
     session.start(REQUEST)
     qtbot.waitUntil(lambda: len(session.run.tokens) > 0, timeout=WAIT_MS)
@@ -163,7 +163,7 @@ def test_what_is_said_of_the_model_in_another_language_arrives(
         session.load_model("storyteller")
     engine.info = ready.args[0]._replace(note="这台 torch 用不了显卡")
     with qtbot.waitSignals([session.modelReady, session.modelReady], timeout=WAIT_MS):
-        session.tell_again()
+        session.emit_current()
     assert session.model == engine.info
     assert session.state == "idle"
 
@@ -221,7 +221,7 @@ def test_cursor_selection_and_texts_are_told(qtbot: QtBot, session: Session) -> 
         session.select_token(2)
     with qtbot.waitSignals([session.selectionChanged, session.cursorMoved]):
         session.show_sequence(1)
-    assert (session.run.shown, session.run.selected) == (1, None)
+    assert (session.run.shown_index, session.run.selected) == (1, None)
 
 
 def test_shutting_down_ends_the_run_with_an_outcome(qtbot: QtBot) -> None:
@@ -302,7 +302,7 @@ def test_mailbox_loses_nothing_between_threads() -> None:
 
 def test_the_collector_owns_the_garbage(qtbot: QtBot) -> None:
     before = gc.isenabled()  # a window of another test may still be waiting for its end
-    collectors = [Collector(), Collector()]
+    collectors = [GarbageCollector(), GarbageCollector()]
     for collector in collectors:
         collector.start()
     assert not gc.isenabled()
@@ -314,7 +314,7 @@ def test_the_collector_owns_the_garbage(qtbot: QtBot) -> None:
 
 
 def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
-    collector = Collector()
+    collector = GarbageCollector()
     collector.start()
     try:
         gc.collect()
@@ -328,12 +328,12 @@ def test_the_collector_collects_what_is_due(qtbot: QtBot) -> None:
 
 
 def test_a_short_run_does_not_wait_for_the_collector(qtbot: QtBot) -> None:
-    collector = Collector()
+    collector = GarbageCollector()
     collector.start()
     kept = []
     try:
         gc.collect()
-        for due in ([False] * PATIENCE, [True]):
+        for due in ([False] * BUSY_INTERVALS, [True]):
             collector.set_busy(not kept)
             for is_collected in due:
                 kept += [[] for _ in range(gc.get_threshold()[0] + 100)]
@@ -354,24 +354,24 @@ def test_the_pace_slows_down_where_drawing_is_slow(monkeypatch: pytest.MonkeyPat
     clock = {"now": 100.0, "computed": 0.0}
     monkeypatch.setattr("app.session.delivery_rate.time.monotonic", lambda: clock["now"])
     monkeypatch.setattr("app.session.delivery_rate.time.thread_time", lambda: clock["computed"])
-    pace = Pace()
-    assert pace.wait() <= 0
-    for drawing, interval in ((0.001, SHORTEST_BATCH), (0.5, LONGEST_BATCH)):
+    pace = DeliveryRate()
+    assert pace.seconds_until_due() <= 0
+    for drawing, interval in ((0.001, MIN_INTERVAL), (0.5, MAX_INTERVAL)):
         for _ in range(20):
-            pace.delivered()
-            assert pace.wait() == pytest.approx(pace.interval)
+            pace.record_batch()
+            assert pace.seconds_until_due() == pytest.approx(pace.interval)
             clock["now"] += pace.interval
             clock["computed"] += drawing
         assert pace.interval == pytest.approx(interval, rel=0.01)
     for _ in range(20):
         pace.begin()
-        assert pace.wait() == pytest.approx(SHORTEST_BATCH), "a short prompt is read by then"
+        assert pace.seconds_until_due() == pytest.approx(MIN_INTERVAL), "a short prompt is read by then"
         for drawing in (0.001, 0.5):  # the first token of a run, and the page behind it
-            pace.delivered()
+            pace.record_batch()
             clock["now"] += pace.interval
             clock["computed"] += drawing
-        pace.delivered()
-    assert pace.interval == pytest.approx(LONGEST_BATCH, rel=0.01), "a single token does not say what a page takes"
+        pace.record_batch()
+    assert pace.interval == pytest.approx(MAX_INTERVAL, rel=0.01), "a single token does not say what a page takes"
 
 
 def test_an_earlier_run_is_shown_again_but_not_while_one_is_under_way(

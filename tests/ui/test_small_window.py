@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.state.beam_tree import HypothesisRow
 from app.theme.theme import theme_for
-from app.views.tree.differing import differing_places, shorten
+from app.views.tree.differing import elide_around, first_unique_indices
 from app.views.tree.hypotheses import TEXT, HypothesesTable
 from app.widgets import ask_file
 from app.window.main_window import MainWindow
@@ -51,7 +51,7 @@ def test_settings_stand_above_examples_and_presets_in_a_small_window(window: Mai
 
 def test_tab_follows_the_order_that_is_seen(window: MainWindow) -> None:
     resize(window, 900, 600)
-    stops = window.tab_order.stops()
+    stops = window.tab_order.tab_stops()
     setup = window.parts.setup
     settings = [stops.index(stop) for stop in stops if setup.parameters.isAncestorOf(stop)]
     examples = [stops.index(stop) for stop in stops if setup.prompt.examples_row.isAncestorOf(stop)]
@@ -78,7 +78,7 @@ def test_names_in_the_pickers_can_be_read(window: MainWindow, width: int, scale:
     shown = [picker for picker in toolbar.pickers if picker.isVisible()]
     assert len(shown) == 3
     assert [picker.objectName() for picker in shown if picker.width() < picker.title_width] == []
-    for part in (*shown, toolbar.seed, toolbar.run):
+    for part in (*shown, toolbar.seed, toolbar.run_button):
         assert toolbar.rect().contains(part.geometry())
 
 
@@ -96,7 +96,7 @@ DIALOGS: dict[str, Callable[[MainWindow], object]] = {
     "save_run": lambda window: window.parts.actions.do("save_run"),
     "open_folder": lambda window: window.parts.actions.do("open_folder"),
     "open_preset": lambda window: window.parts.actions.do("open_preset"),
-    "preset_export": lambda window: window.parts.library.export_for("llama.cpp"),
+    "preset_export": lambda window: window.parts.presets.choose_export_path("llama.cpp"),
 }
 
 
@@ -126,8 +126,8 @@ def test_file_dialogs_begin_where_the_user_keeps_things(
 def test_a_folder_that_is_gone_is_no_place_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask_file, "_last_folder", str(tmp_path / "gone"))
     monkeypatch.setattr(QStandardPaths, "writableLocation", lambda _place: "")
-    assert ask_file.first_folder() == "/"
-    assert os.path.isdir(ask_file.first_folder())
+    assert ask_file.initial_folder() == "/"
+    assert os.path.isdir(ask_file.initial_folder())
 
 
 BEAMS = (
@@ -139,20 +139,23 @@ BEAMS = (
 
 
 def test_the_place_where_texts_differ_is_found_beside_the_nearest_one() -> None:
-    places = differing_places(BEAMS)
+    places = first_unique_indices(BEAMS)
     assert [text[place:] for text, place in zip(BEAMS, places, strict=True)] == [
         "evening came", "morning", "house by the sea and she loved the boats that came home at night",
         "Otto was a bear",
     ]  # fmt: skip
-    assert differing_places([]) == []
-    assert differing_places(["one"]) == [0]
-    assert differing_places(["same", "same"]) == [4, 4]
+    assert first_unique_indices([]) == []
+    assert first_unique_indices(["one"]) == [0]
+    assert first_unique_indices(["same", "same"]) == [4, 4]
 
 
 def test_a_shortened_text_keeps_what_differs(qapp: QApplication) -> None:
     metrics = QFontMetrics(QApplication.font())
     width = metrics.horizontalAdvance("x" * 30)
-    shown = [shorten(text, place, width, metrics) for text, place in zip(BEAMS, differing_places(BEAMS), strict=True)]
+    shown = [
+        elide_around(text, place, width, metrics)
+        for text, place in zip(BEAMS, first_unique_indices(BEAMS), strict=True)
+    ]
     assert len(set(shown)) == len(BEAMS)
     assert shown[0].startswith("…")
     assert "evening" in shown[0]
@@ -186,14 +189,14 @@ def test_rows_of_the_beam_table_differ_to_the_eye(qtbot: QtBot) -> None:
 
 def test_no_menu_of_the_window_has_a_stray_separator(qtbot: QtBot, window: MainWindow) -> None:
     for strategy in ("sampling", "beam_search"):
-        window.parts.controller.choose(strategy=strategy)
+        window.parts.settings_controller.choose(strategy=strategy)
         run(qtbot, whole(window))
         for size in ((1280, 800), (900, 600)):
             resize(window, *size)
             for view in window.parts.centre.columns[0].views:
                 view.signals.tokenActivated.emit(0)
                 QApplication.processEvents()
-                picked = view.menu_of_picked()
+                picked = view.selected_node_menu()
                 if picked is not None:
                     assert menu_faults(picked) == []
                     assert not picked.actions()[0].isSeparator()

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.session.engines import Engines
+from app.session.engines import EngineRouter
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import WAIT_MS
 
@@ -39,15 +39,15 @@ def counted() -> dict[str, int]:
     }
 
 
-def session_of_a_reader(qtbot: QtBot, folder: Path, number: int, engine: ScriptedEngine | Engines) -> None:
+def session_of_a_reader(qtbot: QtBot, folder: Path, number: int, engine: ScriptedEngine | EngineRouter) -> None:
     """A window with runs by several strategies and caches, a chat turn, dialogs; then it is closed."""
     window = build_window(folder, engine, assembled=False)
     window.assemble()
     window.show()
     parts = window.parts
     for strategy, cache in (("sampling", "dynamic"), ("beam_search", "offloaded"), ("greedy", "quantized")):
-        parts.controller.choose(strategy=strategy, cache=cache)
-        parts.controller.set_values({"max_new_tokens": 4})
+        parts.settings_controller.choose(strategy=strategy, cache=cache)
+        parts.settings_controller.set_values({"max_new_tokens": 4})
         parts.setup.prompt.set_prompt(f"Once upon a time number {number}", is_chat=False)
         with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
             parts.runs.run()
@@ -91,8 +91,10 @@ def test_models_switched_in_turn_leave_nothing_behind(qtbot: QtBot, config_dir: 
     def runs(count: int) -> None:
         for number in range(count):
             model = ("storyteller", "storyteller-draft")[number % 2]
-            parts.controller.choose(model=model, strategy=("greedy", "sampling")[number // 2 % 2], cache="offloaded")
-            parts.controller.set_values({"max_new_tokens": 3})
+            parts.settings_controller.choose(
+                model=model, strategy=("greedy", "sampling")[number // 2 % 2], cache="offloaded"
+            )
+            parts.settings_controller.set_values({"max_new_tokens": 3})
             parts.setup.prompt.set_prompt(f"{number} times upon a time")
             with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):  # torch may be read first
                 parts.runs.run()

@@ -43,13 +43,13 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 
 
 def set_up(window: MainWindow, strategy: str, drafts: tuple[str, ...] = (), **params: object) -> None:
-    assert window.parts.controller.choose(strategy=strategy, drafts=drafts) == []
-    window.parts.controller.set_values({"max_new_tokens": 16, "schedule": "constant", **params})
+    assert window.parts.settings_controller.choose(strategy=strategy, drafts=drafts) == []
+    window.parts.settings_controller.set_values({"max_new_tokens": 16, "schedule": "constant", **params})
 
 
 def run(qtbot: QtBot, window: MainWindow) -> Outcome:
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.parts.toolbar.run_button, Qt.MouseButton.LeftButton)
     return signal.args[0]
 
 
@@ -60,8 +60,8 @@ def view_of(window: MainWindow) -> SpeculationView:
 
 
 def plain_text(qtbot: QtBot, window: MainWindow) -> str:
-    window.parts.controller.choose(strategy="greedy")
-    window.parts.controller.set_values({"max_new_tokens": 16})
+    window.parts.settings_controller.choose(strategy="greedy")
+    window.parts.settings_controller.set_values({"max_new_tokens": 16})
     assert run(qtbot, window).kind == "completed"
     return window.session.run.text
 
@@ -80,7 +80,7 @@ def test_every_drafter_writes_the_text_of_greedy_decoding(qtbot: QtBot, window: 
         assert outcome.kind == "completed", (strategy, outcome.error)
         assert window.session.run.text == expected, (strategy, drafts)
         assert window.session.run.request.draft_names == drafts
-        assert len(view.place.rounds) > 0 or strategy == "prompt_lookup"
+        assert len(view.selection.rounds) > 0 or strategy == "prompt_lookup"
         assert len(view.page.legend.drafters) == (len(drafts) if len(drafts) > 1 else 0)
         origins = {token.origin for token in window.session.run.tokens}
         assert origins <= {"target", "draft", "correction", "bonus"}
@@ -95,7 +95,7 @@ def test_both_speeds_are_measured_by_one_button(qtbot: QtBot, window: MainWindow
     cards._button.click()
     qtbot.waitUntil(lambda: len(ended) == 2, timeout=WAIT_MS)
     assert [end.outcome.kind for end in ended] == ["completed", "completed"]
-    assert cards._again is ended[1].finished
+    assert cards._measured_drafted is ended[1].finished
     figures = [cards._cells[1][column].text() for column in (1, 2)]
     assert all(float(figure.replace(",", "")) > 0 for figure in figures)
     assert cards._cells[4][2].text().startswith("×")
@@ -149,15 +149,15 @@ def test_a_draft_with_another_tokenizer_drafts_through_the_text(
     set_up(window, "assisted", ONE)
     assert run(qtbot, window).kind == "completed"
     expected = window.session.run.text
-    assert window.parts.controller.choose(drafts=[str(folder)]) == []
+    assert window.parts.settings_controller.choose(drafts=[str(folder)]) == []
     assert window.parts.chosen.drafts.names == (str(folder),)
     assert run(qtbot, window).kind == "completed"
     assert window.session.run.text == expected
-    assert (window.session.run.rounds.acceptance() or 0) > 0.5
+    assert (window.session.run.rounds.acceptance_rate() or 0) > 0.5
 
 
 def test_without_a_draft_the_window_says_what_is_missing(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.controller.choose(model="storyteller-draft-b", strategy="assisted")
+    window.parts.settings_controller.choose(model="storyteller-draft-b", strategy="assisted")
     if window.parts.chosen.drafts.names:
         pytest.skip("a smaller model than the smallest is here")
     window.parts.runs.run()

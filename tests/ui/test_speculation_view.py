@@ -10,14 +10,14 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from app.state.rounds import Rounds
+from app.state.rounds import DraftRounds
 from app.state.run import Run
 from app.state.worker_messages import LoadRequest, Outcome, RunRequest
 from app.theme.theme import theme_for
-from app.views.speculation.legend import SpecLegend
-from app.views.speculation.page import READABLE
-from app.views.speculation.round_report import EXTRA
-from app.views.speculation.round_strip import MOST_CELLS, _cells
+from app.views.speculation.legend import SpeculationLegend
+from app.views.speculation.page import MIN_READABLE_ZOOM
+from app.views.speculation.round_report import EXTRA_NODE
+from app.views.speculation.round_strip import MAX_CELLS, _cell_colours
 from app.views.speculation.view import SpeculationView
 from core.events import CostCurve, Finished, Metrics, RunStarted
 from tests.app.test_rounds import MERGED, ROUNDS, entry
@@ -100,7 +100,7 @@ def test_a_node_reports_to_the_inspector(qtbot: QtBot, view: SpeculationView) ->
         view.canvas.selection.pick(3)
     assert signal.args[0].verdict == "Refused."
     with qtbot.waitSignal(view.signals.reportSelected) as signal:
-        view.canvas.selection.pick(EXTRA)
+        view.canvas.selection.pick(EXTRA_NODE)
     assert signal.args[0].heading == "Correction"
 
 
@@ -113,7 +113,7 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
     run.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=200.0, acceptance_rate=0.7))])
     view.show_run(run)
     assert (cell(view, 0, 1), cell(view, 0, 2)) == ("–", "200")
-    with qtbot.waitSignal(view.signals.measureWanted) as signal:
+    with qtbot.waitSignal(view.signals.sideRunsRequested) as signal:
         qtbot.mouseClick(view.cards._button, Qt.MouseButton.LeftButton)
     plain: Any = Run(
         RunRequest(
@@ -130,11 +130,11 @@ def test_the_comparison_lands_in_the_card(qtbot: QtBot, view: SpeculationView) -
     ]
     plain.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=100.0))])
     plain.outcome = Outcome("completed")
-    view.measured(plain)
+    view.side_run_finished(plain)
     assert [cell(view, 0, 1), cell(view, 3, 2)] == ["100", "×2.00"]
     drafted: Any = Run(replace(REQUEST, memory_fallback=False))
     drafted.apply([Finished("completed", ((),), ("",), Metrics(decode_tokens_per_second=150.0, acceptance_rate=0.7))])
-    view.measured(drafted)
+    view.side_run_finished(drafted)
     assert [cell(view, 0, 2), cell(view, 3, 2)] == ["150", "×1.50"]
     view.show_run(a_run())
     assert cell(view, 0, 1) == "–"
@@ -145,7 +145,7 @@ def test_several_drafters_are_named_and_marked(view: SpeculationView) -> None:
     started = RunStarted("token_tree", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
     run.apply([started, MERGED, chosen(0, " w1"), chosen(1, " end")])
     view.show_run(run)
-    legend = view.findChild(SpecLegend)
+    legend = view.findChild(SpeculationLegend)
     high = legend.heightForWidth(900)
     assert legend.drafters == ["small · 50 % kept", "tiny · 50 % kept"]
     marked = view.canvas.grab().toImage()
@@ -165,10 +165,10 @@ def test_small_windows_scroll_and_keep_trees_readable(qtbot: QtBot, view: Specul
     run.apply([CostCurve(((1, 1.0), (4, 1.2)))])
     view.show_run(run)
     assert view.canvas.height() >= 190
-    assert view.canvas.travel.zoom >= READABLE
+    assert view.canvas.navigation.zoom >= MIN_READABLE_ZOOM
 
     def heights() -> list[int]:
-        return [card.pos().y() for card in view.cards._parts]
+        return [card.pos().y() for card in view.cards._cards]
 
     qtbot.waitUntil(lambda: heights()[0] == heights()[1] < heights()[2] == heights()[3])
     view.resize(1200, 700)
@@ -201,8 +201,8 @@ def test_the_end_of_a_long_round_is_in_sight(view: SpeculationView, fates: list[
     started = RunStarted("assisted", "storyteller", "cpu", "float32", "dynamic", 0, (), ())
     run.apply([started, entry(0, 0, fates, extra), *(chosen(step, f" t{step}") for step in range(12))])
     view.show_run(run)
-    assert view.canvas.travel.zoom >= READABLE
-    assert view.canvas.rect().contains(view.canvas.stage.places.node_rect(EXTRA))
+    assert view.canvas.navigation.zoom >= MIN_READABLE_ZOOM
+    assert view.canvas.rect().contains(view.canvas.canvas_state.positions.node_rect(EXTRA_NODE))
 
 
 def test_two_columns_share_rounds_that_are_sorted_in_once(
@@ -210,9 +210,9 @@ def test_two_columns_share_rounds_that_are_sorted_in_once(
 ) -> None:
     other, sorted_in = SpeculationView(), []
     qtbot.addWidget(other)
-    append = Rounds.append
+    append = DraftRounds.append
     monkeypatch.setattr(
-        Rounds, "append", lambda self, events: sorted_in.extend(events := list(events)) or append(self, events)
+        DraftRounds, "append", lambda self, events: sorted_in.extend(events := list(events)) or append(self, events)
     )
     whole, run = a_run().events, Run(REQUEST)
     for shown in (view, other):
@@ -234,6 +234,6 @@ def test_both_themes_and_large_type(view: SpeculationView) -> None:
 
 def test_long_rounds_keep_the_cell_of_the_models_own_token() -> None:
     whole = entry(0, 0, ["accepted"] * 12, "bonus")
-    assert _cells(whole) == ["kept"] * MOST_CELLS + ["finished"]
-    assert _cells(entry(0, 0, ["accepted", *["unreached"] * 11], "correction"))[1:3] == ["refused", ""]
-    assert len(_cells(entry(0, 0, ["refused"] * 12, "none"))) == MOST_CELLS + 1
+    assert _cell_colours(whole) == ["kept"] * MAX_CELLS + ["finished"]
+    assert _cell_colours(entry(0, 0, ["accepted", *["unreached"] * 11], "correction"))[1:3] == ["refused", ""]
+    assert len(_cell_colours(entry(0, 0, ["refused"] * 12, "none"))) == MAX_CELLS + 1

@@ -13,14 +13,14 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.panels.export_dialog import ExportDialog
-from app.panels.speed_lab import SpeedLab
-from app.session.speed import SpeedWork
+from app.panels.speed_lab import SpeedLabDialog
+from app.session.speed import SpeedJobs
 from app.storage.table_files import as_json
-from app.theme.language import speak
+from app.theme.language import set_language
 from app.theme.theme import theme_for
-from app.views.labs.speed.figures import figures_of
+from app.views.labs.speed.figures import technique_plots
 from app.views.labs.speed.view import SpeedView
-from app.views.shared.view_picture import Pose
+from app.views.shared.view_picture import PictureOptions
 from app.window.main_window import MainWindow
 from core.errors import ScaleError
 from core.labs import speed
@@ -72,14 +72,14 @@ def killed(_asked: Asked, _cancel: threading.Event) -> Iterator[speed.Event]:
 def _english_again(qapp: QApplication) -> Iterator[None]:
     STOPPED.clear()
     yield
-    speak(ENGLISH)
+    set_language(ENGLISH)
 
 
 @pytest.fixture
 def window(qtbot: QtBot, config_dir: Path) -> Iterator[MainWindow]:
     window = open_window(qtbot, config_dir, ScriptedEngine())
     yield window
-    window.parts.lasting.labs.end()
+    window.parts.services.labs.stop_all()
 
 
 def opened(window: MainWindow) -> SpeedView:
@@ -89,8 +89,8 @@ def opened(window: MainWindow) -> SpeedView:
     return view
 
 
-def work_of(window: MainWindow) -> SpeedWork:
-    return window.parts.lasting.labs.speed()
+def work_of(window: MainWindow) -> SpeedJobs:
+    return window.parts.services.labs.speed()
 
 
 def measure(qtbot: QtBot, window: MainWindow, view: SpeedView) -> None:
@@ -121,13 +121,13 @@ def test_it_asks_for_the_windows_model_and_the_ways_that_are_ticked(
 def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "measuring", to_the_end)
     view = opened(window)
-    assert not view.take.isEnabled()
+    assert not view.export_button.isEnabled()
     measure(qtbot, window, view)
-    assert view.ground.text() == str(speed.explain_ground(GROUND))
+    assert view.conditions.text() == str(speed.explain_ground(GROUND))
     assert view.progress.text() == "Measured in 42 s."
     batch, weights = view.cards["batch"], view.cards["weights"]
     assert batch.sentence.text().startswith("Most came with 8 texts at once: 800 tokens/s in all, 4.0 ×")
-    assert batch.left.text() == "64 was left out: needs 900 MiB of 12 MiB free: it does not fit"
+    assert batch.skipped.text() == "64 was left out: needs 900 MiB of 12 MiB free: it does not fit"
     together, each, *limit = batch.charts.plots[0].figure.lines
     assert (together.points, each.points) == (((0.0, 200.0), (1.0, 800.0)), ((0.0, 200.0), (1.0, 100.0)))
     assert limit[0].points[0] == (0.0, 765.0)
@@ -135,7 +135,7 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
     figure = weights.charts.plots[0].figure
     assert figure.bars[0].figures == ("200 · 26 % of its limit", "400 · 2.0 × · 17 % of its limit")
     assert figure.dots == (), "both limits are out of sight, and told in words"
-    assert figure.bars[0].tips[1].startswith("int8: 400 tokens/s, 17 % of its limit, 2,400, 2.0 ×")
+    assert figure.bars[0].tooltips[1].startswith("int8: 400 tokens/s, 17 % of its limit, 2,400, 2.0 ×")
     assert view.cards["parallel"].isHidden()
     settle(view.window())
     assert faults(view.window()) == []
@@ -143,7 +143,7 @@ def test_what_is_measured_is_drawn_and_said(qtbot: QtBot, window: MainWindow, mo
 
 def test_a_limit_in_sight_is_a_stroke_on_its_bar() -> None:
     near = [Measured(FLOAT, (200.0,), 1, 250.0), Measured(INT8, (400.0,), 1, 800.0, foretold=380.0)]
-    figure = figures_of("weights", near)[0][1]
+    figure = technique_plots("weights", near)[0][1]
     limit, foretold = figure.dots
     assert (limit.shape, limit.points) == ("stroke", ((250.0, 1.0),))
     assert (foretold.shape, foretold.points) == ("diamond", ((380.0, 0.0),))
@@ -196,11 +196,11 @@ def test_another_language_keeps_what_was_measured(
 ) -> None:
     monkeypatch.setattr(speed, "measuring", to_the_end)
     measure(qtbot, window, opened(window))
-    with qtbot.waitSignal(window.parts.lasting.switch.wanted, timeout=WAIT_MS):
+    with qtbot.waitSignal(window.parts.services.language_switch.rebuildRequested, timeout=WAIT_MS):
         window.parts.actions.do("speak_chinese")
     view = opened(window)
     assert view.progress.text() != "Measured in 42 s."
-    assert view.cards["batch"].sentence.text() == str(speed.explain_way("batch", view.speeds.of("batch")))
+    assert view.cards["batch"].sentence.text() == str(speed.explain_way("batch", view.speeds.measurements_of("batch")))
     assert "800" in view.cards["batch"].sentence.text()
 
 
@@ -209,9 +209,9 @@ def test_it_is_taken_along_as_everything_else(
 ) -> None:
     monkeypatch.setattr(speed, "measuring", to_the_end)
     view = opened(window)
-    assert speed.TITLES["batch"] not in as_json([["way"], *view.figures()])
+    assert speed.TITLES["batch"] not in as_json([["way"], *view.export_table()])
     measure(qtbot, window, view)
-    head, *lines = view.figures()
+    head, *lines = view.export_table()
     assert [line[1] for line in lines] == ["1", "8", "64", "float32", "int8", "plain", "assisted"]
     assert lines[1][2:7] == [800.0, 790.0, 810.0, 8, 100.0]
     assert lines[2][-1] == "needs 900 MiB of 12 MiB free: it does not fit"
@@ -225,7 +225,7 @@ def test_it_is_taken_along_as_everything_else(
     assert [offer.title for offer in dialog.offers] == ["Speed lab"]
     dialog.close()
     for name in ("speed.png", "speed.svg", "speed.csv"):
-        window.parts.export.save("speed", Pose(view.size(), whole=True), str(tmp_path / name))
+        window.parts.export.save("speed", PictureOptions(view.size(), expands_scrolled=True), str(tmp_path / name))
         assert (tmp_path / name).stat().st_size > 500
     assert "speed" in {offer.name for offer in window.parts.export.exports.offers()}
     view.window().close()
@@ -235,16 +235,16 @@ def test_it_is_taken_along_as_everything_else(
 
 @pytest.mark.parametrize(("name", "size"), [("light", 1.0), ("dark", 1.5)])
 def test_nothing_is_cut(qtbot: QtBot, name: str, size: float) -> None:
-    lab, theme = SpeedLab(), theme_for(name, size)
+    lab, theme = SpeedLabDialog(), theme_for(name, size)
     qtbot.addWidget(lab)
     lab.setStyleSheet(theme.stylesheet())
     lab.set_theme(theme)
     lab.resize(900, 600)
-    speeds = SpeedWork().speeds
+    speeds = SpeedJobs().speeds
     with qtbot.waitExposed(lab):
         lab.show()
     for event in TOLD:
-        speeds.take(event)
+        speeds.process(event)
         lab.view.show_speeds(speeds)
     settle(lab)
     assert faults(lab) == []

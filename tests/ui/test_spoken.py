@@ -11,9 +11,9 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QAccessible
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.control.live_text import whole
+from app.control.live_text import complete_prefix
 from app.widgets.accessibility import AccessibleText, announcements
-from app.widgets.accessibility.qt_interfaces import TextFace
+from app.widgets.accessibility.qt_interfaces import TextInterface
 from app.window.main_window import MainWindow
 from tests.app.history_files import keeping
 from tests.app.test_cache_history import events, plan
@@ -60,7 +60,7 @@ def test_beams_rounds_and_bytes_have_names(qtbot: QtBot, window: MainWindow) -> 
 def test_history_chat_and_split_have_names(qtbot: QtBot, window: MainWindow) -> None:
     assert window.history.store is not None
     for number in range(3):
-        window.history.store.keep(
+        window.history.store.save(
             keeping(number, "Once upon a time", "a fox", title=f"Run {number}", tokens=7, speed=9.0)
         )
     window.parts.history_panel.toggle()
@@ -102,7 +102,7 @@ def test_the_text_is_read_word_by_word_and_token_by_token(qtbot: QtBot, window: 
 
 def test_text_beyond_the_basic_plane_is_counted_as_qt_counts() -> None:
     went: list[int] = []
-    face = TextFace(lambda: AccessibleText("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
+    face = TextInterface(lambda: AccessibleText("a🦊b", 2, lambda n: QRect(n, 0, 1, 1), went.append), lambda rect: rect)
     assert (face.characterCount(), face.cursorPosition(), face.text(1, 3), face.text(3, 4)) == (4, 3, "🦊", "b")
     face.setCursorPosition(3)
     assert (went, face.characterRect(3), face.offsetAtPoint(QPoint(1, 0))) == ([2], QRect(2, 0, 1, 1), 1)
@@ -138,7 +138,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, bool]]]:
         if isinstance(event, QAccessibleAnnouncementEvent):
             heard.append((event.message(), event.politeness() == QAccessible.AnnouncementPoliteness.Assertive))
 
-    monkeypatch.setattr(announcements, "tell", listen)
+    monkeypatch.setattr(announcements, "send_accessibility_event", listen)
     QAccessible.setActive(True)
     yield heard
     QAccessible.setActive(False)
@@ -162,7 +162,7 @@ def test_text_is_told_as_it_comes_in_whole_words(
     ],
 )  # fmt: skip
 def test_only_what_is_whole_is_told(text: str, told: str) -> None:
-    assert whole(text) == told
+    assert complete_prefix(text) == told
 
 
 def test_nothing_is_told_before_the_cursor_reaches_it(
@@ -173,7 +173,7 @@ def test_nothing_is_told_before_the_cursor_reaches_it(
     said.clear()
     window.session.move_cursor(3)
     window.session.move_cursor(8)
-    window.parts.live_text._say()
+    window.parts.screen_reader_text._announce()
     assert said == []
 
 

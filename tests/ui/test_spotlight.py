@@ -25,7 +25,7 @@ def test_it_outlives_what_it_was_pointed_at(qtbot: QtBot) -> None:
     rows.pop().deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     with qtbot.captureExceptions() as raised:
-        spotlight.follow()
+        spotlight.update_target()
         assert spotlight.target == QRect(10, 10, 100, 40)
         rows[0].move(30, 10)
         qtbot.waitUntil(lambda: spotlight.target == QRect(30, 10, 100, 40))

@@ -16,15 +16,15 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.control.stage.playback import PACES
-from app.panels.stage.presenter_page import PresenterPage
-from app.state.tours import find as find_tour
-from app.theme.stage import LEAST_TYPE, on_stage
+from app.panels.stage.presenter_page import PresenterWindow
+from app.state.tours import find_tour as find_tour
+from app.theme.stage import MIN_FONT_PIXELS, stage_theme
 from app.theme.theme import Theme, theme_for
-from app.widgets.spotlight import DIMMED
+from app.widgets.spotlight import DIM_OPACITY
 from app.widgets.tree_canvas import TreeCanvas
 from app.widgets.widget_pictures import save_picture
 from app.window.main_window import MainWindow
-from app.window.view_only_mode import hall_of
+from app.window.view_only_mode import audience_screen
 from core import explain_token
 from tests.ui.beams import beam_run, beam_steps
 from tests.ui.fake_engine import STORY, ScriptedEngine
@@ -53,10 +53,10 @@ def state(window: MainWindow) -> State:
     return State(
         {type(panel).__name__: panel.isVisible() for panel in panels},
         parts.appearance.theme,
-        parts.centre.columns[0].current,
+        parts.centre.columns[0].current_name,
         len(parts.centre.columns),
         window.saveGeometry(),
-        (held.cursor, held.following) if held is not None else (0, True),
+        (held.cursor, held.is_following) if held is not None else (0, True),
         parts.settings.appearance.font_scale,
         window.focusWidget(),
     )
@@ -96,51 +96,53 @@ def smallest_letters(window: MainWindow, folder: Path) -> float:
 def test_every_view_is_large_and_nothing_is_cut(window: MainWindow, tmp_path: Path) -> None:
     press(window, Qt.Key.Key_F5)
     window.resize(SIZE)
-    for theme, name in product(("light", "dark"), window.parts.centre.columns[0].offered):
+    for theme, name in product(("light", "dark"), window.parts.centre.columns[0].available_names):
         if theme != window.parts.settings.appearance.theme:
             window.parts.appearance.set_theme(theme)
         window.parts.centre.show_view(name)
-        window.parts.stage.presenter.tell()
+        window.parts.presentation.presenter.update_stage()
         settle(window)
         assert "\n".join(faults(window)) == "", name
         labels = [part for part in window.findChildren(QWidget) if isinstance(part, QLabel | QAbstractButton)]
-        small = [part.text() for part in labels if part.isVisible() and QFontInfo(part.font()).pixelSize() < LEAST_TYPE]
+        small = [
+            part.text() for part in labels if part.isVisible() and QFontInfo(part.font()).pixelSize() < MIN_FONT_PIXELS
+        ]
         assert small == [], name
-        assert smallest_letters(window, tmp_path) >= LEAST_TYPE - 0.01, name
+        assert smallest_letters(window, tmp_path) >= MIN_FONT_PIXELS - 0.01, name
 
 
 def test_a_large_tree_is_never_drawn_smaller_than_it_can_be_read(window: MainWindow, tmp_path: Path) -> None:
     window.session.show(beam_run(beam_steps(12)))
     window.parts.centre.show_view("tree")
     press(window, Qt.Key.Key_F5)
-    canvas = window.parts.centre.columns[0].shown.findChild(TreeCanvas)
+    canvas = window.parts.centre.columns[0].current_view.findChild(TreeCanvas)
     assert canvas is not None
     for place in (0, 1, 6, 12):
-        window.parts.stage.presenter.go_to(place)
+        window.parts.presentation.presenter.go_to(place)
         settle(window)
-        assert canvas.travel.zoom >= 1.0
-        assert smallest_letters(window, tmp_path) >= LEAST_TYPE - 0.01
-        assert place == 0 or not window.parts.stage.presenter.light.place().isEmpty()
+        assert canvas.navigation.zoom >= 1.0
+        assert smallest_letters(window, tmp_path) >= MIN_FONT_PIXELS - 0.01
+        assert place == 0 or not window.parts.presentation.presenter.spotlight.target_rect().isEmpty()
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_a_tree_is_where_it_was(window: MainWindow, by_hand: bool) -> None:
     window.session.show(beam_run(beam_steps(12)))
     window.parts.centre.show_view("tree")
-    canvas = window.parts.centre.columns[0].shown.findChild(TreeCanvas)
+    canvas = window.parts.centre.columns[0].current_view.findChild(TreeCanvas)
     assert canvas is not None
     settle(window)
     if by_hand:
-        canvas.travel.set_follow(False)
-        canvas.travel.set_zoom(0.5)
-        canvas.travel.pan(40, 20)
-    camera = canvas.stage.camera
-    before = (camera.x, camera.y, camera.zoom, canvas.travel.follow)
+        canvas.navigation.set_follow(False)
+        canvas.navigation.set_zoom(0.5)
+        canvas.navigation.pan(40, 20)
+    camera = canvas.canvas_state.camera
+    before = (camera.x, camera.y, camera.zoom, canvas.navigation.follow)
     assert camera.zoom < 1.0
     press(window, Qt.Key.Key_F5)
-    window.parts.stage.presenter.go_to(5)
+    window.parts.presentation.presenter.go_to(5)
     press(window, Qt.Key.Key_Escape)
-    assert (camera.zoom, canvas.travel.follow) == before[2:]
+    assert (camera.zoom, canvas.navigation.follow) == before[2:]
     assert (camera.x, camera.y) == pytest.approx(before[:2], abs=2 / camera.zoom)  # the table beside it may be rounded
 
 
@@ -160,34 +162,34 @@ def test_leaving_brings_everything_back(qtbot: QtBot, window: MainWindow) -> Non
     press(window, Qt.Key.Key_PageDown, Qt.KeyboardModifier.ControlModifier)
     assert window.session.run is not None
     assert window.session.run.cursor == 8
-    assert parts.centre.columns[0].current != before.view
+    assert parts.centre.columns[0].current_name != before.view
     parts.layout.show_inspector()
     assert not parts.inspector.isVisible()
     press(window, Qt.Key.Key_Escape)
-    assert not parts.stage.is_on
+    assert not parts.presentation.is_on
     assert state(window) == before
 
 
 def test_what_is_opened_on_the_stage_is_open_afterwards(window: MainWindow) -> None:
     parts = window.parts
     parts.layout.toggle_inspector()
-    parts.stage.enter()
+    parts.presentation.enter()
     parts.layout.show_inspector()
     assert not parts.inspector.isVisible()
-    parts.stage.leave()
+    parts.presentation.leave()
     assert parts.inspector.isVisible()
 
 
 def test_closing_on_the_stage_keeps_the_window_as_it_was(window: MainWindow) -> None:
     kept = window.parts.settings.layout
-    window.parts.stage.enter()
+    window.parts.presentation.enter()
     window.parts.centre.show_view("memory")
     window.close()
     assert (kept.setup, kept.inspector, kept.timeline, kept.view) == (True, True, True, "tokens")
 
 
 def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> None:
-    held, stage = window.session.run, window.parts.stage
+    held, stage = window.session.run, window.parts.presentation
     assert held is not None
     press(window, Qt.Key.Key_F5)
     press(window, Qt.Key.Key_Home)
@@ -203,36 +205,36 @@ def test_keys_and_a_clicker_step_and_play(qtbot: QtBot, window: MainWindow) -> N
     press(window, Qt.Key.Key_Plus)
     assert stage.presenter.playback.pace == PACES[-1]
     press(window, Qt.Key.Key_Space)
-    assert stage.presenter.playback.playing
+    assert stage.presenter.playback.is_playing
     assert held.cursor < len(STORY)
     with qtbot.waitSignal(window.session.cursorMoved, timeout=WAIT_MS):
         pass
     press(window, Qt.Key.Key_Space)
-    assert not stage.presenter.playback.playing
+    assert not stage.presenter.playback.is_playing
     assert held.cursor > 0
 
 
 def test_the_sentence_is_the_tokens_own(window: MainWindow) -> None:
-    held, stage = window.session.run, window.parts.stage
+    held, stage = window.session.run, window.parts.presentation
     assert held is not None
     stage.enter()
     stage.presenter.go_to(5)
-    stage.presenter.tell()
+    stage.presenter.update_stage()
     caption = stage.presenter.caption
     assert caption.sentence.text() == explain_token(held.tokens[4])
     assert held.tokens[4].piece.strip() in caption.title.text()
-    assert f"5 / {len(STORY)}" in caption.place.text()
-    lit = stage.presenter.light.place()
+    assert f"5 / {len(STORY)}" in caption.progress.text()
+    lit = stage.presenter.spotlight.target_rect()
     view = window.parts.centre.columns[0].view("tokens")
-    assert lit == view.spotlight()
+    assert lit == view.spotlight_rect()
     assert not lit.isEmpty()
 
 
 def test_a_live_run_is_followed_slowly_and_written_at_full_speed(qtbot: QtBot, config_dir: Path) -> None:
     go = threading.Event()
     window = open_window(qtbot, config_dir, ScriptedEngine(hold=go))
-    window.parts.stage.enter()
-    assert "Space" in window.parts.stage.presenter.caption.sentence.text()
+    window.parts.presentation.enter()
+    assert "Space" in window.parts.presentation.presenter.caption.sentence.text()
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         press(window, Qt.Key.Key_Space)
         go.set()
@@ -240,14 +242,14 @@ def test_a_live_run_is_followed_slowly_and_written_at_full_speed(qtbot: QtBot, c
     assert held is not None
     assert held.length == len(STORY)
     assert held.cursor < held.length
-    assert window.parts.stage.presenter.playback.playing
-    window.parts.stage.leave()
+    assert window.parts.presentation.presenter.playback.is_playing
+    window.parts.presentation.leave()
     assert held.cursor == held.length
 
 
 def test_what_is_not_lit_stays_readable() -> None:
     for name in ("light", "dark"):
-        theme = on_stage(theme_for(name), SIZE)
+        theme = stage_theme(theme_for(name), SIZE)
         for words in ("text", "muted"):
             assert contrast(dimmed(theme, words), theme.window) >= 4.5, (name, words)
 
@@ -255,7 +257,7 @@ def test_what_is_not_lit_stays_readable() -> None:
 def dimmed(theme: Theme, name: str) -> str:
     over, under = theme.color("window"), theme.color(name)
     pairs = ((over.red(), under.red()), (over.green(), under.green()), (over.blue(), under.blue()))
-    return "#" + "".join(f"{round(a * DIMMED + b * (1 - DIMMED)):02x}" for a, b in pairs)
+    return "#" + "".join(f"{round(a * DIM_OPACITY + b * (1 - DIM_OPACITY)):02x}" for a, b in pairs)
 
 
 def contrast(one: str, other: str) -> float:
@@ -271,25 +273,25 @@ def luminance(colour: str) -> float:
 
 
 def test_the_presenters_page_says_what_is_and_what_comes(qtbot: QtBot, window: MainWindow) -> None:
-    held, stage = window.session.run, window.parts.stage
+    held, stage = window.session.run, window.parts.presentation
     assert held is not None
-    stage.steering.set_notes("Ask the hall.")
+    stage.step_controls.set_notes("Ask the hall.")
     press(window, Qt.Key.Key_F5)
     stage.presenter.go_to(9)
     press(window, Qt.Key.Key_P)
-    page = window.findChild(PresenterPage, "presenterWindow")
+    page = window.findChild(PresenterWindow, "presenterWindow")
     assert page is not None
     assert page.isWindow()
     assert page.isVisible()
     settle(page)
-    assert page.why.text() == explain_token(held.tokens[8])
+    assert page.reason.text() == explain_token(held.tokens[8])
     assert page.notes.text() == "Ask the hall."
-    assert page.after.text().endswith(explain_token(held.tokens[9]))
+    assert page.next_step.text().endswith(explain_token(held.tokens[9]))
     assert "\n".join(faults(page)) == ""
     page.stepped.emit(1)
     assert held.cursor == 10
     page.play.click()
-    assert stage.presenter.playback.playing
+    assert stage.presenter.playback.is_playing
     assert page.play.text() == "Pause"
     QTest.keyClick(page, Qt.Key.Key_PageUp)
     assert held.cursor == 9
@@ -299,13 +301,13 @@ def test_the_presenters_page_says_what_is_and_what_comes(qtbot: QtBot, window: M
 
 
 def test_the_hall_has_the_other_screen() -> None:
-    assert hall_of(["desk", "projector", "wall"], "desk") == "projector"
-    assert hall_of(["projector", "desk"], "desk") == "projector"
-    assert hall_of(["desk"], "desk") is None
+    assert audience_screen(["desk", "projector", "wall"], "desk") == "projector"
+    assert audience_screen(["projector", "desk"], "desk") == "projector"
+    assert audience_screen(["desk"], "desk") is None
 
 
 def test_a_tour_is_walked_through_and_its_notes_are_on_the_page(qtbot: QtBot, window: MainWindow) -> None:
-    player, stage = window.parts.tours.player, window.parts.stage
+    player, stage = window.parts.tours.player, window.parts.presentation
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         player.play(find_tour("likeliest"))
     press(window, Qt.Key.Key_F5)
@@ -317,11 +319,11 @@ def test_a_tour_is_walked_through_and_its_notes_are_on_the_page(qtbot: QtBot, wi
     assert stage.presenter_page.page.notes.text() == player.step.notes
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         press(window, Qt.Key.Key_PageDown)
-    assert player.place == 1
+    assert player.step_index == 1
     assert stage.presenter_page.page.notes.text() == player.step.notes
     settle(window)
     assert "\n".join(faults(window)) == ""
     player.leave()
-    stage.presenter.tell()
+    stage.presenter.update_stage()
     assert caption.isVisible()
-    assert stage.steering.notes == ""
+    assert stage.step_controls.notes == ""

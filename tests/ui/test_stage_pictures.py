@@ -12,10 +12,10 @@ from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector import inspector_rows, stage_values
 from app.views.inspector.panel import Inspector
-from app.views.inspector.stage_parts import PassagePicture, ScoresPicture, TopPicture
+from app.views.inspector.stage_parts import RepetitionPicture, ScoreHistogramPicture, TopCutPicture
 from app.views.timeline import Timeline
 from app.views.tokens.view import TokenView
-from app.widgets.scale import Scale
+from app.widgets.scale import NumberScale
 from core import explain_stage
 from core.events import (
     Likely,
@@ -71,19 +71,19 @@ def test_every_stage_has_its_words_and_its_picture(inspector: Inspector) -> None
     said = [label.text().replace("\u00a0", " ") for label in inspector.findChildren(QLabel) if label.isVisible()]
     for stage in run.tokens[-1].funnel[1:]:
         assert explain_stage(stage) in said
-    scales = [scale for scale in inspector.findChildren(Scale) if scale.isVisible()]
+    scales = [scale for scale in inspector.findChildren(NumberScale) if scale.isVisible()]
     assert [scale.marks[0].value for scale in scales] == [CUT.die, AIM.surprise, HEAT.temperature]
     assert all(scale.accessibleDescription() for scale in scales)
-    passage = inspector.findChild(PassagePicture)
-    assert (passage.arc.shown.went_on, passage.arc.shown.now) == ("␣fox", "␣a")
-    assert passage.arc.shown.passage == "… hen"
+    passage = inspector.findChild(RepetitionPicture)
+    assert (passage.arc.passage.earlier_continuation, passage.arc.passage.current_continuation) == ("␣fox", "␣a")
+    assert passage.arc.passage.passage == "… hen"
     inspector.show_run(make_run([token(0, " a", 0.3)]))
-    assert not any(scale.isVisible() for scale in inspector.findChildren(Scale))
+    assert not any(scale.isVisible() for scale in inspector.findChildren(NumberScale))
 
 
 def test_what_was_cut_from_the_top_is_told_with_its_share(inspector: Inspector) -> None:
     inspector.show_run(story("xtc_probability"))
-    top = inspector.findChild(TopPicture)
+    top = inspector.findChild(TopCutPicture)
     assert [row.label for row in stage_values.top_rows(CUT, 3)] == ["␣red", "␣blue", "␣green"]
     assert [row.figures for row in stage_values.top_rows(CUT, 3)] == [("✕ 50 %",), ("✕ 30 %",), ("10 %",)]
     assert "␣red ✕ 50 %" in top.bars.accessibleDescription()
@@ -104,7 +104,7 @@ def test_the_funnel_draws_a_cut_from_the_top_otherwise(inspector: Inspector) -> 
 
 def test_the_line_stands_between_what_stays_and_what_goes(inspector: Inspector) -> None:
     inspector.show_run(story("top_n_sigma"))
-    figure = inspector.findChild(ScoresPicture).plot.figure
+    figure = inspector.findChild(ScoreHistogramPicture).plot.figure
     gone, kept = figure.bars
     assert [bool(value) for value in gone.values] == [True, True, False, False, False]
     assert [bool(value) for value in kept.values] == [False, False, False, True, True]
@@ -124,7 +124,7 @@ def test_a_curve_of_temperatures_and_of_surprise_over_the_timeline(qtbot: QtBot)
     assert target.dashed
     assert (surprise.values[0] or 0) > (target.values[0] or 0)
     assert heat.values[0] == pytest.approx(0.6)
-    assert "temperature 0.90" in made._tip(1)
+    assert "temperature 0.90" in made._bar_tooltip(1)
     assert "2.5 bits, 2 asked for, up to 3.5" in made.sparkline.accessibleDescription()
 
 
@@ -141,5 +141,5 @@ def test_an_arc_leads_from_the_selected_token_to_the_earlier_passage(qtbot: QtBo
         run.select(3)
         view.selection_changed(run)
         pictures.append(view.area.grab().toImage())
-    assert view.area.look.repeats == ()
+    assert view.area.paint_options.repeats == ()
     assert pictures[0] != pictures[1]

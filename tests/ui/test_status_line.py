@@ -19,8 +19,8 @@ def test_what_was_reused_stands_beside_the_speed_or_alone(qtbot: QtBot) -> None:
         run = make_run()
         run.apply([Prefilled(13, seconds, reused)])
         line.show_run(run)
-        told.append(line.figures["prefill"].text())
-    line.stop()
+        told.append(line.number_labels["prefill"].text())
+    line.stop_timer()
     assert told == ["prefill 26 tok/s", "prefill 20 tok/s · 3 reused", "3 reused"]
 
 
@@ -32,11 +32,11 @@ def test_nothing_moves_while_a_run_s_settings_are_not_known_yet(qtbot: QtBot) ->
     for begins in (False, True, False):
         run = Run(RunRequest("Once"))
         line.show_run(run)
-        said.append((not line.settings.isHidden(), line.settings.isEnabled()))
+        said.append((not line.settings_button.isHidden(), line.settings_button.isEnabled()))
         if begins:
             run.apply(make_run().events[:1])
             line.refresh()
-            said.append((not line.settings.isHidden(), line.settings.isEnabled()))
+            said.append((not line.settings_button.isHidden(), line.settings_button.isEnabled()))
     line.show_outcome("failed")
     assert said == [(False, False), (False, False), (True, True), (True, False)]
-    assert line.settings.isHidden()
+    assert line.settings_button.isHidden()

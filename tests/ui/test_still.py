@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.session.deterministic_engine import timeless
+from app.session.deterministic_engine import strip_times
 from core import events
 from core.events import CostCurve, Finished, Metrics, Prefilled
 
@@ -56,10 +56,10 @@ def test_two_programs_draw_the_same(tmp_path: Path) -> None:
 
 
 def test_no_event_keeps_a_time() -> None:
-    assert timeless(CostCurve(((1, 1.0),))) is None
-    assert timeless(Prefilled(3, 0.5)) == Prefilled(3, 0.0)
+    assert strip_times(CostCurve(((1, 1.0),))) is None
+    assert strip_times(Prefilled(3, 0.5)) == Prefilled(3, 0.0)
     ended = Finished("completed", (), (), Metrics(3, 4, 0.5, 0.1, 20.0, 30.0, predicted_speedup=2.0, cache_bytes=7))
-    assert timeless(ended) == Finished("completed", (), (), Metrics(3, 4, cache_bytes=7))
+    assert strip_times(ended) == Finished("completed", (), (), Metrics(3, 4, cache_bytes=7))
 
 
 def test_every_event_that_has_times_is_known_here() -> None:

@@ -19,7 +19,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(json_files, "_replace", refuse)
+    monkeypatch.setattr(json_files, "_replace_atomically", refuse)
 
 
 def told(window: MainWindow) -> str:
@@ -29,10 +29,10 @@ def told(window: MainWindow) -> str:
 
 def test_a_full_disk_is_told_once(qtbot: QtBot, config_dir: Path, full_disk: None) -> None:
     window = open_window(qtbot, config_dir)
-    window.parts.keeper.keep_settings()
+    window.parts.settings_saver.save_settings()
     assert "settings.json cannot be written: no space left on device. Make room" in told(window)
     window.parts.messages.dismiss()
-    window.parts.keeper.keep_settings()
+    window.parts.settings_saver.save_settings()
     assert told(window) == ""
 
 
@@ -60,6 +60,6 @@ def test_remembered_values_of_any_type_open_a_window(qtbot: QtBot, config_dir: P
 def test_a_preset_of_wrong_types_is_taken_as_far_as_it_goes(qtbot: QtBot, config_dir: Path, tmp_path: Path) -> None:
     window = open_window(qtbot, config_dir)
     (tmp_path / "odd.json").write_text('{"do_sample": true, "temperature": 0.5, "top_k": "x"}', encoding="utf-8")
-    window.parts.library.use_preset(tmp_path / "odd.json")
+    window.parts.presets.use_preset(tmp_path / "odd.json")
     assert window.parts.requests.request().settings["temperature"] == 0.5
     assert "values that cannot be used" in told(window)

@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme.contrast import MARK, contrast
+from app.theme.contrast import MIN_MARK_CONTRAST, contrast
 from app.window.main_window import MainWindow
 from tests.ui.fake_engine import ScriptedEngine
 from tests.ui.windows import open_window, run, whole
@@ -52,7 +52,7 @@ def walk(window: MainWindow, key: Qt.Key = Qt.Key.Key_Tab) -> list[QWidget]:
 def test_tab_goes_from_panel_to_panel(window: MainWindow) -> None:
     parts, seen = window.parts, walk(window)
     toolbar = parts.toolbar
-    first = [toolbar.model, toolbar.strategy, toolbar.cache, toolbar.run, toolbar.seed.spin]
+    first = [toolbar.model, toolbar.strategy, toolbar.cache, toolbar.run_button, toolbar.seed.spin]
     assert [seen.index(widget) for widget in first] == [0, 1, 2, 3, 4]
     panels = (toolbar, parts.setup, parts.centre, parts.inspector, parts.timeline, parts.status)
     order = [next(n for n, panel in enumerate(panels) if panel.isAncestorOf(widget)) for widget in seen]
@@ -70,7 +70,7 @@ def test_shift_and_tab_go_the_same_way_back(window: MainWindow) -> None:
 
 
 def test_parameters_of_another_strategy_keep_their_place(window: MainWindow) -> None:
-    window.parts.toolbar.strategy.choose("sampling")
+    window.parts.toolbar.strategy.select_data("sampling")
     QApplication.processEvents()
     test_tab_goes_from_panel_to_panel(window)
 
@@ -90,7 +90,9 @@ def seen(focused: QImage, plain: QImage) -> int:
         return 0
     changed = ink != ground
     pairs = Counter(zip(ink[changed].tolist(), ground[changed].tolist(), strict=True))
-    return sum(count for (one, other), count in pairs.items() if contrast(QColor(one), QColor(other)) >= MARK)
+    return sum(
+        count for (one, other), count in pairs.items() if contrast(QColor(one), QColor(other)) >= MIN_MARK_CONTRAST
+    )
 
 
 def _pixels(image: QImage) -> NDArray[np.uint32]:

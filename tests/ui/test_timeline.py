@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.state.run import Run
 from app.theme.theme import theme_for
-from app.views.replay import BY_STEP, SPEEDS
+from app.views.replay import SPEEDS, STEP_SPEED
 from app.views.timeline import Timeline
-from app.widgets.sparkline import CEILING, binned, height_of
+from app.widgets.sparkline import MAX_BAR_VALUE, group_maxima, height_fraction
 from core.events import TokenChosen
 from tests.ui.scripted import make_run, story, token
 
@@ -62,7 +62,7 @@ def timeline(qtbot: QtBot) -> Timeline:
 
 
 def place(timeline: Timeline, count: int) -> QPoint:
-    return QPoint(round(timeline.sparkline.x_of(count)), timeline.sparkline.height() // 2)
+    return QPoint(round(timeline.sparkline.cursor_x(count)), timeline.sparkline.height() // 2)
 
 
 def test_what_is_written_has_nothing_laid_out_anew(timeline: Timeline) -> None:
@@ -88,7 +88,7 @@ def test_a_click_moves_the_cursor_and_a_drag_takes_it_along(timeline: Timeline) 
     QTest.mouseMove(line, place(timeline, 12))
     QTest.mouseRelease(line, Qt.MouseButton.LeftButton, pos=place(timeline, 12))
     assert player.wishes[0] == 20
-    assert player.run.cursor == line.cursor_place
+    assert player.run.cursor == line.cursor_position
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(0, 5))
     assert player.run.cursor == 0
     QTest.mouseClick(line, Qt.MouseButton.LeftButton, pos=QPoint(line.width() - 1, 5))
@@ -121,9 +121,9 @@ def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline,
     player = Player(timeline, make_run(story(4), finished=True))
     timeline.set_speed(4.0)
     timeline.play_button.click()
-    assert timeline.replay.playing
+    assert timeline.replay.is_playing
     assert timeline.play_button.accessibleName() == "Pause"
-    qtbot.waitUntil(lambda: not timeline.replay.playing)
+    qtbot.waitUntil(lambda: not timeline.replay.is_playing)
     assert player.wishes == [0, 1, 2, 3, 4]
     assert timeline.play_button.accessibleName() == "Play the run again"
 
@@ -131,19 +131,19 @@ def test_playing_from_the_end_begins_anew_and_ends_by_itself(timeline: Timeline,
 def test_space_plays_and_pauses(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
-    assert timeline.replay.playing
+    assert timeline.replay.is_playing
     QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
-    assert not timeline.replay.playing
+    assert not timeline.replay.is_playing
 
 
 def test_touching_the_cursor_pauses_and_so_does_another_run(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     timeline.replay.play()
     QTest.mouseClick(timeline.sparkline, Qt.MouseButton.LeftButton, pos=place(timeline, 9))
-    assert not timeline.replay.playing
+    assert not timeline.replay.is_playing
     timeline.replay.play()
     timeline.show_run(make_run(story(3)))
-    assert not timeline.replay.playing
+    assert not timeline.replay.is_playing
 
 
 def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
@@ -160,26 +160,26 @@ def test_the_speed_is_chosen_from_a_menu(timeline: Timeline) -> None:
 
 def test_step_by_step_a_press_is_a_token(timeline: Timeline) -> None:
     player = Player(timeline, make_run(story(3)))
-    timeline.set_speed(BY_STEP)
+    timeline.set_speed(STEP_SPEED)
     assert timeline.speed_button.text() == "Step"
     for _ in range(5):
         QTest.keyClick(timeline.sparkline, Qt.Key.Key_Space)
     assert player.wishes == [0, 1, 2, 3, 0]
-    assert not timeline.replay.playing
+    assert not timeline.replay.is_playing
     assert timeline.play_button.accessibleName() == "One token on"
 
 
 def test_choosing_steps_holds_what_is_playing(timeline: Timeline) -> None:
     Player(timeline, make_run(story(40)))
     timeline.replay.play()
-    timeline.set_speed(BY_STEP)
-    assert not timeline.replay.playing
+    timeline.set_speed(STEP_SPEED)
+    assert not timeline.replay.is_playing
 
 
 def test_without_tokens_there_is_nothing_to_play(timeline: Timeline) -> None:
     timeline.show_run(None)
     timeline.replay.play()
-    assert not timeline.replay.playing
+    assert not timeline.replay.is_playing
     assert not timeline.play_button.isEnabled()
     assert timeline.count_label.text() == ""
 
@@ -190,7 +190,7 @@ def test_bars_are_bits_of_surprise_of_the_shown_sequence(timeline: Timeline) -> 
     run = make_run([*first, *second], sequences=2)
     Player(timeline, run)
     assert timeline._values == pytest.approx([1.0, 2.0])
-    run.show(1)
+    run.show_sequence(1)
     timeline.cursor_moved(run)
     assert timeline._values == pytest.approx([3.0])
     never = token(1, "d", sequence=1, raw_log_probability=-math.inf)
@@ -203,25 +203,27 @@ def test_room_is_kept_for_what_is_still_to_come(timeline: Timeline) -> None:
     run = make_run(story(5))
     run.request = replace(run.request, config={"max_new_tokens": 120})
     player = Player(timeline, run)
-    before = timeline.sparkline.slot
+    before = timeline.sparkline.bar_pitch
     player.write(story(60))
-    assert timeline.sparkline.slot == before
+    assert timeline.sparkline.bar_pitch == before
 
 
 def test_many_tokens_are_put_together_without_losing_the_tallest() -> None:
     values = [0.1] * 10_000
     values[7777] = 9.0
-    bins = binned(values, 300)
+    bins = group_maxima(values, 300)
     assert len(bins) == 300
     assert (bins[0][0], bins[-1][1]) == (0, 10_000)
     assert max(value for _, _, value in bins) == 9.0
-    assert binned([], 10) == []
-    assert binned([1.0, 2.0], 10) == [(0, 1, 1.0), (1, 2, 2.0)]
+    assert group_maxima([], 10) == []
+    assert group_maxima([1.0, 2.0], 10) == [(0, 1, 1.0), (1, 2, 2.0)]
 
 
 def test_heights_grow_with_surprise_up_to_a_ceiling() -> None:
-    assert height_of(0.0) == 0.0
-    assert 0 < height_of(1.0) < height_of(5.0) < height_of(CEILING) == height_of(40.0) == 1.0
+    assert height_fraction(0.0) == 0.0
+    assert (
+        0 < height_fraction(1.0) < height_fraction(5.0) < height_fraction(MAX_BAR_VALUE) == height_fraction(40.0) == 1.0
+    )
 
 
 def test_played_bars_have_the_accent_and_the_rest_is_faint(timeline: Timeline) -> None:
@@ -230,7 +232,7 @@ def test_played_bars_have_the_accent_and_the_rest_is_faint(timeline: Timeline) -
     image = timeline.sparkline.grab().toImage()
 
     def color(index: int) -> object:
-        x = round((timeline.sparkline.x_of(index) + timeline.sparkline.slot / 2) * image.devicePixelRatio())
+        x = round((timeline.sparkline.cursor_x(index) + timeline.sparkline.bar_pitch / 2) * image.devicePixelRatio())
         return image.pixelColor(x, image.height() - 12)
 
     assert color(4).blue() > color(4).red() + 60

@@ -8,9 +8,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
-from app.views.text.column import CACHED_ROWS, Column
-from app.views.text.line_flow import Flow, ShapedLine, reads_right_to_left, utf16_offsets
-from app.views.text.token_text import TokenText, pill
+from app.views.text.column import CACHED_ROWS, TokenColumn
+from app.views.text.line_flow import LineFlow, ShapedLine, reads_right_to_left, utf16_offsets
+from app.views.text.token_text import TokenText, control_token_text
 from core import words
 from core.events import PromptToken
 from tests.ui.scripted import PROMPT, STORY, end_token, prompt_tokens, story, token
@@ -27,8 +27,8 @@ def tokens_of(pieces: Sequence[str]) -> list:
     return [token(n, piece, 0.5) for n, piece in enumerate(pieces)]
 
 
-def grown(pieces: Sequence[str], width: float) -> Flow:
-    flow, text = Flow(theme_for("light").font(18), width), ""
+def grown(pieces: Sequence[str], width: float) -> LineFlow:
+    flow, text = LineFlow(theme_for("light").font(18), width), ""
     for piece in pieces:
         text += piece
         flow.update(text)
@@ -41,7 +41,7 @@ def test_every_character_belongs_to_the_token_that_wrote_it() -> None:
     assert text.text == "".join(PROMPT) + "".join(STORY)
     assert text.token_at(0) is None
     for index, piece in enumerate(STORY):
-        start, end = text.span(index)
+        start, end = text.token_span(index)
         assert text.text[start:end] == piece
         assert {text.token_at(place) for place in range(start, end)} == {index}
 
@@ -49,21 +49,21 @@ def test_every_character_belongs_to_the_token_that_wrote_it() -> None:
 def test_copying_is_exact() -> None:
     text = TokenText([PromptToken(1, "a\r\n"), PromptToken(2, "b")])
     text.append([token(0, "x\x07y"), token(1, ""), token(2, "€\u2028"), end_token(3), token(4, "\n")])
-    assert text.copy(0, len(text.text)) == "a\r\nbx\x07y€\u2028\n"
-    start, end = text.span(0)
-    assert text.copy(start + 1, end) == "\x07y"
+    assert text.original_text(0, len(text.text)) == "a\r\nbx\x07y€\u2028\n"
+    start, end = text.token_span(0)
+    assert text.original_text(start + 1, end) == "\x07y"
     assert "\x07" not in text.text
     assert "\r" not in text.text
 
 
 def test_a_character_of_several_prompt_tokens_is_one_group(qtbot: QtBot) -> None:
     prompt = [PromptToken(1, "a"), PromptToken(2, "", "⟨E2⟩"), PromptToken(3, "", "⟨80⟩"), PromptToken(4, "’", "⟨99⟩")]
-    column = Column(theme_for("light"), 0, [*prompt, PromptToken(5, "s")])
+    column = TokenColumn(theme_for("light"), 0, [*prompt, PromptToken(5, "s")])
     assert column.text.text == "a’s"
-    assert column.text.copy(0, 3) == "a’s"
-    assert column.text.groups_in(0, 3) == [(1, 3)]
-    assert column.text.groups_in(2, 3) == []
-    (left, right, count), line = column.art(0).groups[0], column.art(0).line
+    assert column.text.original_text(0, 3) == "a’s"
+    assert column.text.multi_token_characters(0, 3) == [(1, 3)]
+    assert column.text.multi_token_characters(2, 3) == []
+    (left, right, count), line = column.shaped_row(0).groups[0], column.shaped_row(0).line
     assert (left, right, count) == (line.x(1), line.x(2), 3)
 
 
@@ -71,10 +71,10 @@ def test_what_was_held_back_belongs_to_no_token() -> None:
     text = TokenText(prompt_tokens(("a",)))
     text.append([token(0, "b")])
     text.finish("\ufffd")
-    assert text.copy(0, len(text.text)) == "ab\ufffd"
+    assert text.original_text(0, len(text.text)) == "ab\ufffd"
     assert text.token_at(len(text.text) - 1) is None
-    assert text.limit(1) == len(text.text)
-    assert text.limit(0) == 1
+    assert text.end_of_tokens(1) == len(text.text)
+    assert text.end_of_tokens(0) == 1
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_what_was_held_back_belongs_to_no_token() -> None:
 )
 def test_control_tokens_are_known_by_their_brackets(piece: str, name: str) -> None:
     assert words.control_name(piece) == name
-    assert pill(piece).strip() == name or not name
+    assert control_token_text(piece).strip() == name or not name
 
 
 def test_what_follows_a_control_token_is_a_text_of_its_own() -> None:
     text = TokenText(prompt_tokens(("source", ".", "</s>")))
     text.append([token(0, "Summary")])
-    assert text.text == f"source.{pill('</s>')}\nSummary"
-    assert text.copy(0, len(text.text)) == "source.Summary"
+    assert text.text == f"source.{control_token_text('</s>')}\nSummary"
+    assert text.original_text(0, len(text.text)) == "source.Summary"
 
 
 @pytest.mark.parametrize("width", [60, 150, 333, 700])
@@ -145,9 +145,9 @@ def test_offsets_hold_where_a_character_takes_two_units(qtbot: QtBot) -> None:
     assert line.offset_at((b[0] + b[1]) / 2) == 2
 
 
-def column(pieces: Sequence[str], width: float = 400) -> Column:
-    made = Column(theme_for("light"), 0, prompt_tokens())
-    made.place(0, 0, width)
+def column(pieces: Sequence[str], width: float = 400) -> TokenColumn:
+    made = TokenColumn(theme_for("light"), 0, prompt_tokens())
+    made.set_geometry(0, 0, width)
     made.sync(tokens_of(pieces), "", len(pieces))
     return made
 
@@ -156,19 +156,19 @@ def test_marks_cover_each_token_once_and_do_not_overlap(qtbot: QtBot) -> None:
     made = column(STORY * 3)
     seen: dict[int, int] = {}
     for row in range(len(made.flow.rows)):
-        spans = [span for mark in made.art(row).marks for span in mark.spans]
+        spans = [span for mark in made.shaped_row(row).marks for span in mark.spans]
         assert all(a[1] <= b[0] + 0.6 for a, b in itertools.pairwise(spans))
-        for mark in made.art(row).marks:
+        for mark in made.shaped_row(row).marks:
             seen[mark.piece] = seen.get(mark.piece, 0) + 1
     assert set(seen) == set(range(made.text.prompt_pieces, made.text.prompt_pieces + 3 * len(STORY)))
     assert max(seen.values()) == 1
 
 
 def test_an_unfinished_character_has_a_tick(qtbot: QtBot) -> None:
-    made = Column(theme_for("light"), 0, ())
-    made.place(0, 0, 400)
+    made = TokenColumn(theme_for("light"), 0, ())
+    made.set_geometry(0, 0, 400)
     made.sync([token(0, "a"), token(1, "", piece="⟨E2⟩"), token(2, "", piece="⟨82⟩"), token(3, "€")], "", 4)
-    marks = made.art(0).marks
+    marks = made.shaped_row(0).marks
     assert [mark.tick is not None for mark in marks] == [False, True, True, False]
     assert made.rects(1)[0].left() < made.rects(2)[0].left()
     assert not made.rects(1)[0].isEmpty()
@@ -187,14 +187,14 @@ def test_rows_after_the_cursor_are_not_drawn_but_keep_their_room(qtbot: QtBot) -
 
 def test_appending_shapes_only_the_last_rows_again(qtbot: QtBot) -> None:
     made = column(STORY * 10)
-    kept = [made.art(row) for row in range(len(made.flow.rows))]
+    kept = [made.shaped_row(row) for row in range(len(made.flow.rows))]
     made.sync([*made.text.tokens, token(0, " more")], "", 10 * len(STORY) + 1)
-    assert all(made.art(row) is kept[row] for row in range(len(kept) - 1))
+    assert all(made.shaped_row(row) is kept[row] for row in range(len(kept) - 1))
 
 
 def test_memory_of_shaped_rows_is_bounded(qtbot: QtBot) -> None:
     made = column([piece.text for piece in story(6000)], 300)
     assert len(made.flow.rows) > CACHED_ROWS
     for row in range(len(made.flow.rows)):
-        made.art(row)
-    assert len(made._art) <= CACHED_ROWS
+        made.shaped_row(row)
+    assert len(made._shaped_rows) <= CACHED_ROWS

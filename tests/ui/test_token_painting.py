@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.theme.theme import theme_for
-from app.views.shared.empty_page import below, laid_out
-from app.views.text.drafter_underlines import paint_origin
-from app.views.text.row_painting import COLOURINGS, SCORES, thickness
-from app.views.tokens.token_headings import empty_words
+from app.views.shared.empty_page import button_top, title_and_hint_rects
+from app.views.text.drafter_underlines import paint_origin_underline
+from app.views.text.row_painting import COLOURINGS, SCORES, underline_thickness
+from app.views.tokens.token_headings import empty_title_and_hint
 from app.views.tokens.view import TokenView
 from tests.ui.scripted import make_run, story, token
 from tests.ui.token_reader import Reader, opened
@@ -44,7 +44,7 @@ def _pattern(origin: str) -> bytes:
     image = QImage(48, 8, QImage.Format.Format_ARGB32)
     image.fill(Qt.GlobalColor.transparent)
     painter = QPainter(image)
-    paint_origin(painter, QRectF(0, 0, 48, 0), origin, theme_for("light"))
+    paint_origin_underline(painter, QRectF(0, 0, 48, 0), origin, theme_for("light"))
     painter.end()
     return bytes(image.pixelColor(x, y).alpha() > 127 for y in range(8) for x in range(48))
 
@@ -71,7 +71,7 @@ def test_scores_and_thickness_run_from_unsure_to_sure() -> None:
     for score in SCORES.values():
         assert 0.0 <= score(unsure) < 0.05
         assert score(sure) == pytest.approx(1.0)
-    assert thickness(0.0) > thickness(0.5) > thickness(1.0) >= 1.5
+    assert underline_thickness(0.0) > underline_thickness(0.5) > underline_thickness(1.0) >= 1.5
     others = {"none", "origin", "difference", "watermark", "influence"}
     assert set(SCORES) | others == set(COLOURINGS)
 
@@ -176,19 +176,19 @@ def test_an_empty_page_says_what_to_do(view: TokenView) -> None:
 def test_ten_thousand_tokens_shape_only_what_is_seen(view: TokenView) -> None:
     reader = Reader(view, make_run(story(10_000)))
     column = view.area.page.columns[0]
-    column._art.clear()
+    column._shaped_rows.clear()
     view.area.verticalScrollBar().setValue(view.area.verticalScrollBar().maximum() // 2)
     reader.image()
     seen = view.area.viewport().height() // column.metrics.row
-    assert 0 < len(column._art) <= seen + 3
+    assert 0 < len(column._shaped_rows) <= seen + 3
 
 
 @pytest.mark.parametrize(("width", "height", "scale"), [(326, 300, 1.5), (800, 500, 1.0)])
 def test_the_words_of_an_empty_page_stand_below_each_other(width: int, height: int, scale: float) -> None:
     """Also where the title takes two lines; the button below the hint is within the page."""
     area, theme = QRect(0, 0, width, height), theme_for("light", scale)
-    told = empty_words(None)
-    title, hint = laid_out(area, theme, told)
+    told = empty_title_and_hint(None)
+    title, hint = title_and_hint_rects(area, theme, told)
     for place, font, words in zip((title, hint), (theme.font(18, 600), theme.font(14)), told, strict=True):
         wraps = int(Qt.TextFlag.TextWordWrap)
         assert (
@@ -196,4 +196,4 @@ def test_the_words_of_an_empty_page_stand_below_each_other(width: int, height: i
         )
     assert area.top() <= title.top()
     assert title.bottom() <= hint.top()
-    assert below(area, theme, told) + theme.px(32) <= area.bottom()
+    assert button_top(area, theme, told) + theme.px(32) <= area.bottom()

@@ -110,7 +110,7 @@ def test_select_all_copies_prompt_and_text_exactly(view: TokenView) -> None:
 
 def test_the_menu_copies_with_and_without_the_prompt(view: TokenView) -> None:
     reader = Reader(view, make_run(story(9)))
-    menu = view.keys.menu(view)
+    menu = view.key_handler.create_menu(view)
     actions = {action.text(): action for action in menu.actions()}
     actions["Copy text"].trigger()
     assert QGuiApplication.clipboard().text() == reader.run.text
@@ -250,20 +250,20 @@ def test_walking_with_a_screen_reader_listening(view: TokenView) -> None:
 def test_hovering_shows_the_figures(view: TokenView, qtbot: QtBot) -> None:
     Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.area.viewport(), view.token_rect(0).center())
-    qtbot.waitUntil(view.pointer.popover.isVisible)
-    shown = [label.text() for pair in view.pointer.popover._cells for label in pair]
+    qtbot.waitUntil(view.mouse_handler.popover.isVisible)
+    shown = [label.text() for pair in view.mouse_handler.popover._cells for label in pair]
     assert "31 %" in shown
     assert "3 of 2,048" in shown
     view.show_run(None)
-    assert not view.pointer.popover.isVisible()
+    assert not view.mouse_handler.popover.isVisible()
 
 
 def test_a_card_goes_with_the_page_it_lies_on(view: TokenView, qtbot: QtBot) -> None:
     Reader(view, make_run([token(0, " fox", 0.31, 3), token(1, " named")]))
     QTest.mouseMove(view.area.viewport(), view.token_rect(1).center())
-    qtbot.waitUntil(view.pointer.popover.isVisible)
+    qtbot.waitUntil(view.mouse_handler.popover.isVisible)
     view.hide()
-    assert not view.pointer.popover.isVisible()
+    assert not view.mouse_handler.popover.isVisible()
 
 
 def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
@@ -271,7 +271,7 @@ def test_showing_another_sequence_does_not_scroll(view: TokenView) -> None:
     reader = Reader(view, make_run([t for n in range(2) for t in story(300, n)], sequences=2))
     bar = view.area.verticalScrollBar()
     bar.setValue(50)
-    reader.run.show(1)
+    reader.run.show_sequence(1)
     view.cursor_moved(reader.run)
     assert bar.value() == 50
     reader.run.move_cursor(2)
@@ -300,17 +300,17 @@ def test_several_sequences_stand_side_by_side_where_there_is_room(view: TokenVie
 
 def test_several_sequences_have_chips_where_there_is_none(view: TokenView, qtbot: QtBot) -> None:
     reader = several(480, view)
-    chips = [chip for chip in view.around.chips.findChildren(QPushButton) if chip.isVisible()]
+    chips = [chip for chip in view.layout_parts.chips.findChildren(QPushButton) if chip.isVisible()]
     assert [chip.text() for chip in chips] == ["1", "2", "3"]
     with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
         chips[1].click()
     assert caught.args == [1]
-    reader.run.show(1)
+    reader.run.show_sequence(1)
     view.cursor_moved(reader.run)
     assert chips[1].isChecked()
     assert [column.sequence for column in view.area.page.columns] == [1]
     view.show_run(make_run(story(5)))
-    assert not view.around.chips.isVisible()
+    assert not view.layout_parts.chips.isVisible()
 
 
 def test_many_sequences_are_gone_through_by_number(view: TokenView, qtbot: QtBot) -> None:
@@ -319,11 +319,11 @@ def test_many_sequences_are_gone_through_by_number(view: TokenView, qtbot: QtBot
     view.resize(480, 600)
     view.show_run(run)
     view.events_arrived(run, ())
-    assert [part for part in view.around.chips.findChildren(QPushButton) if part.isVisible()] == []
-    assert view.around.chips.number.text() == "Text 1 of 64"
+    assert [part for part in view.layout_parts.chips.findChildren(QPushButton) if part.isVisible()] == []
+    assert view.layout_parts.chips.number_box.text() == "Text 1 of 64"
     assert view.minimumSizeHint().width() <= 480, "the panels beside it keep their room"
     with qtbot.waitSignal(view.signals.sequenceActivated) as caught:
-        view.around.chips.number.setValue(40)
+        view.layout_parts.chips.number_box.setValue(40)
     assert caught.args == [39]
 
 
@@ -332,5 +332,5 @@ def test_the_tail_of_an_unfinished_character_is_drawn_at_the_end(view: TokenView
     reader.run.apply([SequenceFinished(0, "length", tail="\ufffd")])
     view.events_arrived(reader.run, [])
     reader.key(Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
-    view.keys.copy()
+    view.key_handler.copy()
     assert QGuiApplication.clipboard().text() == "".join(PROMPT) + "a\ufffd"

@@ -17,9 +17,9 @@ from app import build_window
 from app.control.tours.tour_player import TourPlayer
 from app.panels.tours.tour_chooser import TourChooser
 from app.session.engine import CoreEngine
-from app.state.tours import Tour, find, load
+from app.state.tours import Tour, find_tour, load_tours
 from app.window.main_window import MainWindow
-from resources.language import use
+from resources.language import set_language
 from tests.ui.layout import faults, settle
 
 WAIT_MS = 60_000
@@ -59,25 +59,25 @@ def go_on(qtbot: QtBot, player: TourPlayer) -> None:
 
 def ring(player: TourPlayer) -> QRect:
     """Where the ring stands in the window, once everything has found its place; empty while nothing is pointed at."""
-    spotlight = player.face.spotlight
+    spotlight = player.ui.spotlight
     assert spotlight is not None
-    spotlight.follow()
+    spotlight.update_target()
     target = spotlight.target
     return QRect(spotlight.mapTo(spotlight.window(), target.topLeft()), target.size())
 
 
 def test_a_tour_is_played_to_its_end_by_keys_alone(qtbot: QtBot, window: MainWindow) -> None:
     player = begin(qtbot, window)
-    panel = player.face.panel
+    panel = player.ui.panel
     assert panel is not None
     assert QApplication.focusWidget() is panel.next
     sentences = [panel.sentence.text()]
-    while player.place + 1 < len(find("likeliest").steps):
+    while player.step_index + 1 < len(find_tour("likeliest").steps):
         with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
             QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_PageDown)
         settle(window)
         target = ring(player)
-        assert not target.isEmpty(), player.place
+        assert not target.isEmpty(), player.step_index
         assert not target.intersects(QRect(panel.mapTo(window, QPoint(0, 0)), panel.size()))
         sentences.append(panel.sentence.text())
     assert len(set(sentences)) == len(sentences)
@@ -86,16 +86,16 @@ def test_a_tour_is_played_to_its_end_by_keys_alone(qtbot: QtBot, window: MainWin
     with qtbot.waitSignal(player.ended):
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
     assert panel.isHidden()
-    assert player.face.spotlight is not None
-    assert player.face.spotlight.isHidden()
+    assert player.ui.spotlight is not None
+    assert player.ui.spotlight.isHidden()
     assert window.parts.setup.prompt.editor.toPlainText() == "Once upon a time, there was a little"
 
 
 def test_it_plays_by_itself_and_stops_at_the_end(qtbot: QtBot, window: MainWindow) -> None:
     player = window.parts.tours.player
     with qtbot.waitSignal(player.finished, timeout=WAIT_MS):
-        player.play(find("likeliest"), hurried=True)
-    assert player.place + 1 == len(find("likeliest").steps)
+        player.play(find_tour("likeliest"), without_delay=True)
+    assert player.step_index + 1 == len(find_tour("likeliest").steps)
     assert not player.is_playing
 
 
@@ -105,12 +105,12 @@ def test_the_ring_is_around_what_the_words_say(qtbot: QtBot, window: MainWindow)
     assert ring(player) == QRect(combo.mapTo(window, QPoint(0, 0)), combo.size())
     go_on(qtbot, player)
     settle(window)
-    assert player.told is not None
-    run, place = window.session.run, player.told.place("place")
+    assert player.narration is not None
+    run, place = window.session.run, player.narration.index_of("place")
     assert run is not None
     assert run.selected == place
-    assert str(player.told.figures["word"].value) == run.tokens[place or 0].piece
-    area = window.parts.centre.columns[0].shown
+    assert str(player.narration.numbers["word"].value) == run.tokens[place or 0].piece
+    area = window.parts.centre.columns[0].current_view
     (word,) = [ring(player).translated(0, 0)]
     assert area.rect().translated(area.mapTo(window, QPoint(0, 0))).contains(word)
     before = ring(player)
@@ -124,7 +124,7 @@ def test_who_changes_something_is_not_fought(qtbot: QtBot, window: MainWindow) -
     player = begin(qtbot, window)
     player.toggle_playing()
     assert player.is_playing
-    window.parts.controller.set_values({"max_new_tokens": 5})
+    window.parts.settings_controller.set_values({"max_new_tokens": 5})
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS):
         window.parts.runs.run()
     assert not player.is_playing
@@ -133,20 +133,20 @@ def test_who_changes_something_is_not_fought(qtbot: QtBot, window: MainWindow) -
     assert len(own.tokens) == 5
     go_on(qtbot, player)
     assert window.session.run is not own
-    assert window.parts.requests.as_set().config["max_new_tokens"] == 60
+    assert window.parts.requests.current_request().config["max_new_tokens"] == 60
 
 
 def test_a_run_that_is_stopped_is_not_spoken_of(qtbot: QtBot, window: MainWindow) -> None:
     player = window.parts.tours.player
-    with qtbot.waitSignal(player.stuck, timeout=WAIT_MS) as stuck:
+    with qtbot.waitSignal(player.failed, timeout=WAIT_MS) as stuck:
         window.parts.tours.start("likeliest")
         window.session.stop()
-    assert player.face.panel is not None
-    assert player.face.panel.sentence.text() == stuck.args[0]
-    assert player.told is None
+    assert player.ui.panel is not None
+    assert player.ui.panel.sentence.text() == stuck.args[0]
+    assert player.narration is None
 
 
-NAMES = [tour.name for tour in load()[0]]
+NAMES = [tour.name for tour in load_tours()[0]]
 LOOKS = list(product(("en", "zh_CN"), ("light", "dark"), (1.0, 2.0)))
 """Language, theme, size of the text."""
 SOME = [(name, *LOOKS[(7 * number) % len(LOOKS)]) for number, name in enumerate(NAMES) if number in (0, 3, 7, 9)]
@@ -171,7 +171,7 @@ def shortened(tour: Tour, tokens: int = 24) -> Tour:
 def speaking() -> Iterator[None]:
     """English again when the test ends."""
     yield
-    use("en")
+    set_language("en")
 
 
 @pytest.mark.usefixtures("speaking")
@@ -179,19 +179,19 @@ def speaking() -> Iterator[None]:
 def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
     qtbot: QtBot, window: MainWindow, name: str, language: str, theme: str, scale: float
 ) -> None:
-    use(language)
+    set_language(language)
     window.parts.settings.appearance.language = language  # what is spoken otherwise would be put right
     window.parts.settings.appearance.theme = theme
     window.parts.appearance.set_font_scale(scale)
     window.parts.appearance.apply()
-    tour, player = shortened(find(name)), window.parts.tours.player
+    tour, player = shortened(find_tour(name)), window.parts.tours.player
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         player.play(tour)
-    panel = player.face.panel
+    panel = player.ui.panel
     assert panel is not None
     for place, step in enumerate(tour.steps):
         settle(window)
-        told = player.told
+        told = player.narration
         assert told is not None
         assert panel.sentence.text() == told.text
         assert told.text.strip()
@@ -200,9 +200,9 @@ def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
         assert window.rect().contains(target), (name, place)
         assert not target.intersects(QRect(panel.mapTo(window, QPoint(0, 0)), panel.size())), (name, place)
         qtbot.waitUntil(lambda: faults(panel) == [], timeout=5000)
-        if step.token and told.place(step.token) is not None:
+        if step.token and told.index_of(step.token) is not None:
             assert window.session.run is not None
-            assert window.session.run.selected == told.place(step.token)
+            assert window.session.run.selected == told.index_of(step.token)
         if place + 1 < len(tour.steps):
             go_on(qtbot, player)
     player.next()
@@ -210,10 +210,10 @@ def test_every_scene_is_played_to_its_end_and_points_at_what_can_be_seen(
 
 
 def test_a_tour_is_three_clicks_away(qtbot: QtBot, window: MainWindow) -> None:
-    QTest.mouseClick(window.parts.toolbar.tours, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(window.parts.toolbar.tours_button, Qt.MouseButton.LeftButton)
     chooser = window.findChild(TourChooser, "tourChooser")
     assert chooser is not None
-    assert [card.accessibleName() for card in chooser.cards] == [tour.title for tour in load()[0]]
+    assert [card.accessibleName() for card in chooser.cards] == [tour.title for tour in load_tours()[0]]
     settle(chooser)
     qtbot.waitUntil(lambda: faults(chooser) == [])
     QTest.mouseClick(chooser.cards[0], Qt.MouseButton.LeftButton)
@@ -225,7 +225,7 @@ def test_a_tour_is_three_clicks_away(qtbot: QtBot, window: MainWindow) -> None:
 def by_mouse(window: MainWindow) -> None:
     """As with the button of the toolbar, which leaves the focus where it is: on the model's list, say."""
     window.parts.toolbar.model.setFocus()
-    QTest.mouseClick(window.parts.toolbar.tours, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(window.parts.toolbar.tours_button, Qt.MouseButton.LeftButton)
     chooser = window.findChild(TourChooser, "tourChooser")
     assert chooser is not None
     QTest.mouseClick(chooser.cards[0], Qt.MouseButton.LeftButton)
@@ -237,13 +237,13 @@ def by_palette(window: MainWindow) -> None:
     panel = window.parts.palette.panel
     assert panel is not None
     QTest.keyClicks(QApplication.focusWidget(), "likeliest")
-    entries = [found.entry.key for found in window.parts.palette._found]
-    window.parts.palette._do(entries.index("tour.likeliest"))
+    entries = [found.entry.key for found in window.parts.palette._results]
+    window.parts.palette._run_entry(entries.index("tour.likeliest"))
 
 
 def by_command_line(window: MainWindow) -> None:
     window.parts.toolbar.model.setFocus()
-    window.parts.tours.player.play(find("likeliest"))
+    window.parts.tours.player.play(find_tour("likeliest"))
 
 
 @pytest.mark.parametrize("start", [by_mouse, by_palette, by_command_line])
@@ -255,13 +255,13 @@ def test_the_keys_go_to_the_tour_however_it_was_started(
     player = window.parts.tours.player
     with qtbot.waitSignal(player.stepShown, timeout=WAIT_MS):
         start(window)
-        panel = player.face.panel
+        panel = player.ui.panel
         assert panel is not None
         qtbot.waitUntil(window.isActiveWindow)
         for key in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Down):  # its first run is still under way
             QTest.keyClick(QApplication.focusWidget(), key)
             assert panel.has_focus, key
-    assert player.place == 0
+    assert player.step_index == 0
     window.activateWindow()
     qtbot.waitUntil(lambda: QApplication.focusWidget() is panel.next)
     shown = 0
@@ -269,11 +269,11 @@ def test_the_keys_go_to_the_tour_however_it_was_started(
         (Qt.Key.Key_Return, 1), (Qt.Key.Key_Right, 2), (Qt.Key.Key_Left, 1), (Qt.Key.Key_Left, 0),
         (Qt.Key.Key_Left, 0), (Qt.Key.Key_Enter, 1), (Qt.Key.Key_Space, 2),
     ):  # fmt: skip
-        before = player.place
+        before = player.step_index
         QTest.keyClick(QApplication.focusWidget(), key)
-        if player.place != before:
-            qtbot.waitUntil(lambda: player.told is not None, timeout=WAIT_MS)
-        assert player.place == to, (key, shown)
+        if player.step_index != before:
+            qtbot.waitUntil(lambda: player.narration is not None, timeout=WAIT_MS)
+        assert player.step_index == to, (key, shown)
         assert panel.has_focus, key
         shown += 1
     QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)

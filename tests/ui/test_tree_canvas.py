@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.widgets.tree_canvas import TreeCanvas, TreeNode
-from app.widgets.tree_canvas.geometry import READABLE
+from app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from app.widgets.tree_canvas.tree_painter import fold_text
 from tests.benchmarks.tree_view import beam_tree
 from tests.ui.small_trees import SMALL, empty, small
@@ -25,19 +25,19 @@ def canvas(qtbot: QtBot) -> TreeCanvas:
 
 
 def test_the_wheel_zooms_to_the_pointer(canvas: TreeCanvas) -> None:
-    canvas.travel.fit()
+    canvas.navigation.fit()
     at = QPointF(300, 200)
-    before = canvas.stage.camera.to_canvas(at)
+    before = canvas.canvas_state.camera.to_canvas(at)
     wheel(canvas, at, 120)
-    assert canvas.travel.zoom > 1.0
-    assert (canvas.stage.camera.to_canvas(at) - before).manhattanLength() < 1e-6
+    assert canvas.navigation.zoom > 1.0
+    assert (canvas.canvas_state.camera.to_canvas(at) - before).manhattanLength() < 1e-6
 
 
 def test_shift_and_wheel_move_along_the_tree(canvas: TreeCanvas) -> None:
-    x, zoom = canvas.stage.camera.x, canvas.travel.zoom
+    x, zoom = canvas.canvas_state.camera.x, canvas.navigation.zoom
     wheel(canvas, QPointF(300, 200), -120, Qt.KeyboardModifier.ShiftModifier)
-    assert canvas.stage.camera.x > x
-    assert canvas.travel.zoom == zoom
+    assert canvas.canvas_state.camera.x > x
+    assert canvas.navigation.zoom == zoom
 
 
 NONE_HELD = Qt.KeyboardModifier.NoModifier
@@ -52,96 +52,102 @@ def wheel(canvas: TreeCanvas, at: QPointF, turn: int, held: Qt.KeyboardModifier 
 
 
 def test_dragging_moves_the_tree_and_ends_following(canvas: TreeCanvas) -> None:
-    canvas.travel.set_follow(True)
-    before = canvas.stage.places.node_rect(0).topLeft()
+    canvas.navigation.set_follow(True)
+    before = canvas.canvas_state.positions.node_rect(0).topLeft()
     QTest.mousePress(canvas, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
     QTest.mouseMove(canvas, QPoint(60, 60))
     QTest.mouseMove(canvas, QPoint(105, 85))
     QTest.mouseRelease(canvas, Qt.MouseButton.LeftButton, pos=QPoint(105, 85))
-    moved = canvas.stage.places.node_rect(0).topLeft() - before
+    moved = canvas.canvas_state.positions.node_rect(0).topLeft() - before
     assert (moved - QPoint(100, 80)).manhattanLength() <= 2
-    assert not canvas.travel.follow
+    assert not canvas.navigation.follow
     assert canvas.selection.selected is None
 
 
 def test_fit_brings_everything_into_sight(canvas: TreeCanvas) -> None:
-    canvas.travel.pan(5000, 5000)
-    canvas.travel.fit()
-    assert all(canvas.rect().contains(canvas.stage.places.node_rect(node)) for node in canvas.stage.scene.layout.rows)
+    canvas.navigation.pan(5000, 5000)
+    canvas.navigation.fit()
+    assert all(
+        canvas.rect().contains(canvas.canvas_state.positions.node_rect(node))
+        for node in canvas.canvas_state.scene.layout.rows
+    )
 
 
 def test_following_keeps_the_newest_in_sight_and_the_text_readable(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
     nodes = list(beam_tree(900, beams=4))
     for start in range(0, len(nodes), 8):
-        canvas.stage.add_nodes(nodes[start : start + 8])
+        canvas.canvas_state.add_nodes(nodes[start : start + 8])
     newest = [
         n
-        for n in canvas.stage.scene.layout.nodes_in(canvas.stage.scene.last)
-        if canvas.stage.scene.model.nodes[n].state == "kept"
+        for n in canvas.canvas_state.scene.layout.nodes_in(canvas.canvas_state.scene.last_depth)
+        if canvas.canvas_state.scene.model.nodes[n].state == "kept"
     ]
-    assert canvas.travel.zoom >= 0.6
-    assert any(canvas.rect().contains(canvas.stage.places.node_rect(node)) for node in newest)
+    assert canvas.navigation.zoom >= 0.6
+    assert any(canvas.rect().contains(canvas.canvas_state.positions.node_rect(node)) for node in newest)
 
 
 def test_when_not_following_nothing_jumps(canvas: TreeCanvas) -> None:
-    before = canvas.stage.places.node_rect(8)
-    canvas.stage.add_nodes(TreeNode(20 + n, 8, "x") for n in range(5))
-    assert canvas.stage.places.node_rect(8) == before
+    before = canvas.canvas_state.positions.node_rect(8)
+    canvas.canvas_state.add_nodes(TreeNode(20 + n, 8, "x") for n in range(5))
+    assert canvas.canvas_state.positions.node_rect(8) == before
 
 
 def test_what_was_fitted_is_fitted_again_in_another_room(canvas: TreeCanvas) -> None:
-    canvas.travel.fit()
+    canvas.navigation.fit()
     canvas.resize(400, 300)
-    assert all(canvas.rect().contains(canvas.stage.places.node_rect(node)) for node in canvas.stage.scene.layout.rows)
+    assert all(
+        canvas.rect().contains(canvas.canvas_state.positions.node_rect(node))
+        for node in canvas.canvas_state.scene.layout.rows
+    )
 
 
 def test_fit_turns_no_tree_into_a_smear(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
-    canvas.stage.set_tree(beam_tree(2000))
-    canvas.travel.set_follow(False)
-    canvas.travel.zoom_by(2)
-    canvas.travel.fit()
-    assert canvas.travel.zoom >= READABLE
-    canvas.travel.fit()
-    assert canvas.travel.zoom < READABLE
+    canvas.canvas_state.set_tree(beam_tree(2000))
+    canvas.navigation.set_follow(False)
+    canvas.navigation.zoom_by(2)
+    canvas.navigation.fit()
+    assert canvas.navigation.zoom >= READABLE_ZOOM
+    canvas.navigation.fit()
+    assert canvas.navigation.zoom < READABLE_ZOOM
 
 
 @pytest.mark.parametrize("down", [False, True])
 def test_the_map_makes_way_for_what_is_selected(canvas: TreeCanvas, down: bool) -> None:
-    canvas.stage.set_down(down)
-    canvas.travel.set_zoom(1.6)
+    canvas.canvas_state.set_top_down(down)
+    canvas.navigation.set_zoom(1.6)
     for node in (0, 7, 3, 8):
-        off = canvas.minimap.geometry().center() - canvas.stage.places.node_rect(node).center()
-        canvas.travel.pan(-off.x(), -off.y())
+        off = canvas.minimap.geometry().center() - canvas.canvas_state.positions.node_rect(node).center()
+        canvas.navigation.pan(-off.x(), -off.y())
         canvas.selection.select(node)
         assert not canvas.minimap.isHidden()
-        assert not canvas.minimap.geometry().intersects(canvas.stage.places.node_rect(node))
+        assert not canvas.minimap.geometry().intersects(canvas.canvas_state.positions.node_rect(node))
 
 
 def test_the_map_appears_when_not_all_is_in_sight_and_leads_there(canvas: TreeCanvas) -> None:
-    canvas.travel.fit()
+    canvas.navigation.fit()
     assert canvas.minimap.isHidden()
-    canvas.travel.set_zoom(2.4)
+    canvas.navigation.set_zoom(2.4)
     assert not canvas.minimap.isHidden()
-    x = canvas.stage.camera.x
+    x = canvas.canvas_state.camera.x
     QTest.mouseClick(canvas.minimap, Qt.MouseButton.LeftButton, pos=QPoint(canvas.minimap.width() - 6, 20))
-    assert canvas.stage.camera.x > x
+    assert canvas.canvas_state.camera.x > x
 
 
 # Folding
 
 
 def test_folding_hides_a_subtree_and_says_how_much(canvas: TreeCanvas) -> None:
-    place = canvas.stage.places.node_rect(1)
+    place = canvas.canvas_state.positions.node_rect(1)
     canvas.selection.toggle_fold(1)
-    assert not canvas.stage.scene.shown(4)
-    assert fold_text(canvas.stage.scene, canvas.stage.look, 1) == "+3"
-    assert (canvas.stage.places.node_rect(1).topLeft() - place.topLeft()).manhattanLength() <= 1
-    canvas.stage.add_nodes([TreeNode(30, 7, "x")])
-    assert fold_text(canvas.stage.scene, canvas.stage.look, 1) == "+4"
+    assert not canvas.canvas_state.scene.is_shown(4)
+    assert fold_text(canvas.canvas_state.scene, canvas.canvas_state.style, 1) == "+3"
+    assert (canvas.canvas_state.positions.node_rect(1).topLeft() - place.topLeft()).manhattanLength() <= 1
+    canvas.canvas_state.add_nodes([TreeNode(30, 7, "x")])
+    assert fold_text(canvas.canvas_state.scene, canvas.canvas_state.style, 1) == "+4"
     canvas.selection.toggle_fold(1)
-    assert canvas.stage.scene.shown(30)
+    assert canvas.canvas_state.scene.is_shown(30)
 
 
 def test_folding_hands_the_selection_to_what_stays(canvas: TreeCanvas, qtbot: QtBot) -> None:
@@ -152,22 +158,22 @@ def test_folding_hands_the_selection_to_what_stays(canvas: TreeCanvas, qtbot: Qt
 
 
 def test_a_double_click_folds_and_the_mark_unfolds(canvas: TreeCanvas) -> None:
-    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.places.node_rect(2).center())
-    assert 2 in canvas.stage.scene.model.folded
-    mark = canvas.stage.painter.nodes.fold_mark(canvas.stage.scene.box(2), "+2")
+    QTest.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.canvas_state.positions.node_rect(2).center())
+    assert 2 in canvas.canvas_state.scene.model.folded
+    mark = canvas.canvas_state.painter.nodes.fold_mark_rect(canvas.canvas_state.scene.box(2), "+2")
     QTest.mouseClick(
-        canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.camera.rect_from_canvas(mark).center().toPoint()
+        canvas, Qt.MouseButton.LeftButton, pos=canvas.canvas_state.camera.rect_from_canvas(mark).center().toPoint()
     )
-    assert not canvas.stage.scene.model.folded
+    assert not canvas.canvas_state.scene.model.folded
 
 
 def test_showing_a_node_unfolds_what_hides_it(canvas: TreeCanvas) -> None:
     canvas.selection.toggle_fold(1)
-    canvas.travel.ensure_visible(7)
-    assert canvas.stage.scene.shown(7)
+    canvas.navigation.ensure_visible(7)
+    assert canvas.canvas_state.scene.is_shown(7)
     canvas.selection.toggle_fold(2)
-    canvas.stage.unfold()
-    assert canvas.stage.scene.shown(8)
+    canvas.canvas_state.unfold()
+    assert canvas.canvas_state.scene.is_shown(8)
 
 
 # Selecting and walking
@@ -175,10 +181,10 @@ def test_showing_a_node_unfolds_what_hides_it(canvas: TreeCanvas) -> None:
 
 def test_a_click_selects_and_a_click_on_the_ground_lets_go(canvas: TreeCanvas, qtbot: QtBot) -> None:
     with qtbot.waitSignal(canvas.selection.nodeSelected) as signal:
-        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.stage.places.node_rect(6).center())
+        QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.canvas_state.positions.node_rect(6).center())
     assert signal.args == [6]
-    assert canvas.stage.look.trail == [0, 2, 6]
-    with qtbot.waitSignal(canvas.selection.nothingSelected):
+    assert canvas.canvas_state.style.selected_path == [0, 2, 6]
+    with qtbot.waitSignal(canvas.selection.selectionCleared):
         QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=QPoint(2, 2))
 
 
@@ -193,7 +199,7 @@ K = Qt.Key
 
 @pytest.mark.parametrize("down", [False, True])
 def test_arrows_walk_to_parent_child_and_sibling(canvas: TreeCanvas, down: bool) -> None:
-    canvas.stage.set_down(down)
+    canvas.canvas_state.set_top_down(down)
     back, on, before, after = (
         (K.Key_Up, K.Key_Down, K.Key_Left, K.Key_Right) if down else (K.Key_Left, K.Key_Right, K.Key_Up, K.Key_Down)
     )
@@ -216,35 +222,35 @@ def test_walking_begins_at_the_end_of_the_leading_path(canvas: TreeCanvas) -> No
 def test_enter_folds_plus_and_minus_zoom_escape_lets_go(canvas: TreeCanvas) -> None:
     canvas.selection.pick(1)
     walk(canvas, K.Key_Return)
-    assert 1 in canvas.stage.scene.model.folded
-    zoom = canvas.travel.zoom
+    assert 1 in canvas.canvas_state.scene.model.folded
+    zoom = canvas.navigation.zoom
     walk(canvas, K.Key_Plus)
-    assert canvas.travel.zoom > zoom
+    assert canvas.navigation.zoom > zoom
     walk(canvas, K.Key_Minus)
-    assert canvas.travel.zoom == pytest.approx(zoom)
+    assert canvas.navigation.zoom == pytest.approx(zoom)
     assert walk(canvas, K.Key_Escape) is None
 
 
 def test_shift_and_arrows_move_the_view(canvas: TreeCanvas) -> None:
-    x = canvas.stage.camera.x
+    x = canvas.canvas_state.camera.x
     QTest.keyClick(canvas, K.Key_Right, Qt.KeyboardModifier.ShiftModifier)
-    assert canvas.stage.camera.x > x
+    assert canvas.canvas_state.camera.x > x
     assert canvas.selection.selected is None
 
 
 def test_letters_begin_a_search(canvas: TreeCanvas, qtbot: QtBot) -> None:
-    with qtbot.waitSignal(canvas.input.typed) as signal:
+    with qtbot.waitSignal(canvas.input_handler.typed) as signal:
         QTest.keyClicks(canvas, "n")
     assert signal.args == ["n"]
-    assert canvas.stage.scene.model.search("NAMED") == [4, 6]
-    assert canvas.stage.scene.model.search("named", deepest=1) == []
+    assert canvas.canvas_state.scene.model.search("NAMED") == [4, 6]
+    assert canvas.canvas_state.scene.model.search("named", deepest=1) == []
 
 
 def test_a_selected_node_is_moved_into_sight(canvas: TreeCanvas) -> None:
-    canvas.travel.set_zoom(2.4)
+    canvas.navigation.set_zoom(2.4)
     for node in (0, 8, 3, 7):
         canvas.selection.pick(node)
-        assert canvas.rect().contains(canvas.stage.places.node_rect(node))
+        assert canvas.rect().contains(canvas.canvas_state.positions.node_rect(node))
 
 
 # Screen readers
@@ -265,7 +271,7 @@ def test_screen_readers_walk_the_tree(canvas: TreeCanvas) -> None:
     assert root.indexOfChild(fox) == 0
     assert root.parent() is tree
     assert named.role() == QAccessible.Role.TreeItem
-    place = canvas.mapToGlobal(canvas.stage.places.node_rect(4).center())
+    place = canvas.mapToGlobal(canvas.canvas_state.positions.node_rect(4).center())
     assert tree.childAt(place.x(), place.y()) is named
 
 
@@ -279,7 +285,7 @@ def test_screen_readers_learn_what_is_selected_and_folded(canvas: TreeCanvas) ->
     assert item.state().collapsed
     assert item.childCount() == 0
     assert "3 folded away" in item.text(QAccessible.Text.Name)
-    canvas.stage.clear()
+    canvas.canvas_state.clear()
     assert tree.childCount() == 0
 
 
@@ -287,14 +293,14 @@ def test_a_screen_reader_at_work_survives_what_it_reads(qtbot: QtBot) -> None:
     QAccessible.setActive(True)
     try:
         canvas = empty(qtbot)
-        canvas.stage.add_nodes(SMALL)
+        canvas.canvas_state.add_nodes(SMALL)
         canvas.setFocus()
         item = QAccessible.queryAccessibleInterface(canvas).child(0).child(1)
         number = QAccessible.uniqueId(item)
         assert QAccessible.accessibleInterface(number) is item
         walk(canvas, K.Key_Home, K.Key_Right, K.Key_Down)
         assert item.state().selected
-        canvas.stage.clear()
+        canvas.canvas_state.clear()
         assert QAccessible.accessibleInterface(number) is None
     finally:
         QAccessible.setActive(False)

@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from app.theme.theme import theme_for
 from app.widgets.tree_canvas import TreeCanvas, TreeModel, TreeNode
 from app.widgets.tree_canvas.geometry import TreeMetrics
-from app.widgets.tree_canvas.tree_layout import TreeLayout, spread
-from app.widgets.tree_canvas.tree_painter import level
+from app.widgets.tree_canvas.tree_layout import TreeLayout, fit_rows
+from app.widgets.tree_canvas.tree_painter import detail_level
 from tests.benchmarks.tree_view import beam_tree, bushy_tree
 from tests.ui.small_trees import SMALL, empty, small
 
@@ -38,14 +38,14 @@ def grown(nodes: Iterator[TreeNode]) -> TreeLayout:
 
 
 def test_spread_keeps_order_and_distance_and_moves_no_more_than_it_must() -> None:
-    assert spread([0, 2, 5], [1, 1, 1], -99, 99) == [0, 2, 5]
-    assert spread([0, 0, 0], [1, 1, 1], -99, 99) == [-1, 0, 1]
-    assert spread([0, 0, 0], [100, 0.01, 0.01], -99, 99) == [0, 1, 2]
-    assert spread([50, 50], [1, 1], -3, 3) == [2, 3]
+    assert fit_rows([0, 2, 5], [1, 1, 1], -99, 99) == [0, 2, 5]
+    assert fit_rows([0, 0, 0], [1, 1, 1], -99, 99) == [-1, 0, 1]
+    assert fit_rows([0, 0, 0], [100, 0.01, 0.01], -99, 99) == [0, 1, 2]
+    assert fit_rows([50, 50], [1, 1], -3, 3) == [2, 3]
     rng = random.Random(2)
     for _ in range(50):
         wanted = [rng.uniform(-9, 9) for _ in range(12)]
-        rows = spread(wanted, [rng.random() + 0.1 for _ in wanted], -99, 99)
+        rows = fit_rows(wanted, [rng.random() + 0.1 for _ in wanted], -99, 99)
         assert all(after - before >= 1 for before, after in pairwise(rows))
 
 
@@ -82,7 +82,7 @@ def test_a_chain_of_only_children_is_straight() -> None:
 def test_a_complete_tree_has_parents_in_the_middle_of_their_children() -> None:
     model = TreeModel()
     layout = TreeLayout(model)
-    layout.settled = True
+    layout.is_complete = True
     nodes = [TreeNode(0, None, "r")] + [TreeNode(n, (n - 1) // 3, "x") for n in range(1, 40)]
     model.add(nodes)
     layout.rebuild()
@@ -121,9 +121,9 @@ def test_wrong_nodes_are_refused_with_the_reason(node: TreeNode, words: str) -> 
 @pytest.mark.parametrize("down", [False, True])
 def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> None:
     canvas = empty(qtbot)
-    canvas.stage.set_tree(bushy_tree(800))
-    canvas.stage.set_down(down)
-    scene = canvas.stage.scene
+    canvas.canvas_state.set_tree(bushy_tree(800))
+    canvas.canvas_state.set_top_down(down)
+    scene = canvas.canvas_state.scene
     rng = random.Random(4)
     for _ in range(20):
         bounds = scene.bounds()
@@ -134,8 +134,8 @@ def test_what_is_in_a_rectangle_is_what_lies_there(qtbot: QtBot, down: bool) -> 
 
 def test_edges_whose_ends_are_both_out_of_sight_are_found(qtbot: QtBot) -> None:
     canvas = empty(qtbot)
-    canvas.stage.add_nodes([TreeNode(0, None, "r"), *(TreeNode(n, 0, "x") for n in range(1, 9))])
-    scene, metrics = canvas.stage.scene, canvas.stage.scene.metrics
+    canvas.canvas_state.add_nodes([TreeNode(0, None, "r"), *(TreeNode(n, 0, "x") for n in range(1, 9))])
+    scene, metrics = canvas.canvas_state.scene, canvas.canvas_state.scene.metrics
     gap = QRectF(metrics.width + 4, scene.box(2).top() - 3, 6, 2)
     assert (0, 1) in set(scene.edges_in(gap))
     assert (0, 8) not in set(scene.edges_in(gap))
@@ -152,7 +152,7 @@ def test_a_long_edge_is_cut_to_what_can_be_seen() -> None:
 
 
 def test_levels_of_detail() -> None:
-    assert [level(zoom) for zoom in (1, 0.6, 0.3, 0.1, 0.02)] == ["full", "full", "boxes", "lines", "dots"]
+    assert [detail_level(zoom) for zoom in (1, 0.6, 0.3, 0.1, 0.02)] == ["full", "full", "boxes", "lines", "dots"]
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
@@ -160,9 +160,9 @@ def test_levels_of_detail() -> None:
 def test_states_have_their_colours_at_every_zoom(canvas: TreeCanvas, name: str, zoom: float) -> None:
     theme = theme_for(name)
     canvas.set_theme(theme)
-    canvas.stage.add_nodes(TreeNode(100 + n, 2, "x") for n in range(9))
-    canvas.travel.set_zoom(zoom)
-    canvas.travel.centre_on(canvas.stage.scene.bounds().center())
+    canvas.canvas_state.add_nodes(TreeNode(100 + n, 2, "x") for n in range(9))
+    canvas.navigation.set_zoom(zoom)
+    canvas.navigation.centre_on(canvas.canvas_state.scene.bounds().center())
     seen = colours(canvas)
     assert any(near(colour, theme.color("best")) for colour in seen)
     assert any(near(colour, theme.color("kept")) for colour in seen)
@@ -180,25 +180,25 @@ def near(pixel: int, wanted: QColor) -> bool:
 
 def test_pruned_branches_are_hidden_dimmed_or_shown(canvas: TreeCanvas) -> None:
     for how, count in (("hidden", 7), ("dimmed", 9), ("shown", 9)):
-        canvas.stage.set_pruned(how)
-        assert len(canvas.stage.scene.layout.rows) == count
+        canvas.canvas_state.set_pruned(how)
+        assert len(canvas.canvas_state.scene.layout.rows) == count
     with pytest.raises(ValueError, match="invisible"):
-        canvas.stage.set_pruned("invisible")
+        canvas.canvas_state.set_pruned("invisible")
 
 
 def test_only_the_depths_up_to_the_cursor_are_drawn(canvas: TreeCanvas) -> None:
-    canvas.stage.reveal_depth(1)
-    assert set(canvas.stage.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
-    assert canvas.stage.places.node_rect(4).isEmpty()
-    canvas.stage.reveal_depth(None)
-    assert not canvas.stage.places.node_rect(4).isEmpty()
+    canvas.canvas_state.set_max_depth(1)
+    assert set(canvas.canvas_state.scene.nodes_in(QRectF(-9999, -9999, 20000, 20000))) == {0, 1, 2, 3}
+    assert canvas.canvas_state.positions.node_rect(4).isEmpty()
+    canvas.canvas_state.set_max_depth(None)
+    assert not canvas.canvas_state.positions.node_rect(4).isEmpty()
 
 
 def test_a_large_tree_is_painted_at_every_level(qtbot: QtBot) -> None:
     canvas = empty(qtbot, 600, 400)
-    canvas.stage.set_tree(beam_tree(3000))
-    canvas.travel.set_follow(False)
+    canvas.canvas_state.set_tree(beam_tree(3000))
+    canvas.navigation.set_follow(False)
     for zoom in (1.0, 0.4, 0.1, 0.02):
-        canvas.travel.set_zoom(zoom)
-        canvas.travel.centre_on(canvas.stage.scene.bounds().center())
+        canvas.navigation.set_zoom(zoom)
+        canvas.navigation.centre_on(canvas.canvas_state.scene.bounds().center())
         assert len(colours(canvas)) > 3

@@ -16,10 +16,10 @@ from app.theme.theme import theme_for
 from app.views import VIEWS
 from app.views.inspector.node_card import NodeCard
 from app.views.node_reports import NodeReport
-from app.views.tree.beam_report import formula, report_on
-from app.views.tree.hypotheses import SCORE, TEXT, shared_words
+from app.views.tree.beam_report import beam_node_report, score_formula
+from app.views.tree.hypotheses import SCORE, TEXT, shared_prefix_length
 from app.views.tree.view import TreeView
-from app.widgets.tree_canvas.geometry import READABLE
+from app.widgets.tree_canvas.geometry import READABLE_ZOOM
 from tests.ui.beams import FakeSearch, beam_run, beam_steps, ranking
 from tests.ui.scripted import make_run, story
 
@@ -68,16 +68,16 @@ def test_it_grows_with_every_step(qtbot: QtBot) -> None:
         run.apply([step])
         view.events_arrived(run, [step])
         assert view.canvas.isVisible()
-        assert view.canvas.stage.scene.last == number
-        assert view.canvas.stage.look.best[-1] == step.best
-    assert len(view.canvas.stage.scene.model) == 1 + sum(len(step.candidates) for step in run.beams.steps)
-    assert view.canvas.stage.scene.model.nodes[0].label == "…little"
+        assert view.canvas.canvas_state.scene.last_depth == number
+        assert view.canvas.canvas_state.style.best_path[-1] == step.best
+    assert len(view.canvas.canvas_state.scene.model) == 1 + sum(len(step.candidates) for step in run.beams.steps)
+    assert view.canvas.canvas_state.scene.model.nodes[0].label == "…little"
 
 
 def test_another_view_of_the_same_run_catches_up(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(9), ranked=True)
     first, second = make_view(qtbot, run), make_view(qtbot, run)
-    assert second.canvas.stage.scene.layout.rows == first.canvas.stage.scene.layout.rows
+    assert second.canvas.canvas_state.scene.layout.rows == first.canvas.canvas_state.scene.layout.rows
 
 
 def test_a_search_of_several_texts_is_no_chorus_once_it_has_begun(qtbot: QtBot) -> None:
@@ -87,7 +87,7 @@ def test_a_search_of_several_texts_is_no_chorus_once_it_has_begun(qtbot: QtBot) 
     view = make_view(qtbot, run)
     run.apply(steps)
     view.events_arrived(run, steps)
-    assert len(view.canvas.stage.scene.model) == 1 + sum(len(step.candidates) for step in steps)
+    assert len(view.canvas.canvas_state.scene.model) == 1 + sum(len(step.candidates) for step in steps)
 
 
 def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
@@ -95,10 +95,10 @@ def test_a_new_run_begins_with_an_empty_tree(qtbot: QtBot) -> None:
     view.canvas.selection.pick(3)
     view.show_run(beam_run(beam_steps(2, beams=2, seed=5)))
     assert view.canvas.selection.selected is None
-    assert view.canvas.stage.scene.last == 2
+    assert view.canvas.canvas_state.scene.last_depth == 2
     assert view.report is None
     view.show_run(None)
-    assert len(view.canvas.stage.scene.model) == 0
+    assert len(view.canvas.canvas_state.scene.model) == 0
 
 
 def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
@@ -106,17 +106,17 @@ def test_the_cursor_shows_the_tree_as_it_was(qtbot: QtBot) -> None:
     view = make_view(qtbot, run)
     run.move_cursor(5)
     view.cursor_moved(run)
-    assert view.canvas.stage.scene.last == 5
-    assert view.canvas.stage.look.best[-1] == run.beams.steps[4].best
+    assert view.canvas.canvas_state.scene.last_depth == 5
+    assert view.canvas.canvas_state.style.best_path[-1] == run.beams.steps[4].best
     assert {row.length for row in view.table.rows_model.rows} == {5}
     run.move_cursor(12)
     view.cursor_moved(run)
-    assert view.canvas.stage.scene.last == 12
+    assert view.canvas.canvas_state.scene.last_depth == 12
 
 
 def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(30, ends=0.2))
-    nodes = make_view(qtbot, run).canvas.stage.scene.model.nodes
+    nodes = make_view(qtbot, run).canvas.canvas_state.scene.model.nodes
     for step in run.beams.steps:
         for candidate in step.candidates:
             assert nodes[candidate.node].state == candidate.fate
@@ -128,14 +128,14 @@ def test_states_of_nodes_come_from_their_fates(qtbot: QtBot) -> None:
 
 def test_groups_have_lanes_and_constraints_have_marks(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(6, beams=8, groups=4)))
-    assert len(view.canvas.stage.scene.layout.lanes()) == 4
+    assert len(view.canvas.canvas_state.scene.layout.lanes()) == 4
     assert not view.table.isColumnHidden(3)
     run = beam_run([])
     view.show_run(run)
     for step in beam_steps(10, constraint=3):
         run.apply([step])
         view.events_arrived(run, [step])
-    marks = {node.progress for node in view.canvas.stage.scene.model.nodes.values() if node.id}
+    marks = {node.progress for node in view.canvas.canvas_state.scene.model.nodes.values() if node.id}
     assert {total for _, total in marks} == {3}
     assert {met for met, _ in marks} == {0, 1, 2, 3}
 
@@ -186,9 +186,12 @@ def test_a_selected_hypothesis_stays_selected_while_the_table_changes(qtbot: QtB
 
 
 def test_what_all_texts_share_is_left_out() -> None:
-    assert shared_words(["Once upon a time there was a fox who ran", "Once upon a time there was a fox who sat"]) == 12
-    assert shared_words(["a fox", "a bear"]) == 0
-    assert shared_words(["only one text of many words, all by itself"]) == 0
+    assert (
+        shared_prefix_length(["Once upon a time there was a fox who ran", "Once upon a time there was a fox who sat"])
+        == 12
+    )
+    assert shared_prefix_length(["a fox", "a bear"]) == 0
+    assert shared_prefix_length(["only one text of many words, all by itself"]) == 0
 
 
 def test_the_table_stands_beside_a_wide_tree_and_below_a_narrow_one(qtbot: QtBot) -> None:
@@ -224,22 +227,22 @@ def test_the_score_is_spelled_out_with_the_nodes_figures() -> None:
     run = beam_run(beam_steps(3))
     node = run.beams.steps[2].candidates[0]
     parent = run.beams.candidate(node.parent)
-    lines = report_on(run.beams, node.node).formula.replace("−", "-").split("\n")
+    lines = beam_node_report(run.beams, node.node).formula.replace("−", "-").split("\n")
     assert lines[0] == f"{parent.score:.3f} + ({node.log_probability:.3f}) = {node.score:.3f}"
     assert lines[1] == f"{node.score:.3f} ÷ 3 = {node.normalized:.3f}"
     short = replace(run.beams.steps[2], length_penalty=-0.5)
-    assert "÷ 3^−0.5 =" in formula(run.beams, node, short)
+    assert "÷ 3^−0.5 =" in score_formula(run.beams, node, short)
 
 
 def test_a_node_of_the_shown_text_is_a_token_too(qtbot: QtBot) -> None:
     run = beam_run(beam_steps(8))
     view = make_view(qtbot, run)
     with qtbot.waitSignal(view.signals.tokenActivated) as signal:
-        view.canvas.selection.pick(view.canvas.stage.look.best[3])
+        view.canvas.selection.pick(view.canvas.canvas_state.style.best_path[3])
     assert signal.args == [2]
     run.select(5)
     view.selection_changed(run)
-    assert view.canvas.selection.selected == view.canvas.stage.look.best[6]
+    assert view.canvas.selection.selected == view.canvas.canvas_state.style.best_path[6]
 
 
 def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None:
@@ -249,7 +252,7 @@ def test_the_line_below_says_the_text_so_far_and_copies_it(qtbot: QtBot) -> None
     view.canvas.selection.pick(node)
     assert (view._path.before + view._path.last).endswith(run.beams.text(node))
     assert view._path.before.startswith("Once upon a time")
-    view.picking.copy()
+    view.node_picker.copy_text()
     assert QGuiApplication.clipboard().text() == run.beams.text(node)
 
 
@@ -282,7 +285,7 @@ def test_typing_finds_tokens_and_enter_goes_on(qtbot: QtBot) -> None:
     assert field.text() == "f"
     QTest.keyClicks(field, "ox")
     wanted = [c.node for step in run.beams.steps for c in step.candidates if "fox" in c.piece]
-    assert sorted(view.finder.found) == wanted
+    assert sorted(view.finder.matches) == wanted
     seen = [view.canvas.selection.selected]
     for _ in wanted[1:]:
         QTest.keyClick(field, K.Key_Return)
@@ -292,28 +295,33 @@ def test_typing_finds_tokens_and_enter_goes_on(qtbot: QtBot) -> None:
     assert view.canvas.selection.selected == seen[-2]
     QTest.keyClick(field, K.Key_Escape)
     assert not field.isVisible()
-    assert not view.canvas.stage.look.found
+    assert not view.canvas.canvas_state.style.search_matches
 
 
 def test_the_tools_do_what_they_say(qtbot: QtBot) -> None:
     view = make_view(qtbot, beam_run(beam_steps(30)))
-    view.canvas.travel.set_follow(False)
+    view.canvas.navigation.set_follow(False)
     assert not tool(view, "followButton").isChecked()
     tool(view, "fitButton").click()
-    assert view.canvas.travel.zoom >= READABLE
-    assert view.canvas.rect().contains(view.canvas.stage.places.node_rect(view.canvas.stage.look.best[-1]))
+    assert view.canvas.navigation.zoom >= READABLE_ZOOM
+    assert view.canvas.rect().contains(
+        view.canvas.canvas_state.positions.node_rect(view.canvas.canvas_state.style.best_path[-1])
+    )
     tool(view, "fitButton").click()
-    assert view.canvas.rect().contains(view.canvas.stage.places.node_rect(0))
+    assert view.canvas.rect().contains(view.canvas.canvas_state.positions.node_rect(0))
     tool(view, "fitButton").click()
-    assert view.canvas.travel.zoom >= READABLE
+    assert view.canvas.navigation.zoom >= READABLE_ZOOM
     tool(view, "downButton").click()
-    assert view.canvas.stage.down
+    assert view.canvas.canvas_state.is_top_down
     tool(view, "findButton").click()
     assert view.findChild(QWidget, "findBar").isVisible()
     pruned = tool(view, "prunedButton")
     next(action for action in pruned.menu().actions() if action.data() == "hidden").trigger()
     assert pruned.text() == "Pruned: hidden ⌄"
-    assert all(view.canvas.stage.scene.model.nodes[n].state != "pruned" for n in view.canvas.stage.scene.layout.rows)
+    assert all(
+        view.canvas.canvas_state.scene.model.nodes[n].state != "pruned"
+        for n in view.canvas.canvas_state.scene.layout.rows
+    )
 
 
 def test_stopping_midway_leaves_a_tree_that_can_be_used(qtbot: QtBot) -> None:
@@ -321,7 +329,7 @@ def test_stopping_midway_leaves_a_tree_that_can_be_used(qtbot: QtBot) -> None:
     view = make_view(qtbot, run)
     run.apply([ranking(run)])
     view.events_arrived(run, [ranking(run)])
-    assert view.table.rows_model.rows[0].node == view.canvas.stage.look.best[-1]
+    assert view.table.rows_model.rows[0].node == view.canvas.canvas_state.style.best_path[-1]
     assert press(view, K.Key_End, K.Key_Return, K.Key_Left) is not None
 
 
@@ -335,7 +343,7 @@ def test_the_card_shows_a_report(qtbot: QtBot, theme: str) -> None:
     qtbot.addWidget(card)
     card.set_theme(theme_for(theme))
     node = run.beams.steps[4].candidates[-1]
-    card.show_report(report_on(run.beams, node.node))
+    card.show_report(beam_node_report(run.beams, node.node))
     assert card.report is not None
     assert "of 8 continuations" in card._sentence.text()
     assert "<b>Pruned at step 5.</b>" in card._sentence.text()

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pytestqt.qtbot import QtBot
 
 import core
-from app.state.branching import scored
+from app.state.branching import strip_for_scoring
 from app.state.run import Run
 from app.theme.theme import theme_for
 from app.views.inspector.panel import Inspector
-from app.views.inspector.stage_parts import SignPicture
+from app.views.inspector.stage_parts import WatermarkPicture
 from app.views.timeline import Timeline
 from app.views.tokens.view import TokenView
 from core.events import Stage, StageDetail, WatermarkSign
@@ -33,7 +33,7 @@ def story(*shares: float) -> Run:
 
 def test_a_text_that_is_scored_is_searched_for_the_watermark_that_is_set() -> None:
     run = story(1.0)
-    assert scored(replace(run.request, options={**ON, "top_n_sigma": 2.0})).options == ON
+    assert strip_for_scoring(replace(run.request, options={**ON, "top_n_sigma": 2.0})).options == ON
     assert core.watermark_settings({"watermark_bias": 0.0, "watermark_key": 7}) == {}
 
 
@@ -48,10 +48,10 @@ def test_green_and_red_differ_by_more_than_colour(qtbot: QtBot) -> None:
     for shares in ((0.0, 1.0), (0.0, 0.0), (0.0,)):
         view.show_run(story(*shares))
         pictures.append(view.area.grab().toImage())
-    assert view.area.look.colouring == "watermark"
+    assert view.area.paint_options.colouring == "watermark"
     assert pictures[0] != pictures[1] != pictures[2]
     view.show_run(make_run([token(0, " a", 0.3)]))
-    assert view.area.look.colouring == "probability"
+    assert view.area.paint_options.colouring == "probability"
 
 
 def test_the_statistic_grows_over_the_timeline_and_is_said(qtbot: QtBot) -> None:
@@ -63,8 +63,8 @@ def test_the_statistic_grows_over_the_timeline_and_is_said(qtbot: QtBot) -> None
     curve, threshold = timeline.sparkline.curves
     assert list(curve.values) == sorted(value or 0.0 for value in curve.values)
     assert (curve.values[1] or 0) < (threshold.values[1] or 0) < (curve.values[-1] or 0)
-    assert "z = 5.20" in timeline._tip(9)
+    assert "z = 5.20" in timeline._bar_tooltip(9)
     inspector.show_run(run)
-    scale = inspector.findChild(SignPicture).scale
+    scale = inspector.findChild(WatermarkPicture).scale
     assert scale.marks[0].label == "z 5.20"
     assert scale.accessibleDescription().startswith("The text very probably carries the watermark: over 9 tokens")

@@ -11,11 +11,11 @@ from pytestqt.qtbot import QtBot
 from app import build_window
 from app.control.messages import DISK_OFFER
 from app.control.model_list import WEIGHTS_ITEM
-from app.control.script_window import scripts_of
+from app.control.script_window import run_scripts
 from app.panels.weights_dialog import WeightsDialog
 from app.start.cli import parse
 from app.state.worker_messages import ALL_IN_MEMORY, AS_FITS
-from app.storage.settings import WEIGHTS
+from app.storage.settings import WEIGHT_FORMATS
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
 from core import catalog
@@ -54,12 +54,12 @@ def test_eight_bits_from_the_picker_to_the_code(qtbot: QtBot, window: MainWindow
     assert scored is not None
     assert scored.started is not None
     assert scored.started.dtype == "int8"
-    assert len(scored.compared) == len(scored.tokens) > 5
-    parts.controller.set_more_values({"max_new_tokens": 3})
+    assert len(scored.comparisons) == len(scored.tokens) > 5
+    parts.settings_controller.update_values({"max_new_tokens": 3})
     with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
         parts.runs.run()
     assert window.session.run is not None
-    scripts, reason = scripts_of(window.session.run)
+    scripts, reason = run_scripts(window.session.run)
     assert list(scripts) == ["core"]
     assert 'decodescope.load("storyteller", weights="int8")' in scripts["core"]
     assert "int8" in reason
@@ -69,34 +69,34 @@ def test_less_memory_than_the_weights_take(qtbot: QtBot, window: MainWindow, con
     """From the dialog to the settings, the line that says how quick it is, and the code; too little says so and offers
     what goes."""
     parts = window.parts
-    dialog = parts.weights.ask()
+    dialog = parts.weights.open_dialog()
     assert dialog is not None
     settle(dialog)
     assert not faults(dialog)
-    with qtbot.waitSignal(parts.fit.paceTold, timeout=6 * WAIT_MS, check_params_cb=bool):
+    with qtbot.waitSignal(parts.memory_fit.throughputEstimated, timeout=6 * WAIT_MS, check_params_cb=bool):
         dialog.memory.choose(14)
     settle(dialog)
     assert not faults(dialog)
-    assert dialog.memory.pace.text().startswith("4 of 12 layers stay in memory")
-    assert "layers stay in memory" in parts.setup.fit.text()
+    assert dialog.memory.speed_label.text().startswith("4 of 12 layers stay in memory")
+    assert "layers stay in memory" in parts.setup.memory_label.text()
     assert SettingsStore(config_dir).load().models.memory == {"storyteller": 10}
     dialog.choose("int8")
-    assert not dialog.memory.all.isEnabled()
+    assert not dialog.memory.all_button.isEnabled()
     assert parts.loading.request().memory == ALL_IN_MEMORY
     dialog.choose("auto")
     with qtbot.waitSignal(window.session.failed, timeout=6 * WAIT_MS) as failed:
-        parts.weights.limit(1)
+        parts.weights.set_memory_limit(1)
     assert failed.args[0].kind == "ModelTooLargeError"
     dialog.close()
     with qtbot.waitSignal(window.session.modelReady, timeout=6 * WAIT_MS):
         find(window, QPushButton, f"{DISK_OFFER}Action").click()
-    parts.controller.set_more_values({"max_new_tokens": 3})
+    parts.settings_controller.update_values({"max_new_tokens": 3})
     with qtbot.waitSignal(window.session.finished, timeout=6 * WAIT_MS):
         parts.runs.run()
     run = window.session.run
     assert run is not None
     assert run.request.load.memory == AS_FITS
-    scripts, reason = scripts_of(run)
+    scripts, reason = run_scripts(run)
     assert "memory_limit='fit'" in scripts["core"].replace('"', "'")
     assert "disk" in reason
 
@@ -115,5 +115,5 @@ def test_what_is_no_memory_is_refused(text: str) -> None:
 
 
 def test_the_command_line_and_the_settings_know_the_same_kinds() -> None:
-    assert WEIGHTS == catalog.KINDS
+    assert WEIGHT_FORMATS == catalog.KINDS
     assert parse(["--weights", "int4"]).weights == "int4"

@@ -35,8 +35,8 @@ def engine() -> ScriptedEngine:
 @pytest.fixture
 def spoken() -> Iterator[Callable[[str], None]]:
     """Speak another language until the test ends."""
-    yield language.use
-    language.use(language.ENGLISH)
+    yield language.set_language
+    language.set_language(language.ENGLISH)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def greeted(qapp: QApplication, folder: Path, options: CommandLineOptions) -> bo
         seen.append(window.parts.welcome.is_open)
         window.close()
 
-    window.painted.connect(lambda: QTimer.singleShot(0, window, look))
+    window.firstPainted.connect(lambda: QTimer.singleShot(0, window, look))
     with qasync.QEventLoop(qapp, set_running_loop=False) as loop:
         loop.run_until_complete(launch.start(window, options))
     asyncio.set_event_loop(None)
@@ -88,7 +88,7 @@ def test_not_where_the_command_line_says_what_to_do(qapp: QApplication, config_d
      (["--present"], True), (["--screenshot", "a.png"], True)],
 )  # fmt: skip
 def test_what_says_what_to_do(line: list[str], does: bool) -> None:
-    assert parse(line).says_what_to_do is does
+    assert parse(line).sets_more_than_appearance is does
 
 
 def test_a_window_has_none_of_it_unless_asked(window: MainWindow) -> None:
@@ -102,7 +102,7 @@ def test_the_first_way_writes_a_story(qtbot: QtBot, window: MainWindow, page: QW
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Return)
     assert page.isHidden()
     assert engine.runs[-1].model == "storyteller"
-    assert window.parts.centre.columns[0].current == "tokens"
+    assert window.parts.centre.columns[0].current_name == "tokens"
     assert window.session.run is not None
     assert window.session.run.text
 

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.state.what_if import as_order, moved
+from app.state.what_if import move_stage, order_setting
 from app.views.inspector.what_if import WhatIfCard, WhatIfContent
-from app.widgets.bars import Bars
+from app.widgets.bars import BarList
 from app.widgets.funnel import FunnelWidget
 from app.window.main_window import MainWindow
 from tests.ui.windows import find, run
@@ -37,10 +37,10 @@ def window(qtbot: QtBot, folder: Path) -> MainWindow:
     with qtbot.waitSignal(window.session.modelReady, timeout=WAIT_MS):
         window.show()
     parts = window.parts
-    parts.controller.choose(model="storyteller", strategy="sampling")
-    parts.controller.set_values({"temperature": 1.3, "top_p": 0.9, "top_k": 40, "max_new_tokens": 12})
+    parts.settings_controller.choose(model="storyteller", strategy="sampling")
+    parts.settings_controller.set_values({"temperature": 1.3, "top_p": 0.9, "top_k": 40, "max_new_tokens": 12})
     parts.setup.prompt.set_prompt("Once upon a time, there was a little")
-    parts.toolbar.seed.lock.setChecked(True)
+    parts.toolbar.seed.lock_button.setChecked(True)
     parts.toolbar.seed.spin.setValue(4)
     assert run(qtbot, window).kind == "completed"
     window.session.select_token(STEP)
@@ -49,7 +49,7 @@ def window(qtbot: QtBot, folder: Path) -> MainWindow:
 
 def suppose(qtbot: QtBot, window: MainWindow, **values: object) -> WhatIfCard:
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
-        window.parts.controller.set_more_values(values)
+        window.parts.settings_controller.update_values(values)
     card = find(window, WhatIfCard, "whatIf")
     assert card.isVisible()
     return card
@@ -64,7 +64,7 @@ def funnel(window: MainWindow) -> FunnelWidget:
 
 
 def shown(window: MainWindow) -> WhatIfContent:
-    supposed = window.parts.inspector._supposed
+    supposed = window.parts.inspector._what_if
     assert supposed is not None
     return supposed
 
@@ -73,21 +73,21 @@ def test_a_setting_that_is_moved_is_tried_on_the_selected_step(qtbot: QtBot, win
     recorded = window.session.run.tokens[STEP]
     before = [stage.survivors for stage in funnel(window).stages]
     card = suppose(qtbot, window, top_k=3)
-    found = shown(window).found
+    found = shown(window).replay
     assert found is not None
     assert found.is_kept
     assert found.before.funnel == recorded.funnel
     stages = funnel(window).stages
     assert [stage.survivors for stage in stages[:-1]] == [stage.survivors for stage in found.after.funnel]
-    assert [stage.was for stage in stages] == before
+    assert [stage.original_survivors for stage in stages] == before
     assert "40 → 3" in card._changes.text()
     assert card.findChildren(QPushButton)[0].isEnabled()
-    with qtbot.waitSignal(window.parts.controller.changed):
+    with qtbot.waitSignal(window.parts.settings_controller.changed):
         card.back.click()
     qtbot.waitUntil(lambda: not card.isVisible(), timeout=WAIT_MS)
     assert window.parts.setup.parameters.values()["top_k"] == 40
     assert [stage.survivors for stage in funnel(window).stages] == before
-    assert all(stage.was is None for stage in funnel(window).stages)
+    assert all(stage.original_survivors is None for stage in funnel(window).stages)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_a_setting_that_is_moved_is_tried_on_the_selected_step(qtbot: QtBot, win
 def test_what_a_strategy_judges_by_is_tried_too(
     qtbot: QtBot, window: MainWindow, strategy: str, setting: str, other: object, said: str
 ) -> None:
-    window.parts.controller.choose(model="storyteller", strategy=strategy)
-    window.parts.controller.set_values({"max_new_tokens": 12})
+    window.parts.settings_controller.choose(model="storyteller", strategy=strategy)
+    window.parts.settings_controller.set_values({"max_new_tokens": 12})
     assert run(qtbot, window).kind == "completed"
     window.session.select_token(STEP)
     card = suppose(qtbot, window, **{setting: other})
-    found = shown(window).found
+    found = shown(window).replay
     assert found is not None
     assert said in card._changes.text()
     assert found.before == replace(window.session.run.tokens[STEP], seconds=0.0)
@@ -110,14 +110,14 @@ def test_what_a_strategy_judges_by_is_tried_too(
     assert found.after.alternatives != found.before.alternatives
     assert found.is_decided
     if found.after.layer_choice is not None:
-        layers = next(bars for bars in window.findChildren(Bars) if bars.accessibleName() == "Layers")
+        layers = next(bars for bars in window.findChildren(BarList) if bars.accessibleName() == "Layers")
         assert len(layers.rows) == len(found.after.layer_choice.divergences)
         assert layers.rows[0].label.endswith(f" {found.after.layer_choice.divergences[0][0]}")
 
 
 def test_run_so_goes_on_with_what_would_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
     card = suppose(qtbot, window, temperature=0.1, top_k=1)
-    found = shown(window).found
+    found = shown(window).replay
     assert found is not None
     assert found.after.rank == 1
     ids = [token.id for token in window.session.run.tokens]
@@ -137,7 +137,7 @@ def test_what_cannot_be_is_said_in_its_place(qtbot: QtBot, window: MainWindow) -
 
 def test_a_stage_is_dragged_to_another_place(qtbot: QtBot, window: MainWindow) -> None:
     bars = funnel(window)
-    names = bars.movable
+    names = bars.movable_stages
     assert names == ["temperature", "top_k", "top_p"]
     places = {stage.name: bars.stage_rect(number).center() for number, stage in enumerate(bars.stages)}
     with qtbot.waitSignal(window.session.answered, timeout=WAIT_MS, check_params_cb=_is_supposed):
@@ -147,7 +147,7 @@ def test_a_stage_is_dragged_to_another_place(qtbot: QtBot, window: MainWindow) -
             QTest.mouseMove(bars, places["temperature"] + QPoint(round(way.x() * share), round(way.y() * share)))
         QTest.mouseRelease(bars, Qt.MouseButton.LeftButton, pos=places["top_p"])
     assert window.parts.setup.parameters.values()["stages"] == ["top_k", "top_p", "temperature"]
-    assert bars.movable == ["top_k", "top_p", "temperature"]
+    assert bars.movable_stages == ["top_k", "top_p", "temperature"]
     assert "order Top-k → Top-p → Temperature" in find(window, WhatIfCard, "whatIf")._changes.text()
     default = find(window, QPushButton, "defaultOrder")
     assert default.isVisible()
@@ -163,13 +163,13 @@ def test_a_stage_is_moved_by_keys_and_back_again(qtbot: QtBot, window: MainWindo
         QTest.keyClick(bars, Qt.Key.Key_Down)
         QTest.keyClick(bars, Qt.Key.Key_Down)
         QTest.keyClick(bars, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
-    assert bars.movable == ["temperature", "top_p", "top_k"]
+    assert bars.movable_stages == ["temperature", "top_p", "top_k"]
     QTest.keyClick(bars, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
     assert "stages" not in window.parts.setup.parameters.values()
-    qtbot.waitUntil(lambda: window.parts.inspector._supposed is None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.parts.inspector._what_if is None, timeout=WAIT_MS)
 
 
 def test_an_order_that_is_the_default_one_is_no_setting() -> None:
-    assert as_order(["temperature", "top_p"]) is None
-    assert as_order(["top_p", "temperature"]) == ["top_p", "temperature"]
-    assert moved(["a", "b", "c"], "a", 2) == ["b", "c", "a"]
+    assert order_setting(["temperature", "top_p"]) is None
+    assert order_setting(["top_p", "temperature"]) == ["top_p", "temperature"]
+    assert move_stage(["a", "b", "c"], "a", 2) == ["b", "c", "a"]

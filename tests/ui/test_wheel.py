@@ -93,7 +93,7 @@ def window(qtbot: QtBot, config_dir: Path) -> MainWindow:
 def test_no_value_of_the_window_changes(qtbot: QtBot, window: MainWindow) -> None:
     run(qtbot, whole(window))
     for name in ("sampling", "beam_search", "assisted"):
-        window.parts.controller.choose(strategy=name)
+        window.parts.settings_controller.choose(strategy=name)
         window.parts.setup.parameters.set_advanced(True)
         found, seen = changed_by_the_wheel(window)
         assert found == []
@@ -102,15 +102,15 @@ def test_no_value_of_the_window_changes(qtbot: QtBot, window: MainWindow) -> Non
 
 DIALOGS: dict[str, Callable[[MainWindow], object]] = {
     "settings": lambda window: window.parts.dialogs.open_settings(),
-    "export": lambda window: window.parts.export.ask(),
-    "demo": lambda window: window.parts.demos.ask(),
-    "code": lambda window: window.parts.code.ask(),
-    "models": lambda window: window.parts.getting.open(),
-    "engine": lambda window: window.parts.getting.connect_engine(),
+    "export": lambda window: window.parts.export.open_dialog(),
+    "demo": lambda window: window.parts.demos.open_dialog(),
+    "code": lambda window: window.parts.code.show_code(),
+    "models": lambda window: window.parts.model_download.open(),
+    "engine": lambda window: window.parts.model_download.connect_engine(),
     "scale": lambda window: window.parts.labs.open_scale(),
     "preference": lambda window: window.parts.labs.open_preference(),
     "speed": lambda window: window.parts.labs.open_speed(),
-    "glossary": lambda window: window.parts.terms.open_glossary(),
+    "glossary": lambda window: window.parts.glossary.open_glossary(),
     "help": lambda window: window.parts.dialogs.open_help(),
 }
 HOLDS_NOTHING = {"help", "code", "engine", "models", "glossary"}
@@ -144,9 +144,9 @@ def test_the_settings_scroll_under_the_wheel(window: MainWindow) -> None:
     dialog.resize(dialog.width(), 300)
     QApplication.processEvents()
     combo = next(widget for widget in controls(dialog) if isinstance(widget, QComboBox) and widget.isVisible())
-    before, chosen = dialog.scrolled, combo.currentIndex()
+    before, chosen = dialog.scroll_position, combo.currentIndex()
     turn(combo, -3)
-    assert dialog.scrolled > before
+    assert dialog.scroll_position > before
     assert combo.currentIndex() == chosen
     find(window, QDialog, "settingsDialog").close()
 
@@ -189,7 +189,7 @@ def test_ctrl_and_the_wheel_zoom_a_tree(qtbot: QtBot, window: MainWindow) -> Non
     window.parts.centre.show_view("tree")
     QApplication.processEvents()
     canvas = window.parts.centre.columns[0].view("tree").canvas
-    before = canvas.travel.zoom
+    before = canvas.navigation.zoom
     turn(canvas, 1, CTRL)
-    assert canvas.travel.zoom != before
+    assert canvas.navigation.zoom != before
     assert window.parts.settings.appearance.font_scale == 1.0

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app import build_window
-from app.session.worker_thread import TURN
+from app.session.worker_thread import SWITCH_INTERVAL
 from app.storage.settings_file import SettingsStore
 from app.window.main_window import MainWindow
 from core import strategies
@@ -60,7 +60,7 @@ def test_the_bar_of_loading_ends_its_animation(qtbot: QtBot, window: MainWindow)
 
 
 def test_two_threads_take_turns_often(window: MainWindow) -> None:
-    assert sys.getswitchinterval() == pytest.approx(TURN)
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
 
 
 def test_names_that_others_rely_on(window: MainWindow) -> None:
@@ -75,7 +75,7 @@ def test_names_that_others_rely_on(window: MainWindow) -> None:
         find(window, QAbstractButton, name)
     assert window.history is window.parts.history
     for strategy in strategies.registry.values():
-        window.parts.toolbar.strategy.choose(strategy.name)
+        window.parts.toolbar.strategy.select_data(strategy.name)
         assert window.parts.chosen.strategy.name == strategy.name
         editors = {part.objectName() for part in window.parts.setup.parameters.findChildren(QWidget, _PARAMETER)}
         assert editors == {f"param.{parameter.name}" for parameter in strategy.parameters}
@@ -95,31 +95,31 @@ def test_every_control_has_an_accessible_name(window: MainWindow) -> None:
 def test_run_from_the_button(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     window.parts.setup.prompt.editor.setPlainText("A small fox")
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
-        qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.parts.toolbar.run_button, Qt.MouseButton.LeftButton)
     assert signal.args[0].kind == "completed"
     assert window.session.run.text == "".join(STORY)
     assert (engine.runs[0].prompt, engine.runs[0].model) == ("A small fox", window.parts.chosen.model.name)
     assert window.parts.status.outcome.text() == f"EOS after {len(STORY)} tokens"
-    assert "118 tok/s" in window.parts.status.figures["decode"].text()
-    assert window.parts.toolbar.run.face == "run"
+    assert "118 tok/s" in window.parts.status.number_labels["decode"].text()
+    assert window.parts.toolbar.run_button.mode == "run"
 
 
 @pytest.mark.parametrize("way", ["button", "escape"])
 def test_run_becomes_stop_in_place(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine, way: str) -> None:
     engine.hold = threading.Event()
-    place = window.parts.toolbar.run.geometry()
+    place = window.parts.toolbar.run_button.geometry()
     window.parts.runs.run()
     qtbot.waitUntil(lambda: len(window.session.run.tokens) == 10, timeout=WAIT_MS)
-    assert (window.parts.toolbar.run.face, window.parts.toolbar.run.geometry()) == ("stop", place)
+    assert (window.parts.toolbar.run_button.mode, window.parts.toolbar.run_button.geometry()) == ("stop", place)
     with qtbot.waitSignal(window.session.finished, timeout=WAIT_MS) as signal:
         if way == "button":
-            qtbot.mouseClick(window.parts.toolbar.run, Qt.MouseButton.LeftButton)
+            qtbot.mouseClick(window.parts.toolbar.run_button, Qt.MouseButton.LeftButton)
         else:
             qtbot.keyClick(window.parts.setup.prompt.editor, Qt.Key.Key_Escape)
-        assert window.parts.toolbar.run.face == "stopping"
-        assert not window.parts.toolbar.run.isEnabled()
+        assert window.parts.toolbar.run_button.mode == "stopping"
+        assert not window.parts.toolbar.run_button.isEnabled()
     assert signal.args[0].kind == "stopped"
-    assert window.parts.toolbar.run.geometry() == place
+    assert window.parts.toolbar.run_button.geometry() == place
     assert window.session.run.text == "".join(STORY[:10])
 
 
@@ -143,10 +143,10 @@ def test_again_repeats_the_run_whatever_was_set_since(qtbot: QtBot, window: Main
 def test_seed_lock(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     seed = window.parts.toolbar.seed
     seed.spin.setValue(7)
-    seed.lock.setChecked(True)
+    seed.lock_button.setChecked(True)
     run(qtbot, window)
     run(qtbot, window)
-    seed.lock.setChecked(False)
+    seed.lock_button.setChecked(False)
     run(qtbot, window)
     assert [request.seed for request in engine.runs[:2]] == [7, 7]
     assert engine.runs[2].seed == seed.spin.value()
@@ -172,7 +172,7 @@ def test_an_error_stands_in_the_window(qtbot: QtBot, window: MainWindow, engine:
     assert banner.isVisible()
     assert (banner.title.text(), banner.cause.text()) == ("The model's output is not a number", "NaN at step 5.")
     assert not banner.details.isVisible()
-    banner.unfold.click()
+    banner.details_button.click()
     assert banner.details.isVisible()
     assert "NumericError" in banner.details.toPlainText()
     assert window.session.run.text == "".join(STORY[:5])
@@ -222,15 +222,15 @@ def test_unreadable_setting_is_refused_before_it_runs(window: MainWindow, engine
 
 
 def test_what_was_changed_after_the_run_is_told(qtbot: QtBot, window: MainWindow) -> None:
-    window.parts.toolbar.strategy.choose("sampling")
-    button = window.parts.status.settings
+    window.parts.toolbar.strategy.select_data("sampling")
+    button = window.parts.status.settings_button
     find(window, QDoubleSpinBox, "param.temperature").setValue(0.8)
     run(qtbot, window)
     assert button.text() == "Settings used"
     find(window, QDoubleSpinBox, "param.temperature").setValue(1.9)
     qtbot.waitUntil(lambda: button.text() == "Settings changed", timeout=WAIT_MS)
     assert "Temperature 0.8 → 1.9" in button.toolTip()
-    window.parts.toolbar.cache.choose("static")
+    window.parts.toolbar.cache.select_data("static")
     qtbot.waitUntil(lambda: "Cache Dynamic → Static" in button.toolTip(), timeout=WAIT_MS)
     window.parts.dialogs.open_used_settings()
     texts = [label.text() for label in find(window, QDialog, "usedSettingsDialog").findChildren(QLabel)]
@@ -238,7 +238,7 @@ def test_what_was_changed_after_the_run_is_told(qtbot: QtBot, window: MainWindow
     run(qtbot, window)
     qtbot.waitUntil(lambda: button.text() == "Settings used", timeout=WAIT_MS)
     window.parts.setup.prompt.set_prompt("Another beginning")
-    window.parts.toolbar.seed.lock.setChecked(False)
+    window.parts.toolbar.seed.lock_button.setChecked(False)
     run(qtbot, window)
     assert window.parts.changes.changes == []
 
@@ -246,7 +246,7 @@ def test_what_was_changed_after_the_run_is_told(qtbot: QtBot, window: MainWindow
 def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, engine: ScriptedEngine) -> None:
     run(qtbot, window)
     parts = (
-        window.parts.toolbar.run,
+        window.parts.toolbar.run_button,
         window.parts.setup,
         window.parts.centre,
         window.parts.inspector,
@@ -270,27 +270,27 @@ def test_nothing_moves_while_tokens_stream(qtbot: QtBot, window: MainWindow, eng
 def test_several_texts_can_be_chosen(qtbot: QtBot, window: MainWindow) -> None:
     find(window, QSpinBox, "param.num_return_sequences").setValue(3)
     run(qtbot, window)
-    assert not window.parts.centre.texts.isVisible()  # the token view has a choice of its own
+    assert not window.parts.centre.sequence_combo.isVisible()  # the token view has a choice of its own
     window.parts.centre.show_view("memory")
-    assert window.parts.centre.texts.isVisible()
-    assert window.parts.centre.texts.count() == 3
-    window.parts.centre.texts.setCurrentIndex(2)
-    assert window.session.run.shown == 2
+    assert window.parts.centre.sequence_combo.isVisible()
+    assert window.parts.centre.sequence_combo.count() == 3
+    window.parts.centre.sequence_combo.setCurrentIndex(2)
+    assert window.session.run.shown_index == 2
 
 
 def test_an_earlier_run_comes_back_with_what_was_set_for_it(qtbot: QtBot, window: MainWindow) -> None:
-    button, status = window.parts.status.settings, window.parts.status
-    window.parts.toolbar.strategy.choose("sampling")
+    button, status = window.parts.status.settings_button, window.parts.status
+    window.parts.toolbar.strategy.select_data("sampling")
     run(qtbot, window)
     first, said = window.session.run, status.outcome.text()
-    shown = window.parts.centre.columns[0].shown.figures()
+    shown = window.parts.centre.columns[0].current_view.export_table()
     find(window, QDoubleSpinBox, "param.temperature").setValue(1.9)
     run(qtbot, window)
     assert first is not None
     assert window.session.show(first)
     qtbot.waitUntil(lambda: button.text() == "Settings changed", timeout=WAIT_MS)
     assert status.outcome.text() == said
-    assert window.parts.centre.columns[0].shown.figures() == shown
+    assert window.parts.centre.columns[0].current_view.export_table() == shown
 
 
 def test_themes_change_live(window: MainWindow) -> None:
@@ -303,18 +303,18 @@ def test_themes_change_live(window: MainWindow) -> None:
 
 def test_a_system_theme_follows_the_system(window: MainWindow) -> None:
     window.parts.appearance.set_theme("system")
-    window.parts.appearance._on_system_scheme()
+    window.parts.appearance._on_system_scheme_changed()
     assert window.parts.appearance.theme.name in ("light", "dark")
 
 
 def test_text_size_scales_by_keys(qtbot: QtBot, window: MainWindow) -> None:
-    before = window.parts.toolbar.run.height()
+    before = window.parts.toolbar.run_button.height()
     for _ in range(5):
         window.parts.actions.do("enlarge_text")
     assert window.parts.settings.appearance.font_scale == 1.5
-    assert window.parts.toolbar.run.height() == round(before * 1.5)
+    assert window.parts.toolbar.run_button.height() == round(before * 1.5)
     window.parts.actions.do("reset_text")
-    assert window.parts.toolbar.run.height() == before
+    assert window.parts.toolbar.run_button.height() == before
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.5])
@@ -323,7 +323,7 @@ def test_the_smallest_window_shows_every_part(window: MainWindow, scale: float) 
     window.resize(900, 600)
     assert window.size().toTuple() == (900, 600)
     for part in (
-        window.parts.toolbar.run,
+        window.parts.toolbar.run_button,
         window.parts.toolbar.seed,
         window.parts.setup.prompt.editor,
         window.parts.centre,
@@ -340,7 +340,7 @@ def test_panels_collapse_and_are_remembered(qtbot: QtBot, config_dir: Path) -> N
     first.parts.layout.toggle_inspector()
     first.parts.setup.parameters.set_advanced(True)
     first.parts.setup.prompt.set_prompt("Remember me")
-    first.parts.toolbar.strategy.choose("greedy")
+    first.parts.toolbar.strategy.select_data("greedy")
     first.parts.setup.parameters.set_values({"repetition_penalty": 1.3})
     first.parts.appearance.set_font_scale(1.2)
     first.close()

@@ -27,7 +27,7 @@ def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None
     window = build_window(folder, engine or ScriptedEngine(), assembled=False)
     window.assemble()
     for make in _later(window):
-        window.painted.disconnect(make)
+        window.firstPainted.disconnect(make)
     qtbot.addWidget(window)
     window.resize(1280, 800)
     with qtbot.waitExposed(window):
@@ -37,8 +37,8 @@ def open_window(qtbot: QtBot, folder: Path, engine: ScriptedEngine | None = None
 
 def whole(window: MainWindow) -> MainWindow:
     """The same window, with everything in it made."""
-    window.parts.centre.make_all()
-    window.parts.history_panel.make()
+    window.parts.centre.create_all_views()
+    window.parts.history_panel.ensure_view()
     for make in _later(window):
         make()
     return window
@@ -46,7 +46,7 @@ def whole(window: MainWindow) -> MainWindow:
 
 def _later(window: MainWindow) -> list[Callable[[], None]]:
     parts = window.parts
-    return [parts.centre.make_the_rest, parts.setup.make_all, parts.inspector.area.make]
+    return [parts.centre.create_remaining_views, parts.setup.create_all_rows, parts.inspector.area.create_token_page]
 
 
 def find(window: MainWindow, kind: type[T], name: str) -> T:

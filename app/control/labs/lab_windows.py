@@ -13,61 +13,61 @@ from PySide6.QtWidgets import QWidget
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
-    from app.panels.preference_lab import PreferenceLab
-    from app.panels.speed_lab import SpeedLab
-    from app.session.labs import LabWork
-    from app.session.scale import ScaleWork
-    from app.session.speed import SpeedWork
+    from app.panels.preference_lab import PreferenceLabDialog
+    from app.panels.speed_lab import SpeedLabDialog
+    from app.session.labs import PreferenceJobs
+    from app.session.scale import ScaleJobs
+    from app.session.speed import SpeedJobs
     from app.views.labs.scale.window import ScaleView
 
-    Room = PreferenceLab | ScaleView | SpeedLab
+    Room = PreferenceLabDialog | ScaleView | SpeedLabDialog
 
 SCALE, PREFERENCE, SPEED = "scale", "preference", "speed"
 """The rooms' names."""
 
 
-class LabWorks:
+class LabJobs:
     """What the labs have under way: it outlives their rooms, and is made with the first of them."""
 
     def __init__(self, data: Callable[[], Path]) -> None:
         """`data()`: where the user's data lies."""
         self._data = data
-        self._made: LabWork | None = None
-        self._speed: SpeedWork | None = None
-        self._scale: ScaleWork | None = None
+        self._preference: PreferenceJobs | None = None
+        self._speed: SpeedJobs | None = None
+        self._scale: ScaleJobs | None = None
 
-    def preference(self) -> LabWork:
+    def preference(self) -> PreferenceJobs:
         """That of the preference lab."""
-        if self._made is None:
-            from app.session.labs import LabWork
+        if self._preference is None:
+            from app.session.labs import PreferenceJobs
 
-            self._made = LabWork(self._data)
-        return self._made
+            self._preference = PreferenceJobs(self._data)
+        return self._preference
 
-    def scale(self) -> ScaleWork:
+    def scale(self) -> ScaleJobs:
         """That of the Scale lab."""
         if self._scale is None:
-            from app.session.scale import ScaleWork
+            from app.session.scale import ScaleJobs
 
-            self._scale = ScaleWork()
+            self._scale = ScaleJobs()
         return self._scale
 
-    def speed(self) -> SpeedWork:
+    def speed(self) -> SpeedJobs:
         """That of the Speed lab."""
         if self._speed is None:
-            from app.session.speed import SpeedWork
+            from app.session.speed import SpeedJobs
 
-            self._speed = SpeedWork()
+            self._speed = SpeedJobs()
         return self._speed
 
-    def end(self) -> None:
+    def stop_all(self) -> None:
         """The window closes: trainings stop, and can be gone on with; what is measured ends."""
-        for work in (self._made, self._scale, self._speed):
+        for work in (self._preference, self._scale, self._speed):
             if work is not None:
-                work.end()
+                work.stop_and_wait()
 
 
-class Labs(QObject):
+class LabWindows(QObject):
     """Opens the rooms beside the window that `over` lies in, each once; they follow its theme and depth of words."""
 
     def __init__(self, over: QWidget, makers: Mapping[str, Callable[[QWidget], Room]]) -> None:
@@ -75,7 +75,7 @@ class Labs(QObject):
         super().__init__(over)
         self._over, self._makers = over, makers
         self._theme: Theme | None = None
-        self._rooms: dict[str, Room] = {}
+        self._windows: dict[str, Room] = {}
 
     @Slot()
     def open_scale(self) -> None:
@@ -83,9 +83,9 @@ class Labs(QObject):
         self._show(SCALE)
 
     @Slot()
-    def open_preference(self) -> PreferenceLab:
+    def open_preference(self) -> PreferenceLabDialog:
         """The Preference lab."""
-        return cast("PreferenceLab", self._show(PREFERENCE))
+        return cast("PreferenceLabDialog", self._show(PREFERENCE))
 
     @Slot()
     def open_speed(self) -> None:
@@ -93,11 +93,11 @@ class Labs(QObject):
         self._show(SPEED)
 
     @property
-    def open(self) -> tuple[str, ...]:
+    def open_names(self) -> tuple[str, ...]:
         """The rooms that are open, by their names."""
-        return tuple(self._rooms)
+        return tuple(self._windows)
 
-    def open_again(self, names: Sequence[str]) -> None:
+    def reopen(self, names: Sequence[str]) -> None:
         """Rooms that were open, as they are when they are opened."""
         for name in names:
             self._show(name)
@@ -106,22 +106,22 @@ class Labs(QObject):
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes, of what is open and of what will be."""
         self._theme = theme
-        for room in self._rooms.values():
+        for room in self._windows.values():
             room.set_theme(theme)
 
     @Slot()
     def words_changed(self) -> None:
         """Another depth of words."""
-        for room in self._rooms.values():
+        for room in self._windows.values():
             room.words_changed()
 
     def _show(self, name: str) -> Room:
-        if name not in self._rooms:
-            room = self._rooms[name] = self._makers[name](self._over.window())
-            room.destroyed.connect(partial(self._rooms.pop, name, None))
+        if name not in self._windows:
+            room = self._windows[name] = self._makers[name](self._over.window())
+            room.destroyed.connect(partial(self._windows.pop, name, None))
             if self._theme is not None:
                 room.set_theme(self._theme)
-        self._rooms[name].show()
-        self._rooms[name].raise_()
-        self._rooms[name].activateWindow()
-        return self._rooms[name]
+        self._windows[name].show()
+        self._windows[name].raise_()
+        self._windows[name].activateWindow()
+        return self._windows[name]

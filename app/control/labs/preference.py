@@ -6,14 +6,14 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QWidget
 
 from app.control.history import History
-from app.control.labs.saved_rankings import KeptRankings
+from app.control.labs.saved_rankings import SavedRankings
 from app.control.model_choice import ModelChoice
-from app.panels.preference_lab import PreferenceLab
-from app.session.labs import MINE_FILE, LabWork
-from app.state.labs import LabWish, Task
+from app.panels.preference_lab import PreferenceLabDialog
+from app.session.labs import RANKINGS_FILE, PreferenceJobs
+from app.state.labs import LabRequest, Task
 from app.state.worker_messages import ErrorReport
 from app.widgets.accessibility.announcements import announce
-from app.widgets.ask_file import ask_where_to_save
+from app.widgets.ask_file import open_save_dialog
 from core import labs
 from core.errors import DecodescopeError
 from resources.language import tr, trn
@@ -22,82 +22,82 @@ from resources.language import tr, trn
 class PreferenceController(QObject):
     """One opening of the room; goes with it."""
 
-    def __init__(self, window: QWidget, work: LabWork, model: ModelChoice, history: History) -> None:
-        self.lab = PreferenceLab(window)
+    def __init__(self, window: QWidget, work: PreferenceJobs, model: ModelChoice, history: History) -> None:
+        self.lab = PreferenceLabDialog(window)
         super().__init__(self.lab)
-        self._kept = KeptRankings(history, work.home / MINE_FILE)
+        self._rankings = SavedRankings(history, work.folder / RANKINGS_FILE)
         self._work, self._model, view = work, model, self.lab.view
         view.startWanted.connect(work.start)
         view.stopWanted.connect(work.stop)
-        view.collect.keepWanted.connect(self._keep)
-        view.collect.exportWanted.connect(self._ask_where)
-        view.ppo.useWanted.connect(self._use)
-        work.began.connect(self._on_began)
-        work.arrived.connect(self._on_arrived)
+        view.collect.saveWanted.connect(self._add_rankings)
+        view.collect.exportWanted.connect(self._choose_path)
+        view.ppo.useWanted.connect(self._use_tuned_model)
+        work.started.connect(self._on_started)
+        work.arrived.connect(self._on_event)
         work.ended.connect(self._on_ended)
-        for task, told in work.told.items():
-            view.show_events(task, told)
-        self._show_kept()
+        for task, events in work.events.items():
+            view.show_events(task, events)
+        self._show_counts()
         self._show_state()
 
     @Slot(object)
-    def _on_began(self, wish: LabWish) -> None:
+    def _on_started(self, request: LabRequest) -> None:
         self._show_state()
-        self.lab.view.show_events(wish.task, ())
+        self.lab.view.show_events(request.task, ())
 
     @Slot(object, object)
-    def _on_arrived(self, wish: LabWish, _event: object) -> None:
-        self.lab.view.show_events(wish.task, self._work.told[wish.task])
+    def _on_event(self, request: LabRequest, _event: object) -> None:
+        self.lab.view.show_events(request.task, self._work.events[request.task])
 
     @Slot(object, object)
-    def _on_ended(self, wish: LabWish, error: ErrorReport | None) -> None:
+    def _on_ended(self, request: LabRequest, error: ErrorReport | None) -> None:
         self._show_state()
         if error is not None:
-            self.lab.view.show_error(wish.task, error)
-        elif wish.task in ("sft", "ppo") and wish.task in self._work.done:
-            self._model.add_folder(str(self._work.folder_of(wish.task)), chooses=False)
+            self.lab.view.show_error(request.task, error)
+        elif request.task in ("sft", "ppo") and request.task in self._work.finished_tasks:
+            self._model.add_folder(str(self._work.folder_of(request.task)), select=False)
             announce(self.lab, tr("The training is done."))
 
     def _show_state(self) -> None:
-        wish = self._work.wish
-        busy: Task | None = wish.task if wish is not None else None
-        self.lab.view.show_state(self._work.done, busy)
+        request = self._work.current_request
+        busy: Task | None = request.task if request is not None else None
+        self.lab.view.show_state(self._work.finished_tasks, busy)
 
     @Slot()
-    def _use(self) -> None:
+    def _use_tuned_model(self) -> None:
         """The tuned model is chosen in the window."""
         self._model.choose(str(self._work.folder_of("ppo")))
 
     @Slot(str, object)
-    def _keep(self, prompt: str, orders: list[list[list[str]]]) -> None:
+    def _add_rankings(self, prompt: str, orders: list[list[list[str]]]) -> None:
         try:
-            self._kept.add([labs.preference.ranked(groups, prompt) for groups in orders])
+            self._rankings.add([labs.preference.ranked(groups, prompt) for groups in orders])
         except (DecodescopeError, OSError) as error:
             self.lab.view.collect.status.setText(str(error))
-        self._show_kept()
+        self._show_counts()
 
-    def _show_kept(self) -> None:
+    def _show_counts(self) -> None:
         try:
-            kept = self._kept.all()
+            rankings = self._rankings.all()
         except (DecodescopeError, OSError) as error:
             self.lab.view.collect.status.setText(str(error))
-            kept = []
-        self.lab.view.collect.show_kept(len(kept), sum(len(labs.preference.pairs(one)) for one in kept))
+            rankings = []
+        self.lab.view.collect.show_saved(len(rankings), sum(len(labs.preference.pairs(one)) for one in rankings))
 
     @Slot()
-    def _ask_where(self) -> None:
+    def _choose_path(self) -> None:
         kinds = tr("JSON lines (*.jsonl)")
-        ask_where_to_save(self.lab, tr("Export the pairs"), "pairs.jsonl", kinds, self._export)
+        open_save_dialog(self.lab, tr("Export the pairs"), "pairs.jsonl", kinds, self._export)
 
     @Slot(str)
     def _export(self, path: str) -> None:
         try:
-            count = labs.preference.write_pairs(path, self._kept.all())
-            said = trn(
+            count = labs.preference.write_pairs(path, self._rankings.all())
+            message = trn(
                 "{count} pair written to {path}, as TRL reads it.",
                 "{count} pairs written to {path}, as TRL reads them.",
                 count,
             ).format(count=count, path=path)
         except (DecodescopeError, OSError) as error:
-            said = str(error)
-        self.lab.view.collect.status.setText(said)
+            message = str(error)
+        self.lab.view.collect.status.setText(message)

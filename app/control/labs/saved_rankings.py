@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from app.control.history import History
 
 
-class KeptRankings:
+class SavedRankings:
     """Everything raises PreferenceError for what is no ranking, StorageError and OSError where the disk refuses."""
 
     def __init__(self, history: History, file: Path) -> None:
@@ -24,9 +24,11 @@ class KeptRankings:
 
     def all(self) -> list[labs.preference.Ranking]:
         """In the order in which they were made."""
-        found = self._history.demand(lambda store: store.rankings.all(read), list[labs.preference.Ranking]())
-        if found or not self._file.is_file():
-            return found
+        saved = self._history.query_or_raise(
+            lambda store: store.rankings.all(parse_ranking), list[labs.preference.Ranking]()
+        )
+        if saved or not self._file.is_file():
+            return saved
         earlier = labs.preference.read_rankings(self._file)
         self._append(earlier)
         return earlier
@@ -38,11 +40,11 @@ class KeptRankings:
         labs.preference.write_rankings(self._file, [*before, *rankings])
 
     def _append(self, rankings: Sequence[labs.preference.Ranking]) -> None:
-        kept = [asdict(ranking) for ranking in rankings]
-        self._history.demand(lambda store: store.rankings.add(kept), None)
+        records = [asdict(ranking) for ranking in rankings]
+        self._history.query_or_raise(lambda store: store.rankings.add(records), None)
 
 
-def read(values: dict[str, Any]) -> labs.preference.Ranking:
+def parse_ranking(values: dict[str, Any]) -> labs.preference.Ranking:
     """The ranking that was kept so. Raises ValueError for what is none."""
     try:
         return labs.preference.Ranking(values["prompt"], tuple(values["completions"]), tuple(values["ranks"]))

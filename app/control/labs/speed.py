@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QWidget
 
 from app.control.export import ExportController
 from app.control.model_choice import ModelChoice
-from app.control.model_loading import LoadController
-from app.panels.speed_lab import SpeedLab
-from app.session.speed import SpeedWork
+from app.control.model_loading import ModelLoadController
+from app.panels.speed_lab import SpeedLabDialog
+from app.session.speed import SpeedJobs
 from app.widgets.accessibility.announcements import announce
-from app.widgets.clipboard import put_words
+from app.widgets.clipboard import copy_text_and_html
 from core import ModelEntry
 from core.labs import speed
 from resources.language import tr
@@ -25,8 +25,8 @@ class SpeedController(QObject):
     """One opening of the room. What is under way ends when somebody closes it, and goes on when it is made anew in
     another language; what was measured stays with `work`."""
 
-    def __init__(self, window: QWidget, work: SpeedWork, model: ModelChoice, loading: LoadController) -> None:
-        self.lab = SpeedLab(window)
+    def __init__(self, window: QWidget, work: SpeedJobs, model: ModelChoice, loading: ModelLoadController) -> None:
+        self.lab = SpeedLabDialog(window)
         super().__init__(self.lab)
         self._work, self._model, self._loading = work, model, loading
         view = self._view = self.lab.view
@@ -43,16 +43,16 @@ class SpeedController(QObject):
     def _list(self) -> None:
         """Models of this disk that text alone runs, the window's own first."""
         entries = [entry for entry in self._model.entries if _can_be_measured(entry)]
-        self._view.models_listed(sorted(entries, key=lambda entry: entry.name != self._model.name))
+        self._view.models_changed(sorted(entries, key=lambda entry: entry.name != self._model.name))
 
     @Slot(str, str, object)
     def _start(self, model: str, draft: str, ways: tuple[speed.Way, ...]) -> None:
-        load = self._loading.request_of(model)
-        asked = speed.Asked(
+        load = self._loading.request_for(model)
+        request = speed.Asked(
             model, draft, load.device, load.dtype, load.weights, load.threads, load.allow_pickle,
             load.allow_remote_code, ways=ways,
         )  # fmt: skip
-        self._work.start(asked)
+        self._work.start(request)
 
     @Slot()
     def _show(self) -> None:
@@ -64,32 +64,32 @@ class SpeedController(QObject):
         announce(self.lab, error.cause if error is not None else tr("The measurement has ended."))
 
 
-class SpeedTaking(QObject):
+class SpeedExport(QObject):
     """What one opening of the room shows, offered for taking along: as files, by the clipboard."""
 
-    def __init__(self, lab: SpeedLab, work: SpeedWork, export: ExportController) -> None:
+    def __init__(self, lab: SpeedLabDialog, work: SpeedJobs, export: ExportController) -> None:
         super().__init__(lab)
         self._lab, self._work, self._export = lab, work, export
         lab.view.exportWanted.connect(self._on_export)
         lab.view.copyWanted.connect(self._copy)
         work.changed.connect(self._offer)
-        lab.destroyed.connect(partial(export.drop_room, NAME))
+        lab.destroyed.connect(partial(export.remove_lab, NAME))
         self._offer()
 
     @Slot()
     def _offer(self) -> None:
         if not self._work.speeds.is_empty:
-            self._export.add_room(NAME, tr("Speed lab"), self._lab.view)
+            self._export.add_lab(NAME, tr("Speed lab"), self._lab.view)
 
     @Slot()
     def _on_export(self) -> None:
-        self._export.ask_for(NAME, self._lab)
+        self._export.open_dialog_for(NAME, self._lab)
 
     @Slot()
     def _copy(self) -> None:
         excerpt = self._lab.view.excerpt()
         if excerpt is not None:
-            put_words(excerpt.plain, excerpt.html)
+            copy_text_and_html(excerpt.plain, excerpt.html)
 
 
 def _can_be_measured(entry: ModelEntry) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.storage.settings import Habits
+from app.storage.settings import UsageSection
 from app.theme.theme import Theme
 
 if TYPE_CHECKING:
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     from app.panels.palette.command_palette import CommandPalette
     from app.panels.palette.palette_rows import PaletteRow
 
-MOST_RECENT = 12
+MAX_RECENT = 12
 """Entries that are remembered as used lately."""
 
 
-class Palette(QObject):
+class PaletteController(QObject):
     """Lies over `body`, all that the window holds."""
 
-    def __init__(self, body: QWidget, habits: Habits) -> None:
+    def __init__(self, body: QWidget, habits: UsageSection) -> None:
         super().__init__(body)
         self._body, self._habits = body, habits
-        self._make_reach: Callable[[], PaletteContext] | None = None
-        self._reach: PaletteContext | None = None
+        self._make_context: Callable[[], PaletteContext] | None = None
+        self._context: PaletteContext | None = None
         self._theme: Theme | None = None
         self._entries: Sequence[PaletteEntry] = ()
-        self._found: Sequence[RankedEntry] = ()
-        self._came_from: QWidget | None = None
+        self._results: Sequence[RankedEntry] = ()
+        self._previous_focus: QWidget | None = None
         self.panel: CommandPalette | None = None
         """None until it is first wanted."""
 
-    def act_on(self, reach: Callable[[], PaletteContext]) -> None:
+    def set_context(self, make_context: Callable[[], PaletteContext]) -> None:
         """The parts that entries act on; asked for once, when the palette is first opened."""
-        self._make_reach = reach
+        self._make_context = make_context
 
     @Slot()
     def open(self) -> None:
@@ -49,9 +49,9 @@ class Palette(QObject):
         if self.panel is not None and self.panel.isVisible():
             self.close()
             return
-        self._came_from = QApplication.focusWidget()
+        self._previous_focus = QApplication.focusWidget()
         self._entries = self.gather()
-        panel = self._panel()
+        panel = self._ensure_panel()
         panel.open()
         self._search("")
 
@@ -60,21 +60,21 @@ class Palette(QObject):
         from app.control.palette.sources import sources
         from app.control.palette.synonyms import with_synonyms
 
-        if self._reach is None and self._make_reach is not None:
-            self._reach = self._make_reach()
-        reach = self._reach
-        if reach is None:
+        if self._context is None and self._make_context is not None:
+            self._context = self._make_context()
+        context = self._context
+        if context is None:
             return []
-        return [with_synonyms(entry) for source in sources() for entry in source.entries(reach)]
+        return [with_synonyms(entry) for source in sources() for entry in source.entries(context)]
 
     @Slot()
     def close(self) -> None:
         """Hide it; the cursor is where it was."""
         if self.panel is not None:
             self.panel.hide()
-        if self._came_from is not None and self._came_from.isVisible():
-            self._came_from.setFocus()
-        self._came_from = None
+        if self._previous_focus is not None and self._previous_focus.isVisible():
+            self._previous_focus.setFocus()
+        self._previous_focus = None
 
     @Slot(object)
     def set_theme(self, theme: Theme) -> None:
@@ -85,41 +85,41 @@ class Palette(QObject):
 
     @Slot(str)
     def _search(self, query: str) -> None:
-        from app.control.palette.ranking import found
+        from app.control.palette.ranking import rank_entries
 
-        self._found = found(self._entries, query, self._habits.recent)
+        self._results = rank_entries(self._entries, query, self._habits.recent)
         if self.panel is not None:
-            self.panel.show_rows([_row(item) for item in self._found])
+            self.panel.show_rows([_row(item) for item in self._results])
 
     @Slot(int)
-    def _do(self, place: int) -> None:
+    def _run_entry(self, index: int) -> None:
         """Do what stands in that row; where it cannot be done, its reason is said and the palette stays."""
-        entry = self._found[place].entry
+        entry = self._results[index].entry
         if entry.reason:
             return
         self.close()
         self._remember(entry.key)
-        entry.do()
+        entry.run()
 
     def _remember(self, key: str) -> None:
         others = [used for used in self._habits.recent if used != key]
-        self._habits.recent = [key, *others][:MOST_RECENT]
+        self._habits.recent = [key, *others][:MAX_RECENT]
 
-    def _panel(self) -> CommandPalette:
+    def _ensure_panel(self) -> CommandPalette:
         if self.panel is None:
             from app.panels.palette.command_palette import CommandPalette
 
             panel = self.panel = CommandPalette(self._body)
             panel.searched.connect(self._search)
-            panel.chosen.connect(self._do)
-            panel.closeWanted.connect(self.close)
+            panel.chosen.connect(self._run_entry)
+            panel.closeRequested.connect(self.close)
             if self._theme is not None:
                 panel.set_theme(self._theme)
         return self.panel
 
 
-def _row(found: RankedEntry) -> PaletteRow:
+def _row(result: RankedEntry) -> PaletteRow:
     from app.panels.palette.palette_rows import PaletteRow
 
-    entry = found.entry
-    return PaletteRow(entry.title, entry.kind, entry.shortcut, entry.about, entry.reason, found.places)
+    entry = result.entry
+    return PaletteRow(entry.title, entry.kind, entry.shortcut, entry.about, entry.reason, result.positions)

@@ -12,12 +12,12 @@ from app.control.history import History
 from app.control.preset_library import PresetLibrary
 from app.control.requests import ChosenSettings
 from app.control.run_navigation import RunNavigation
-from app.control.settings_setup import SetupController
+from app.control.settings_setup import SettingsController
 from app.panels.centre import Centre
 from app.panels.setup import SetupPanel
 from app.panels.toolbar import Toolbar
 from app.session.session import Session
-from app.storage.settings import Appearance
+from app.storage.settings import AppearanceSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class PaletteEntry:
     """In the language of now."""
     kind: str
     """What kind of thing it is, in the language of now."""
-    do: Callable[[], object]
-    also: tuple[str, ...] = ()
+    run: Callable[[], object]
+    aliases: tuple[str, ...] = ()
     """Other words it is found by: its English title, the name that the command line has for it."""
     shortcut: str = ""
     about: str = ""
     """A sentence on it."""
-    behind: float = 0.0
+    penalty: float = 0.0
     """By how much (in the scores of `finding`) it comes behind what is found equally well."""
     reason: str = ""
     """Why it cannot be done now; empty where it can."""
@@ -60,13 +60,13 @@ class PaletteContext:
     panel: SetupPanel
     centre: Centre
     chosen: ChosenSettings
-    setup: SetupController
-    library: PresetLibrary
+    setup: SettingsController
+    presets: PresetLibrary
     history: History
-    steps: RunNavigation
+    run_navigation: RunNavigation
     session: Session
-    looks: PaletteAppearance
-    appearance: Appearance
+    appearance_control: PaletteAppearance
+    appearance: AppearanceSection
     actions: Mapping[str, Callable[[], object]]
     is_presenting: Callable[[], bool]
     start_tour: Callable[[str], object]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-EXACT, PREFIX, WORD, INITIALS, PART = 1000.0, 800.0, 600.0, 450.0, 300.0
+EXACT, PREFIX, WORD, INITIALS, SUBSTRING = 1000.0, 800.0, 600.0, 450.0, 300.0
 LENGTH = 0.5
 """Subtracted for each letter of the name, 100 at most: of two that fit equally well, the shorter one comes first."""
-MISTYPED = 100.0
+FUZZY = 100.0
 """The score where a word is only close to one of the name."""
 _MAX_LENGTH = 100
 
@@ -22,14 +22,14 @@ class TitleMatch(NamedTuple):
     """How well a name fits, and which of its letters were found."""
 
     score: float
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
 
 
-class _Name(NamedTuple):
+class _NormalizedName(NamedTuple):
     """A name prepared for matching: letters and digits only, in lower case."""
 
     letters: str
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     """The place of each of `letters` in the name."""
     starts: tuple[int, ...]
     """Indexes into `letters` at which a word begins."""
@@ -39,36 +39,38 @@ class _Name(NamedTuple):
 def match(query: str, text: str) -> TitleMatch | None:
     """How `text` fits every word of `query`; None where one of them does not fit."""
     words = query.split()
-    name = _prepared(text)
+    name = _normalize(text)
     typed = _letters(query)
     if not words or not typed:
-        place = text.find(query.strip())
+        index = text.find(query.strip())
         return (
-            TitleMatch(PART, tuple(range(place, place + len(query.strip())))) if place >= 0 and query.strip() else None
+            TitleMatch(SUBSTRING, tuple(range(index, index + len(query.strip()))))
+            if index >= 0 and query.strip()
+            else None
         )
     penalty = LENGTH * min(len(text), _MAX_LENGTH)
     if name.letters == typed:
-        return TitleMatch(EXACT - penalty, name.places)
+        return TitleMatch(EXACT - penalty, name.positions)
     if name.letters.startswith(typed):
-        return TitleMatch(PREFIX - penalty, name.places[: len(typed)])
-    total, places = 0.0, set[int]()
+        return TitleMatch(PREFIX - penalty, name.positions[: len(typed)])
+    total, positions = 0.0, set[int]()
     typed_words = [letters for word in words if (letters := _letters(word))]
     for word in typed_words:
         found = _match_word(word, name)
         if found is None:
             return None
         total += found.score
-        places.update(found.places)
-    return TitleMatch(total / len(typed_words) - penalty, tuple(sorted(places)))
+        positions.update(found.positions)
+    return TitleMatch(total / len(typed_words) - penalty, tuple(sorted(positions)))
 
 
-def nearly(query: str, text: str) -> TitleMatch | None:
+def match_fuzzy(query: str, text: str) -> TitleMatch | None:
     """The same for words that may be mistyped: one letter wrong, missing, too many or swapped with the next one.
 
     For a search that finds nothing otherwise.
     """
     words = [letters for word in query.split() if (letters := _letters(word))]
-    name = _prepared(text)
+    name = _normalize(text)
     ends = (*name.starts[1:], len(name.letters))
     parts = [name.letters[start:end] for start, end in zip(name.starts, ends, strict=True)]
     if not words or not parts:
@@ -76,41 +78,41 @@ def nearly(query: str, text: str) -> TitleMatch | None:
     for word in words:
         if _match_word(word, name) is None and not any(_is_close(word, part) for part in parts):
             return None
-    return TitleMatch(MISTYPED - LENGTH * min(len(text), _MAX_LENGTH), ())
+    return TitleMatch(FUZZY - LENGTH * min(len(text), _MAX_LENGTH), ())
 
 
-def _match_word(word: str, name: _Name) -> TitleMatch | None:
+def _match_word(word: str, name: _NormalizedName) -> TitleMatch | None:
     for start in name.starts:
         if name.letters.startswith(word, start):
             score = PREFIX if start == 0 else WORD
-            return TitleMatch(score, name.places[start : start + len(word)])
-    place = name.initials.find(word) if len(word) > 1 else -1
-    if place >= 0:
-        return TitleMatch(INITIALS, tuple(name.places[start] for start in name.starts[place : place + len(word)]))
-    place = name.letters.find(word) if len(word) > 1 else -1
-    if place >= 0:
-        return TitleMatch(PART, name.places[place : place + len(word)])
+            return TitleMatch(score, name.positions[start : start + len(word)])
+    index = name.initials.find(word) if len(word) > 1 else -1
+    if index >= 0:
+        return TitleMatch(INITIALS, tuple(name.positions[start] for start in name.starts[index : index + len(word)]))
+    index = name.letters.find(word) if len(word) > 1 else -1
+    if index >= 0:
+        return TitleMatch(SUBSTRING, name.positions[index : index + len(word)])
     return None
 
 
 @lru_cache(maxsize=1024)
 def _letters(text: str) -> str:
-    return _prepared(text).letters
+    return _normalize(text).letters
 
 
 @lru_cache(maxsize=16384)
-def _prepared(text: str) -> _Name:
-    letters, places, starts = list[str](), list[int](), list[int]()
-    before = " "
-    for place, letter in enumerate(text):
+def _normalize(text: str) -> _NormalizedName:
+    letters, positions, starts = list[str](), list[int](), list[int]()
+    previous = " "
+    for index, letter in enumerate(text):
         if letter.isalnum():
-            if not before.isalnum() or not _is_joined(before, letter):
+            if not previous.isalnum() or not _is_joined(previous, letter):
                 starts.append(len(letters))
             letters.append(letter.lower()[:1] or letter)
-            places.append(place)
-        before = letter
-    whole = "".join(letters)
-    return _Name(whole, tuple(places), tuple(starts), "".join(whole[start] for start in starts))
+            positions.append(index)
+        previous = letter
+    joined = "".join(letters)
+    return _NormalizedName(joined, tuple(positions), tuple(starts), "".join(joined[start] for start in starts))
 
 
 def _is_joined(before: str, letter: str) -> bool:

@@ -10,16 +10,16 @@ from functools import cache
 
 import resources
 from app.control.palette.entry import PaletteEntry
-from resources.language import LANGUAGES, translated
+from resources.language import LANGUAGES, translate_to
 
 
 def with_synonyms(entry: PaletteEntry) -> PaletteEntry:
     """The entry, found by its synonyms and by its names in the other languages too."""
-    names = (entry.title, *entry.also)
-    foreign = (translated(name, code) for name in names for code in LANGUAGES)
+    names = (entry.title, *entry.aliases)
+    foreign = (translate_to(name, code) for name in names for code in LANGUAGES)
     words = table().get(entry.key, {})
     synonyms = (word for code in LANGUAGES for word in words.get(code, ()))
-    return replace(entry, also=tuple(dict.fromkeys((*entry.also, *foreign, *synonyms))))
+    return replace(entry, aliases=tuple(dict.fromkeys((*entry.aliases, *foreign, *synonyms))))
 
 
 @cache

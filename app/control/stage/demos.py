@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from app.control.stage.demo import DemoRecorder
 
 
-class Demos(QObject):
+class LazyDemoRecorder(QObject):
     """Films the shown run as it would be presented."""
 
     def __init__(self, make: Callable[[], DemoRecorder], parent: QObject) -> None:
@@ -27,6 +27,6 @@ class Demos(QObject):
         return self._recorder
 
     @Slot()
-    def ask(self) -> None:
+    def open_dialog(self) -> None:
         """Ask how the film is to be."""
-        self.recorder.ask()
+        self.recorder.open_dialog()

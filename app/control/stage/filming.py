@@ -16,11 +16,11 @@ from app.storage.film.frame import FilmError
 from app.theme.theme import Theme
 from resources.language import tr
 
-LONGEST = 2000
+MAX_STEPS = 2000
 """Steps of a run that becomes a film."""
 
 
-class Order(NamedTuple):
+class FilmSettings(NamedTuple):
     """What is to be filmed, and how."""
 
     path: Path
@@ -33,67 +33,67 @@ class Order(NamedTuple):
     animated: bool
 
 
-def film(run: Run, order: Order) -> Generator[int]:
+def render_film(run: Run, order: FilmSettings) -> Generator[int]:
     """Write it, and tell of every step that is done. Raises OSError or FilmError; where it does, or is closed before
     its end, nothing is left."""
     if not run.length:
         raise FilmError(tr("There is no run to be filmed: write something first."))
-    if run.length > LONGEST:
-        told = tr("A film has at most {most:,} steps; this run has {count:,}.")
-        raise FilmError(told.format(most=LONGEST, count=run.length))
-    own, out = _copy_of(run), Film(order.path)
+    if run.length > MAX_STEPS:
+        text = tr("A film has at most {most:,} steps; this run has {count:,}.")
+        raise FilmError(text.format(most=MAX_STEPS, count=run.length))
+    run_copy, out = _copy_run(run), Film(order.path)
     scene = OffscreenStage(order.view, order.size, order.theme)
     try:
-        for frame in scene.frames(own, order.pace, order.animated):
+        for frame in scene.frames(run_copy, order.pace, order.animated):
             out.add(frame)
-            yield own.cursor
+            yield run_copy.cursor
         out.close()
     except BaseException:
         with suppress(OSError):
-            out.drop()
+            out.discard()
         raise
     finally:
         scene.close()
         scene.deleteLater()
 
 
-def _copy_of(run: Run) -> Run:
+def _copy_run(run: Run) -> Run:
     """The same events with a cursor of its own; the text that is shown."""
     copy = Run(run.request)
     copy.apply(run.events)
     copy.outcome = run.outcome
-    copy.show(run.shown)
+    copy.show_sequence(run.shown_index)
     return copy
 
 
-class Filming(QObject):
+class FilmJob(QObject):
     """Films while there is nothing else to do; `progressed(steps done)`, `ended(what went wrong)`: empty where nothing
     did, and where it was cancelled."""
 
     progressed = Signal(int)
     ended = Signal(str)
 
-    def __init__(self, run: Run, order: Order, parent: QObject) -> None:
+    def __init__(self, run: Run, order: FilmSettings, parent: QObject) -> None:
         super().__init__(parent)
-        self._steps, self._order = film(run, order), order
-        self._turn = QTimer(self, interval=0)
-        self._turn.timeout.connect(self._go_on)
-        self._turn.start()
+        self._steps, self._settings = render_film(run, order), order
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._render_step)
+        self._timer.start()
 
     @Slot()
     def cancel(self) -> None:
         """Leave it, and leave nothing behind."""
-        if self._turn.isActive():
-            self._turn.stop()
+        if self._timer.isActive():
+            self._timer.stop()
             self._steps.close()
             self.ended.emit("")
 
     @Slot()
-    def _go_on(self) -> None:
+    def _render_step(self) -> None:
         try:
             done = next(self._steps, None)
         except (OSError, FilmError) as error:
-            self._end(why_not(error, self._order.path))
+            self._end(failure_text(error, self._settings.path))
             return
         if done is None:
             self._end("")
@@ -101,14 +101,14 @@ class Filming(QObject):
             self.progressed.emit(done)
 
     def _end(self, problem: str) -> None:
-        self._turn.stop()
+        self._timer.stop()
         self.ended.emit(problem)
 
 
-def why_not(error: OSError | FilmError, path: Path) -> str:
+def failure_text(error: OSError | FilmError, path: Path) -> str:
     """Why there is no film, and what can be done."""
     if isinstance(error, FilmError):
         return str(error)
     cause = error.strerror or tr("it cannot be written")
-    told = tr("{path} was not saved: {cause}. Choose a folder you may write to.")
-    return told.format(path=path, cause=cause)
+    text = tr("{path} was not saved: {cause}. Choose a folder you may write to.")
+    return text.format(path=path, cause=cause)

@@ -9,7 +9,7 @@ from app.views.replay import TOKENS_PER_SECOND, Replay
 
 PACES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Tokens a second."""
-FIRST_PACE = 1.0
+DEFAULT_PACE = 1.0
 
 
 class Playback(Replay):
@@ -17,18 +17,18 @@ class Playback(Replay):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.pace = FIRST_PACE
-        self.set_pace(FIRST_PACE)
+        self.pace = DEFAULT_PACE
+        self.set_pace(DEFAULT_PACE)
 
     def set_pace(self, pace: float) -> None:
         """So many tokens a second, one of `PACES`."""
         self.pace = pace
         self.set_speed(pace / TOKENS_PER_SECOND)
 
-    def change_pace(self, by: int) -> None:
+    def change_pace(self, steps: int) -> None:
         """So many paces faster, or slower, as far as they go."""
-        place = min(max(PACES.index(self.pace) + by, 0), len(PACES) - 1)
-        self.set_pace(PACES[place])
+        index = min(max(PACES.index(self.pace) + steps, 0), len(PACES) - 1)
+        self.set_pace(PACES[index])
 
     @Slot()
     def play(self) -> None:
@@ -38,7 +38,7 @@ class Playback(Replay):
             return
         self._start()
         if run.cursor >= run.length and not is_growing(run):
-            self.wanted.emit(0)
+            self.cursorRequested.emit(0)
 
     @Slot()
     def _advance(self) -> None:
@@ -46,7 +46,7 @@ class Playback(Replay):
         if run is None or (run.cursor >= run.length and not is_growing(run)):
             self.pause()
         elif run.cursor < run.length:
-            self.wanted.emit(run.cursor + 1)
+            self.cursorRequested.emit(run.cursor + 1)
 
 
 def is_growing(run: Run) -> bool:

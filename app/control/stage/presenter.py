@@ -7,16 +7,16 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QRect, QTimer, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.sound_effects import cue_of
+from app.control.sound_effects import sound_name
 from app.control.stage.choice_display import ChoiceDisplay
 from app.control.stage.playback import Playback, is_growing
-from app.control.stage.stage_words import title_of, told_of
+from app.control.stage.stage_words import caption_text, caption_title
 from app.control.stage.window_appearance import WindowAppearance
 from app.panels.centre import Centre
 from app.panels.stage.stage_caption import StageCaption
 from app.session.session import Session
 from app.state.run import Run
-from app.state.token_caption import TokenCaption, after, moment
+from app.state.token_caption import TokenCaption, current_caption, next_caption
 from app.theme.theme import Theme
 from app.widgets.animation.motion import DURATION
 from app.widgets.spotlight import SpotlightOverlay
@@ -24,40 +24,47 @@ from core.events import TokenChosen
 
 
 class Presenter(QObject):
-    """Keeps view, words and light in step with the cursor, which it moves. `told` once they have followed."""
+    """Keeps view, words and light in step with the cursor, which it moves. `updated` once they have followed."""
 
-    told = Signal()
-    happened = Signal(str)
+    updated = Signal()
+    soundTriggered = Signal(str)
     """A step has been shown that has a sound: accepted, refused, finished."""
-    runWanted = Signal()
+    runRequested = Signal()
     """There is nothing to play: something is to be written."""
 
-    def __init__(self, session: Session, centre: Centre, look: WindowAppearance, is_toured: Callable[[], bool]) -> None:
-        """`is_toured()`: whether a tour moves the cursor now, and says what there is to say."""
+    def __init__(
+        self, session: Session, centre: Centre, appearance: WindowAppearance, is_tour_playing: Callable[[], bool]
+    ) -> None:
+        """`is_tour_playing()`: whether a tour moves the cursor now, and says what there is to say."""
         super().__init__(centre)
-        self._session, self._centre, self._look, self._is_toured = session, centre, look, is_toured
-        theme = look.theme
+        self._session, self._centre, self._appearance, self._is_tour_playing = (
+            session,
+            centre,
+            appearance,
+            is_tour_playing,
+        )
+        theme = appearance.theme
         self.playback = Playback(self)
-        self.caption, self.light = StageCaption(), SpotlightOverlay(centre.columns[0].stack, theme)
-        self.light.place = self._place
+        self.caption, self.spotlight = StageCaption(), SpotlightOverlay(centre.columns[0].stack, theme)
+        self.spotlight.target_rect = self._spotlight_rect
         self.choices = ChoiceDisplay(self.caption.middle, theme)
-        self._told: tuple[Run | None, int] = (None, 0)
+        self._last_shown: tuple[Run | None, int] = (None, 0)
         """The run and the place that were told of last."""
-        self._later = QTimer(self, singleShot=True, interval=0)
-        self._later.timeout.connect(self.tell)
-        self._kept: tuple[Run, int] | None = None
+        self._update_timer = QTimer(self, singleShot=True, interval=0)
+        self._update_timer.timeout.connect(self.update_stage)
+        self._saved_cursor: tuple[Run, int] | None = None
         self.is_on = False
         self.set_theme(theme)
         self._connect()
 
     def _connect(self) -> None:
         session = self._session
-        self.playback.wanted.connect(self.go_to)
-        self.playback.playingChanged.connect(self._later.start)
+        self.playback.cursorRequested.connect(self.go_to)
+        self.playback.playingChanged.connect(self._update_timer.start)
         session.runStarted.connect(self._on_started)
         session.runShown.connect(self._on_shown)
         for signal in (session.cursorMoved, session.selectionChanged, session.eventsArrived, session.finished):
-            signal.connect(self._soon)
+            signal.connect(self._schedule_update)
         self._centre.viewShown.connect(self._on_view)
 
     @Slot(object)
@@ -65,17 +72,17 @@ class Presenter(QObject):
         """Take other colours and sizes."""
         self.caption.set_theme(theme)
         self.choices.set_theme(theme)
-        self.light.set_theme(theme)
+        self.spotlight.set_theme(theme)
 
     @property
-    def following(self) -> TokenCaption | None:
+    def next_caption(self) -> TokenCaption | None:
         """What comes next; None at the end."""
-        return after(self._session.run)
+        return next_caption(self._session.run)
 
     @property
     def view_title(self) -> str:
         """The title of the view that is seen."""
-        return self._centre.columns[0].title
+        return self._centre.columns[0].current_title
 
     # On and off the stage
 
@@ -83,28 +90,30 @@ class Presenter(QObject):
         """Present the shown run from where its cursor stands; one that is being written, from its first token."""
         run = self._session.run
         self.is_on, self.playback.run = True, run
-        self._kept = (run, run.cursor) if run is not None and not run.following else None
+        self._saved_cursor = (run, run.cursor) if run is not None and not run.is_following else None
         self._centre.set_presenting(True)
-        self.caption.forget_height()
-        self.light.raise_()
-        self.caption.setVisible(not self._is_toured())
+        self.caption.reset_height()
+        self.spotlight.raise_()
+        self.caption.setVisible(not self._is_tour_playing())
         self.caption.setFocus()
-        if run is not None and self._session.busy and not self._is_toured():
-            run.hold()
+        if run is not None and self._session.busy and not self._is_tour_playing():
+            run.stop_following()
             self.playback.play()
-        self.tell()
+        self.update_stage()
 
     def end(self) -> None:
         """Everything as it was, the cursor too."""
         self.playback.pause()
         self.is_on = False
         self.caption.hide()
-        self.light.hide()
+        self.spotlight.hide()
         self._centre.set_presenting(False)
         run = self._session.run
         if run is not None:
-            kept = self._kept[1] if self._kept is not None and self._kept[0] is run else run.length
-            self._session.move_cursor(kept)
+            cursor = (
+                self._saved_cursor[1] if self._saved_cursor is not None and self._saved_cursor[0] is run else run.length
+            )
+            self._session.move_cursor(cursor)
 
     # Playing
 
@@ -112,7 +121,7 @@ class Presenter(QObject):
     def toggle(self) -> None:
         """Play or pause; write something where there is nothing to play."""
         if self._session.run is None:
-            self.runWanted.emit()
+            self.runRequested.emit()
         else:
             self.playback.toggle()
 
@@ -123,7 +132,7 @@ class Presenter(QObject):
         if run is not None:
             self._session.select_token(None)
             self._session.move_cursor(count)
-            run.hold()
+            run.stop_following()
 
     def step(self, by: int) -> None:
         """So many tokens on, or back, and hold there."""
@@ -132,79 +141,79 @@ class Presenter(QObject):
     def change_pace(self, by: int) -> None:
         """Faster or slower."""
         self.playback.change_pace(by)
-        self.tell()
+        self.update_stage()
 
     @Slot(object)
     def _on_started(self, run: Run) -> None:
         """It is followed at the stage's own pace from its first token; nothing waits for that."""
         self.playback.pause()
-        self.playback.run, self._kept = run, None
-        if self.is_on and not self._is_toured():
-            run.hold()
+        self.playback.run, self._saved_cursor = run, None
+        if self.is_on and not self._is_tour_playing():
+            run.stop_following()
             self.playback.play()
-            self._later.start()
+            self._update_timer.start()
 
     @Slot(object)
     def _on_shown(self, run: Run) -> None:
         self.playback.pause()
-        self.playback.run, self._kept = run, None
-        self._soon()
+        self.playback.run, self._saved_cursor = run, None
+        self._schedule_update()
 
     @Slot()
     def _on_view(self) -> None:
-        self.caption.forget_height()
-        self._soon()
+        self.caption.reset_height()
+        self._schedule_update()
 
     # Words and light
 
     @Slot()
-    def _soon(self) -> None:
+    def _schedule_update(self) -> None:
         """Once the views have drawn what has changed."""
         if self.is_on:
-            self._later.start()
+            self._update_timer.start()
 
     @Slot()
-    def tell(self) -> None:
+    def update_stage(self) -> None:
         """Say why of what is chosen at the cursor, and light it."""
         if not self.is_on:
             return
-        for part in (self.caption, self.light):
-            part.setVisible(not self._is_toured())
-        run, view = self._session.run, self._centre.columns[0].shown
-        now = moment(run)
-        self.caption.say(title_of(now), told_of(run, view, now), self._place_told(run))
+        for part in (self.caption, self.spotlight):
+            part.setVisible(not self._is_tour_playing())
+        run, view = self._session.run, self._centre.columns[0].current_view
+        now = current_caption(run)
+        self.caption.show_texts(caption_title(now), caption_text(run, view, now), self._position_text(run))
         self._show_choice(run, now.token if now is not None else None)
         self.caption.keep_height()
-        self.light.update()
-        self.told.emit()
+        self.spotlight.update()
+        self.updated.emit()
 
     def _show_choice(self, run: Run | None, token: TokenChosen | None) -> None:
         """Let it happen where it is the next one, and there is time; else show what came of it."""
-        before, self._told = self._told, (run, run.cursor if run is not None else 0)
+        before, self._last_shown = self._last_shown, (run, run.cursor if run is not None else 0)
         is_next = run is not None and before == (run, run.cursor - 1)
-        has_time = not self.playback.playing or self.playback.interval >= 2 * DURATION
-        drafts = self._centre.columns[0].current == "speculation"
-        self.choices.show(run, token, drafts, moves=is_next and has_time and self._look.animates())
+        has_time = not self.playback.is_playing or self.playback.interval >= 2 * DURATION
+        drafts = self._centre.columns[0].current_name == "speculation"
+        self.choices.show(run, token, drafts, animate=is_next and has_time and self._appearance.should_animate())
         if run is not None and is_next:
-            self._tell_cue(run)
+            self._emit_sound(run)
 
-    def _tell_cue(self, run: Run) -> None:
+    def _emit_sound(self, run: Run) -> None:
         """The end, or the first token of a round."""
-        count = run.rounds.shown(run.cursor)
+        count = run.rounds.count_started(run.cursor)
         if run.cursor == run.length and not is_growing(run):
-            self.happened.emit("finished")
-        elif count > run.rounds.shown(run.cursor - 1):
-            self.happened.emit(cue_of(run.rounds.rounds[count - 1]))
+            self.soundTriggered.emit("finished")
+        elif count > run.rounds.count_started(run.cursor - 1):
+            self.soundTriggered.emit(sound_name(run.rounds.rounds[count - 1]))
 
-    def _place_told(self, run: Run | None) -> str:
+    def _position_text(self, run: Run | None) -> str:
         """`▶ 12 / 40`: how far it has come, and whether it plays by itself."""
         if run is None or not run.length:
             return ""
-        sign = "▶" if self.playback.playing else "❙❙"
+        sign = "▶" if self.playback.is_playing else "❙❙"
         return f"{sign}  {run.cursor:,} / {run.length:,}"
 
-    def _place(self) -> QRect:
-        view: QWidget = self._centre.columns[0].shown
-        lit = self._centre.columns[0].shown.spotlight()
+    def _spotlight_rect(self) -> QRect:
+        view: QWidget = self._centre.columns[0].current_view
+        lit = self._centre.columns[0].current_view.spotlight_rect()
         stack = self._centre.columns[0].stack
         return lit.translated(view.mapTo(stack, lit.topLeft()) - lit.topLeft()) if not lit.isEmpty() else lit

@@ -8,17 +8,17 @@ from app.views.base import View
 from resources.language import tr, trn
 
 
-def title_of(now: TokenCaption | None) -> str:
+def caption_title(now: TokenCaption | None) -> str:
     """What was chosen."""
     return now.title if now is not None else ""
 
 
-def told_of(run: Run | None, view: View, now: TokenCaption | None) -> str:
+def caption_text(run: Run | None, view: View, now: TokenCaption | None) -> str:
     """Why, of what the view speaks of; before the first token, what there is to say then."""
-    return view.caption() or (now.sentence if now is not None else first_words(run))
+    return view.presentation_caption() or (now.sentence if now is not None else initial_caption(run))
 
 
-def first_words(run: Run | None) -> str:
+def initial_caption(run: Run | None) -> str:
     """Before anything has been chosen."""
     if run is None:
         return tr("Nothing has been written yet. Space begins.")
@@ -26,6 +26,6 @@ def first_words(run: Run | None) -> str:
         return run.outcome.error.cause
     if run.prompt and run.started is not None and not run.started.engine:
         count = len(run.before)
-        told = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
-        return told.format(count=count)
+        text = trn("The model has read {count:,} token.", "The model has read {count:,} tokens.", count)
+        return text.format(count=count)
     return tr("The model reads.")

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from app.state.tours import TourStep
 
 
-class Steering(QObject):
-    """Nothing is made for it before somebody presents, or plays a tour. `told` when a tour has shown another step, or
+class StepControls(QObject):
+    """Nothing is made for it before somebody presents, or plays a tour. `changed` when a tour has shown another step, or
     has ended."""
 
-    told = Signal()
+    changed = Signal()
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -28,7 +28,7 @@ class Steering(QObject):
         self._player: TourPlayer | None = None
 
     @property
-    def is_toured(self) -> bool:
+    def is_tour_playing(self) -> bool:
         """Whether a tour moves the cursor, and says what there is to say."""
         return self._tour is not None
 
@@ -37,7 +37,7 @@ class Steering(QObject):
         return self._player if self._player is not None and self._player.tour is not None else None
 
     @Slot(object)
-    def follow_tours(self, player: TourPlayer) -> None:
+    def connect_tours(self, player: TourPlayer) -> None:
         """This one plays the tours."""
         self._player = player
         player.stepShown.connect(self._on_tour_step)
@@ -55,7 +55,7 @@ class Steering(QObject):
     def set_notes(self, notes: str) -> None:
         """What the presenter is to say from now on."""
         self.notes = notes
-        self.told.emit()
+        self.changed.emit()
 
     @Slot(int)
     def step(self, by: int) -> None:

@@ -15,8 +15,8 @@ class WindowAppearance(Protocol):
         """What everything is drawn in, on the stage too."""
 
     @property
-    def usual(self) -> Theme:
+    def settings_theme(self) -> Theme:
         """The theme of the settings."""
 
-    def animates(self) -> bool:
+    def should_animate(self) -> bool:
         """Whether choices may be seen happening."""

@@ -12,7 +12,7 @@ from app.views.speculation.view import SpeculationView
 from app.views.tree.view import TreeView
 
 
-class TourPlaces(QObject):
+class TourViews(QObject):
     """Shows runs and places; it knows of no step but the one it is told."""
 
     def __init__(self, session: Session, centre: Centre) -> None:
@@ -29,18 +29,18 @@ class TourPlaces(QObject):
             self._session.show(run)
         self._session.move_cursor(run.length)
 
-    def show_place(self, step: TourStep, told: StepNarration) -> None:
+    def show_position(self, step: TourStep, narration: StepNarration) -> None:
         """The view, the cursor, the token, the round and the node that a step speaks of."""
         if step.view:
             self._centre.show_view(step.view)
-        cursor = told.place(step.cursor)
+        cursor = narration.index_of(step.cursor)
         if cursor is not None:
             self._session.move_cursor(cursor)
-        self._session.select_token(told.place(step.token))
-        self._show_in_view(told.place(step.round), told.place(step.node))
+        self._session.select_token(narration.index_of(step.token))
+        self._show_in_view(narration.index_of(step.round), narration.index_of(step.node))
 
     def _show_in_view(self, number: int | None, node: int | None) -> None:
-        view = self._centre.columns[0].shown
+        view = self._centre.columns[0].current_view
         if isinstance(view, SpeculationView) and number is not None:
             view.show_round(number)
         if isinstance(view, SpeculationView | TreeView):

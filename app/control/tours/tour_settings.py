@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject
 from app.control.borrowed_settings import TOUR, BorrowedSettings
 from app.control.requests import ChosenSettings
 from app.control.run_control import RunController
-from app.control.settings_setup import SetupController
+from app.control.settings_setup import SettingsController
 from app.panels.prompt import PromptPanel
 from app.state.tours import TourSetting
 
@@ -17,7 +17,7 @@ class TourSettings(QObject):
 
     def __init__(
         self,
-        controller: SetupController,
+        controller: SettingsController,
         chosen: ChosenSettings,
         prompt: PromptPanel,
         runs: RunController,
@@ -33,7 +33,7 @@ class TourSettings(QObject):
         self._controller.set_values(setting.parameters)
         self._chosen.cache.parameters.set_values(setting.cache_parameters)
         self._chosen.seed.spin.setValue(setting.seed)
-        self._chosen.seed.lock.setChecked(True)
+        self._chosen.seed.lock_button.setChecked(True)
         self._prompt.set_prompt(setting.prompt)
 
     def borrow(self) -> None:

@@ -14,13 +14,13 @@ from app.views.inspector.panel import Inspector
 from app.views.speculation.view import SpeculationView
 from app.views.tokens.view import TokenView
 from app.views.tree.view import TreeView
-from app.widgets.visibility import in_sight
+from app.widgets.visibility import visible_rect
 
-PATIENCE = 1000
+LAYOUT_TIMEOUT_MS = 1000
 """Milliseconds for what is pointed at to find its place: what tells of a token is filled and laid out in turns."""
 
 
-class Spot(NamedTuple):
+class TargetRect(NamedTuple):
     """A place in the window: a stretch of a widget."""
 
     widget: QWidget
@@ -28,86 +28,90 @@ class Spot(NamedTuple):
     """In the widget's own pixels."""
 
 
-class Targets(QObject):
-    """Finds what is pointed at, and brings it into sight: `setupWanted` and `inspectorWanted` ask for a panel."""
+class TourTargets(QObject):
+    """Finds what is pointed at, and brings it into sight: `setupRequested` and `inspectorRequested` ask for a panel."""
 
-    setupWanted = Signal()
-    inspectorWanted = Signal()
+    setupRequested = Signal()
+    inspectorRequested = Signal()
 
     def __init__(self, over: QWidget, centre: Centre, setup: SetupPanel, inspector: Inspector) -> None:
         super().__init__(centre)
         self._over, self._centre, self._setup, self._inspector = over, centre, setup, inspector
-        self._due = ""
+        self._scroll_target = ""
         """What has just been asked for: whatever is laid out meanwhile, it is kept in sight."""
-        self._patience = QTimer(self, interval=PATIENCE, singleShot=True)
-        self._patience.timeout.connect(self._settle)
-        self._named: dict[str, Callable[[], Spot | None]] = {
+        self._layout_timer = QTimer(self, interval=LAYOUT_TIMEOUT_MS, singleShot=True)
+        self._layout_timer.timeout.connect(self._stop_scrolling)
+        self._special_targets: dict[str, Callable[[], TargetRect | None]] = {
             "token": self._token,
             "node": self._node,
-            "view": lambda: _whole(self._centre.columns[0].shown),
+            "view": lambda: _widget_rect(self._centre.columns[0].current_view),
         }
 
-    def bring_into_sight(self, name: str) -> None:
+    def scroll_into_view(self, name: str) -> None:
         """Open the panel that it stands in, and scroll to it."""
-        self._due = name
-        self._patience.start()
+        self._scroll_target = name
+        self._layout_timer.start()
         widget = self._widget(name)
         if widget is None:
             return
         if self._setup.isAncestorOf(widget):
-            self.setupWanted.emit()
-            self._setup.uncover()
+            self.setupRequested.emit()
+            self._setup.show_inputs()
             if not widget.isVisible():
                 self._setup.parameters.set_advanced(True)
         if self._inspector.isAncestorOf(widget) or widget is self._inspector:
-            self.inspectorWanted.emit()
-        _scroll_to(_whole(widget))
+            self.inspectorRequested.emit()
+        _scroll_to(_widget_rect(widget))
 
-    def find(self, name: str) -> Spot | None:
+    def find(self, name: str) -> TargetRect | None:
         """Where it is now; None where it is not to be seen."""
-        named = self._named.get(name)
+        named = self._special_targets.get(name)
         spot = named() if named is not None else None
         if spot is None and named is None and (widget := self._widget(name)) is not None:
-            spot = _whole(widget)
+            spot = _widget_rect(widget)
         if spot is None:
             return None
-        if in_sight(*spot, self._over).isEmpty() and self._due == name:
+        if visible_rect(*spot, self._over).isEmpty() and self._scroll_target == name:
             _scroll_to(spot)
-        return spot if not in_sight(*spot, self._over).isEmpty() else None
+        return spot if not visible_rect(*spot, self._over).isEmpty() else None
 
     @Slot()
-    def _settle(self) -> None:
+    def _stop_scrolling(self) -> None:
         """From now on nobody's scrolling is undone."""
-        self._due = ""
+        self._scroll_target = ""
 
     def _widget(self, name: str) -> QWidget | None:
-        if name in self._named or not name:
+        if name in self._special_targets or not name:
             return None
         found: list[QWidget] = self._over.findChildren(QWidget, name)
         return next((widget for widget in found if widget.isVisible()), found[0] if found else None)
 
-    def _token(self) -> Spot | None:
+    def _token(self) -> TargetRect | None:
         """The selected token, where the text is in front."""
-        view = self._centre.columns[0].shown
+        view = self._centre.columns[0].current_view
         run = view.area.run if isinstance(view, TokenView) else None
         if not isinstance(view, TokenView) or run is None or run.selected is None:
-            return _whole(view)
-        return Spot(view.area.viewport(), view.token_rect(run.selected))
+            return _widget_rect(view)
+        return TargetRect(view.area.viewport(), view.token_rect(run.selected))
 
-    def _node(self) -> Spot | None:
+    def _node(self) -> TargetRect | None:
         """The selected node of the tree in front."""
-        view = self._centre.columns[0].shown
+        view = self._centre.columns[0].current_view
         if not isinstance(view, SpeculationView | TreeView):
-            return _whole(view)
+            return _widget_rect(view)
         node = view.canvas.selection.selected
-        return Spot(view.canvas, view.canvas.stage.places.node_rect(node)) if node is not None else _whole(view)
+        return (
+            TargetRect(view.canvas, view.canvas.canvas_state.positions.node_rect(node))
+            if node is not None
+            else _widget_rect(view)
+        )
 
 
-def _whole(widget: QWidget) -> Spot:
-    return Spot(widget, widget.rect())
+def _widget_rect(widget: QWidget) -> TargetRect:
+    return TargetRect(widget, widget.rect())
 
 
-def _scroll_to(spot: Spot) -> None:
+def _scroll_to(spot: TargetRect) -> None:
     """Let every area that it stands in show it, and of what is larger than the area its middle."""
     above = spot.widget.parentWidget()
     while above is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QWidget
 
-from app.control.tours.tour_targets import Targets
+from app.control.tours.tour_targets import TourTargets
 from app.state.tours import Tour
 from app.theme.theme import Theme, theme_for
 from resources.language import tr
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from app.panels.tours.tour_spotlight import TourSpotlight
 
 
-class TourFace(QObject):
-    """`backWanted`, `nextWanted`, `playWanted`, `leaveWanted`: what is pressed in the panel."""
+class TourUi(QObject):
+    """`backRequested`, `nextRequested`, `playRequested`, `leaveRequested`: what is pressed in the panel."""
 
-    backWanted = Signal()
-    nextWanted = Signal()
-    playWanted = Signal()
-    leaveWanted = Signal()
+    backRequested = Signal()
+    nextRequested = Signal()
+    playRequested = Signal()
+    leaveRequested = Signal()
 
-    def __init__(self, over: QWidget, dock: Callable[[QWidget], None], targets: Targets) -> None:
+    def __init__(self, over: QWidget, dock: Callable[[QWidget], None], targets: TourTargets) -> None:
         super().__init__(targets)
         self._over, self._dock, self.targets = over, dock, targets
         self._theme = theme_for("light")
@@ -36,15 +36,15 @@ class TourFace(QObject):
 
     def open(self) -> TourPanel:
         """The panel, on the screen and with the keyboard."""
-        panel = self.panel or self._make()
+        panel = self.panel or self._make_panel()
         panel.show()
         panel.take_focus()
         return panel
 
-    def say(self, tour: Tour, place: int, text: str, is_busy: bool = False) -> None:
+    def show_step(self, tour: Tour, index: int, text: str, is_busy: bool = False) -> None:
         """Show a step's sentence, or what there is in its place."""
         if self.panel is not None:
-            self.panel.show_step(tr(tour.title), place, len(tour.steps), text, is_busy)
+            self.panel.show_step(tr(tour.title), index, len(tour.steps), text, is_busy)
 
     def point_at(self, name: str) -> None:
         """Draw the ring around what has that name; around nothing without one."""
@@ -60,7 +60,7 @@ class TourFace(QObject):
         """Nothing is pointed at any more."""
         self.point_at("")
         if self.panel is not None:
-            self.panel.give_focus_back()
+            self.panel.restore_focus()
             self.panel.hide()
 
     @Slot(object)
@@ -71,7 +71,7 @@ class TourFace(QObject):
             self.panel.set_theme(theme)
             self.spotlight.set_theme(theme)
 
-    def _make(self) -> TourPanel:
+    def _make_panel(self) -> TourPanel:
         from app.panels.tours.tour_panel import TourPanel
         from app.panels.tours.tour_spotlight import TourSpotlight
 
@@ -79,10 +79,10 @@ class TourFace(QObject):
         self.spotlight = TourSpotlight(self._over, self.panel)
         self._dock(self.panel)
         for signal, passed_on in (
-            (self.panel.backWanted, self.backWanted),
-            (self.panel.nextWanted, self.nextWanted),
-            (self.panel.playWanted, self.playWanted),
-            (self.panel.leaveWanted, self.leaveWanted),
+            (self.panel.backRequested, self.backRequested),
+            (self.panel.nextRequested, self.nextRequested),
+            (self.panel.playRequested, self.playRequested),
+            (self.panel.leaveRequested, self.leaveRequested),
         ):
             signal.connect(passed_on)
         self.set_theme(self._theme)

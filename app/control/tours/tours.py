@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Tours(QObject):
-    """`setupWanted`, `inspectorWanted`: a panel has to be open for what is pointed at; `made(TourPlayer)`, once."""
+    """`setupRequested`, `inspectorRequested`: a panel has to be open for what is pointed at; `playerCreated(TourPlayer)`, once."""
 
-    setupWanted = Signal()
-    inspectorWanted = Signal()
-    made = Signal(object)
+    setupRequested = Signal()
+    inspectorRequested = Signal()
+    playerCreated = Signal(object)
 
     def __init__(self, make: Callable[[], TourPlayer], over: QWidget) -> None:
         super().__init__(over)
@@ -32,10 +32,10 @@ class Tours(QObject):
         """Plays them; made when it is first asked for."""
         if self._player is None:
             player = self._player = self._make()
-            player.face.set_theme(self._theme)
-            player.face.targets.setupWanted.connect(self.setupWanted)
-            player.face.targets.inspectorWanted.connect(self.inspectorWanted)
-            self.made.emit(player)
+            player.ui.set_theme(self._theme)
+            player.ui.targets.setupRequested.connect(self.setupRequested)
+            player.ui.targets.inspectorRequested.connect(self.inspectorRequested)
+            self.playerCreated.emit(player)
         return self._player
 
     @property
@@ -57,9 +57,9 @@ class Tours(QObject):
     @Slot(str)
     def start(self, name: str) -> None:
         """Begin the tour of that name. Raises TourProblem."""
-        from app.state.tours import find
+        from app.state.tours import find_tour
 
-        self.player.play(find(name))
+        self.player.play(find_tour(name))
 
     @Slot()
     def leave(self) -> None:
@@ -68,12 +68,12 @@ class Tours(QObject):
             self._player.leave()
 
     @Slot()
-    def choose(self) -> None:
+    def open_chooser(self) -> None:
         """Offer every scene."""
         from app.panels.tours.tour_chooser import TourChooser
-        from app.state.tours import load
+        from app.state.tours import load_tours
 
-        chooser = TourChooser(*load(), self._theme, self._over)
+        chooser = TourChooser(*load_tours(), self._theme, self._over)
         chooser.chosen.connect(self.start)
         chooser.open()
 
@@ -82,4 +82,4 @@ class Tours(QObject):
         """Colours and sizes, now or once there is something to draw."""
         self._theme = theme
         if self._player is not None:
-            self._player.face.set_theme(theme)
+            self._player.ui.set_theme(theme)

@@ -8,9 +8,9 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.panels.download.model_page import ModelPage
-from app.panels.download.model_rows import HubModelRow, ModelRows
+from app.panels.download.model_rows import HubModelList, HubModelRow
 from app.theme.theme import Theme
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
@@ -18,12 +18,12 @@ _COLUMNS, _LINES = 104, 27
 """What is seen at once, in letters."""
 
 
-class DownloadDialog(ReadDialog):
-    """`searchWanted(text)`, `folderWanted`; the list says which model is picked, the page what is to be done with
+class DownloadDialog(BaseDialog):
+    """`searchRequested(text)`, `folderRequested`; the list says which model is picked, the page what is to be done with
     it."""
 
-    searchWanted = Signal(str)
-    folderWanted = Signal()
+    searchRequested = Signal(str)
+    folderRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,7 +31,7 @@ class DownloadDialog(ReadDialog):
         self.setWindowTitle(tr("Get a model"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._make_search()
-        self.list, self.page = ModelRows(self), ModelPage(self)
+        self.list, self.page = HubModelList(self), ModelPage(self)
         self.note = WrappedLabel()
         self.note.setObjectName("downloadNote")
         self.note.setProperty("role", "muted")
@@ -80,7 +80,7 @@ class DownloadDialog(ReadDialog):
         buttons = QDialogButtonBox(self)
         folder = buttons.addButton(tr("Choose a folder on this disk…"), QDialogButtonBox.ButtonRole.ActionRole)
         folder.setObjectName("chooseFolder")
-        folder.clicked.connect(self.folderWanted)
+        folder.clicked.connect(self.folderRequested)
         buttons.addButton(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
         for button in buttons.buttons():
@@ -108,4 +108,4 @@ class DownloadDialog(ReadDialog):
 
     @Slot()
     def _search(self) -> None:
-        self.searchWanted.emit(self.field.text().strip())
+        self.searchRequested.emit(self.field.text().strip())

@@ -10,12 +10,12 @@ from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QStyle, QStyleOptionViewItem, QWidget
 
 from app.theme.theme import Theme
-from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, write
+from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
 SIDE, BAR = 12, 3
-ROW = Qt.ItemDataRole.UserRole
+ROW_ROLE = Qt.ItemDataRole.UserRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +24,20 @@ class HubModelRow:
 
     name: str
     facts: str
-    told: str
+    status: str
     """Whether it fits, or how far it has come."""
-    mood: str = "muted"
+    status_color: str = "muted"
     """The colour of that: a field of the theme."""
-    share: float | None = None
+    progress: float | None = None
     """Of it that is there, while it comes."""
 
     @property
     def sentence(self) -> str:
         """All of it, as it is read out."""
-        return ". ".join(part for part in (self.name, self.facts, self.told) if part)
+        return ". ".join(part for part in (self.name, self.facts, self.status) if part)
 
 
-class ModelRows(QListWidget):
+class HubModelList(QListWidget):
     """`picked(name)` when another is picked; empty when none is."""
 
     picked = Signal(str)
@@ -48,20 +48,20 @@ class ModelRows(QListWidget):
         self.setAccessibleName(tr("Models"))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
-        self._drawing = _Drawing(self)
-        self.setItemDelegate(self._drawing)
+        self._delegate = _HubModelDelegate(self)
+        self.setItemDelegate(self._delegate)
         self.currentItemChanged.connect(self._on_current)
 
     @property
     def name(self) -> str:
         """The picked model; empty when there is none."""
-        row = self.currentIndex().data(ROW)
+        row = self.currentIndex().data(ROW_ROLE)
         return row.name if isinstance(row, HubModelRow) else ""
 
     def pick(self, name: str) -> None:
         """Pick the model of that name, where it is listed."""
         for place in range(self.count()):
-            if self.item(place).data(ROW).name == name:
+            if self.item(place).data(ROW_ROLE).name == name:
                 self.setCurrentRow(place)
 
     def show_rows(self, rows: Sequence[HubModelRow]) -> None:
@@ -81,12 +81,12 @@ class ModelRows(QListWidget):
         """Say something else of a model that is listed."""
         for place in range(self.count()):
             item = self.item(place)
-            if item.data(ROW).name == row.name:
+            if item.data(ROW_ROLE).name == row.name:
                 _fill(item, row)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
-        self._drawing.theme = theme
+        self._delegate.theme = theme
         self.scheduleDelayedItemsLayout()
         self.viewport().update()
 
@@ -102,29 +102,29 @@ def _item(row: HubModelRow) -> QListWidgetItem:
 
 
 def _fill(item: QListWidgetItem, row: HubModelRow) -> None:
-    item.setData(ROW, row)
+    item.setData(ROW_ROLE, row)
     item.setData(Qt.ItemDataRole.AccessibleTextRole, row.sentence)
-    item.setToolTip(tooltip(row.told))
+    item.setToolTip(tooltip(row.status))
 
 
-class _Drawing(LinesDelegate):
+class _HubModelDelegate(LinesDelegate):
     """Three lines; below them, while a model comes, how much of it is there."""
 
-    def fonts(self, theme: Theme) -> tuple[QFont, ...]:
+    def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
         return _fonts(theme)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        row, theme = index.data(ROW), self.theme
+        row, theme = index.data(ROW_ROLE), self.theme
         if theme is None or not isinstance(row, HubModelRow):
             return
         painter.save()
-        _paint_ground(painter, option, theme, row.share)
+        _paint_background(painter, option, theme, row.progress)
         side = theme.space(SIDE)
         top = option.rect.top() + theme.space(ABOVE)
-        colors = (theme.color("text"), theme.color("muted"), theme.ink(row.mood))
-        for font, color, text in zip(_fonts(theme), colors, (row.name, row.facts, row.told), strict=True):
+        colors = (theme.color("text"), theme.color("muted"), theme.ink(row.status_color))
+        for font, color, text in zip(_fonts(theme), colors, (row.name, row.facts, row.status), strict=True):
             height = QFontMetrics(font).lineSpacing()
-            write(painter, QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height), font, color,
+            paint_line(painter, QRect(option.rect.left() + side, top, option.rect.width() - 2 * side, height), font, color,
                    text)  # fmt: skip
             top += height + theme.px(BETWEEN)
         painter.restore()
@@ -134,14 +134,14 @@ def _fonts(theme: Theme) -> tuple[QFont, QFont, QFont]:
     return theme.font(13, 600), theme.font(12), theme.font(12, tabular=True)
 
 
-def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, theme: Theme, share: float | None) -> None:
+def _paint_background(painter: QPainter, option: QStyleOptionViewItem, theme: Theme, progress: float | None) -> None:
     state, row = option.state, QRectF(option.rect)
     if state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
         painter.fillRect(row, theme.color("tint" if state & QStyle.StateFlag.State_Selected else "hover"))
     painter.fillRect(QRectF(row.left(), row.bottom() - 1, row.width(), 1), theme.color("line"))
-    if share is not None:
+    if progress is not None:
         height = theme.px(BAR)
-        bar = QRectF(row.left(), row.bottom() - height, row.width() * share, height)
+        bar = QRectF(row.left(), row.bottom() - height, row.width() * progress, height)
         painter.fillRect(bar, theme.color("accent"))
     if state & QStyle.StateFlag.State_HasFocus:
         painter.setPen(theme.color("accent"))

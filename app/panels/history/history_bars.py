@@ -26,14 +26,14 @@ ACTIONS = (
 """(name, icon, title) of what can be done with a run."""
 
 
-class HistoryHead(QWidget):
+class HistoryHeader(QWidget):
     """The way back and forth through runs, a menu for the history as a whole, and its end."""
 
-    backWanted = Signal()
-    forwardWanted = Signal()
-    closeWanted = Signal()
-    keepWanted = Signal(bool)
-    forgetAllWanted = Signal()
+    backRequested = Signal()
+    forwardRequested = Signal()
+    closeRequested = Signal()
+    keepRequested = Signal(bool)
+    forgetAllRequested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,9 +41,9 @@ class HistoryHead(QWidget):
         self.forward = IconButton("step-forward", tr("Next run ({key})").format(key=key_of("next_run")))
         self.more = IconButton("more", tr("More about the history"))
         self.close_button = IconButton("close", tr("Close the history ({key})").format(key=key_of("toggle_history")))
-        self.back.clicked.connect(self.backWanted)
-        self.forward.clicked.connect(self.forwardWanted)
-        self.close_button.clicked.connect(self.closeWanted)
+        self.back.clicked.connect(self.backRequested)
+        self.forward.clicked.connect(self.forwardRequested)
+        self.close_button.clicked.connect(self.closeRequested)
         self._make_menu()
         row = row_of(self, MARGIN, RIGHT)
         self._heading = PlainLabel(tr("HISTORY"))
@@ -56,12 +56,12 @@ class HistoryHead(QWidget):
     def _buttons(self) -> tuple[IconButton, ...]:
         return (self.back, self.forward, self.more, self.close_button)
 
-    def show_keeping(self, is_on: bool) -> None:
+    def set_history_enabled(self, is_on: bool) -> None:
         """Whether runs are kept."""
         self._keep.setChecked(is_on)
 
     @Slot(bool, bool)
-    def show_steps(self, back: bool, forward: bool) -> None:
+    def set_navigation(self, back: bool, forward: bool) -> None:
         """Whether there are runs before and after the shown one."""
         self.back.setEnabled(back)
         self.forward.setEnabled(forward)
@@ -89,19 +89,19 @@ class HistoryHead(QWidget):
         menu.setObjectName("historyActions")
         self._keep = menu.addAction(tr("Keep a history"))
         self._keep.setCheckable(True)
-        self._keep.triggered.connect(self.keepWanted)
-        menu.addAction(tr("Forget all…"), self.forgetAllWanted.emit)
+        self._keep.triggered.connect(self.keepRequested)
+        menu.addAction(tr("Forget all…"), self.forgetAllRequested.emit)
         self.more.setMenu(menu)
 
 
-class HistoryFoot(QFrame):
+class HistoryFooter(QFrame):
     """How many runs there are, what can be done with the picked one, and above that the one that was deleted last.
 
-    `actionWanted(name)` with one of `ACTIONS`.
+    `actionRequested(name)` with one of `ACTIONS`.
     """
 
-    actionWanted = Signal(str)
-    undoWanted = Signal()
+    actionRequested = Signal(str)
+    undoRequested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class HistoryFoot(QFrame):
         self.undo = QPushButton(tr("Undo"))
         self.undo.setObjectName("historyUndo")
         self.undo.setProperty("role", "quiet")
-        self.undo.clicked.connect(self.undoWanted)
+        self.undo.clicked.connect(self.undoRequested)
         self._lay_out()
         self.show_picked(None)
 
@@ -133,7 +133,7 @@ class HistoryFoot(QFrame):
     def show_deleted(self, name: str) -> None:
         """That run can be brought back; empty: none."""
         self.deleted.setText(tr("Deleted “{name}”").format(name=name))
-        self._undoing.setVisible(bool(name))
+        self._undo_bar.setVisible(bool(name))
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -155,15 +155,15 @@ class HistoryFoot(QFrame):
     def _button(self, name: str, icon: str, title: str) -> IconButton:
         button = IconButton(icon, tr(title))
         button.setObjectName(f"history.{name}")
-        button.clicked.connect(lambda: self.actionWanted.emit(name))
+        button.clicked.connect(lambda: self.actionRequested.emit(name))
         return button
 
     def _lay_out(self) -> None:
-        self._undoing, acting = QWidget(), QWidget()
-        undoing = row_of(self._undoing, MARGIN, RIGHT, ABOVE)
+        self._undo_bar, acting = QWidget(), QWidget()
+        undoing = row_of(self._undo_bar, MARGIN, RIGHT, ABOVE)
         undoing.addWidget(self.deleted, 1)
         undoing.addWidget(self.undo)
-        self._undoing.hide()
+        self._undo_bar.hide()
         row = row_of(acting, MARGIN, RIGHT, ABOVE, ABOVE)
         row.addWidget(self.summary)
         row.addStretch(1)
@@ -172,7 +172,7 @@ class HistoryFoot(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(self._undoing)
+        column.addWidget(self._undo_bar)
         column.addWidget(acting)
 
 

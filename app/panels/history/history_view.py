@@ -8,12 +8,12 @@ from PySide6.QtCore import QEvent, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QLineEdit, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
-from app.panels.history.history_bars import HistoryFoot, HistoryHead, row_of
-from app.panels.history.history_model import Load
+from app.panels.history.history_bars import HistoryFooter, HistoryHeader, row_of
+from app.panels.history.history_model import LoadRecords
 from app.panels.history.run_list import RunList
 from app.panels.parameter_row import MARGIN
-from app.theme.theme import Theme, Themed
-from app.widgets.empty_offer import EmptyOffer
+from app.theme.theme import Theme, Themeable
+from app.widgets.empty_offer import FillButton
 from app.widgets.inputs import ScrollArea
 from app.widgets.plain_text import caption
 from app.widgets.wrapped_label import WrappedLabel
@@ -24,25 +24,25 @@ TYPING_MS = 120
 
 
 class HistoryView(QFrame):
-    """Says what is asked for; `app.control.history_panel` does it. `actionWanted(name, id)` with one of `ACTIONS`."""
+    """Says what is asked for; `app.control.history_panel` does it. `actionRequested(name, id)` with one of `ACTIONS`."""
 
     searchChanged = Signal(str)
-    openWanted = Signal(str)
-    actionWanted = Signal(str, str)
-    renameWanted = Signal(str, str)
+    openRequested = Signal(str)
+    actionRequested = Signal(str, str)
+    renameRequested = Signal(str, str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("historyView")
         self.setProperty("role", "panel")
         self.setAccessibleName(tr("History"))
-        self.head, self.foot, self.list = HistoryHead(), HistoryFoot(), RunList()
-        self.list.openWanted.connect(self.openWanted)
-        self.list.picked.connect(self.foot.show_picked)
-        self.list.deleteWanted.connect(self.foot.buttons["delete"].click)
-        self.list.menuWanted.connect(self._fill_menu)
-        self.list.runs.renameWanted.connect(self.renameWanted)
-        self.foot.actionWanted.connect(self._act)
+        self.header, self.footer, self.list = HistoryHeader(), HistoryFooter(), RunList()
+        self.list.openRequested.connect(self.openRequested)
+        self.list.picked.connect(self.footer.show_picked)
+        self.list.deleteRequested.connect(self.footer.buttons["delete"].click)
+        self.list.menuRequested.connect(self._fill_menu)
+        self.list.runs.renameRequested.connect(self.renameRequested)
+        self.footer.actionRequested.connect(self._on_action)
         self.empty = WrappedLabel("")
         self.empty.setProperty("role", "muted")
         self._make_search()
@@ -53,38 +53,38 @@ class HistoryView(QFrame):
         """What is looked for."""
         return self.search.text()
 
-    def show_runs(self, ids: Sequence[str], load: Load, total: str, when_empty: str) -> None:
+    def show_runs(self, ids: Sequence[str], load: LoadRecords, total: str, when_empty: str) -> None:
         """List these runs; `total` says how many there are, `when_empty` why there is none of these."""
         current, place = self.list.record, max(0, self.list.currentIndex().row())
-        with self.list.staying():
+        with self.list.keep_scroll_position():
             self.list.runs.show_runs(ids, load)
         if current is not None and ids:
-            self.list.pick(current.id, place)
+            self.list.select(current.id, place)
         else:
-            self.foot.show_picked(None)
-        self.foot.show_summary(tr("{count:,} found").format(count=len(ids)) if self.query and ids else "")
+            self.footer.show_picked(None)
+        self.footer.show_summary(tr("{count:,} found").format(count=len(ids)) if self.query and ids else "")
         self.search.setPlaceholderText(tr("Find in {total}…").format(total=total) if total else tr("Find…"))
         self.empty.setText(when_empty)
         self._pages.setCurrentWidget(self.list if ids else self._empty_page)
 
-    def offer(self, text: str) -> None:
+    def set_empty_action(self, text: str) -> None:
         """What the button below the words of an empty list says; hidden where that is empty."""
         if text:  # a button keeps its name while it is hidden
-            self.fill.button.setText(text)
-        self.fill.offer(bool(text), about=self.empty.text())
+            self.empty_action.button.setText(text)
+        self.empty_action.update_state(bool(text), description=self.empty.text())
 
     def event(self, event: QEvent) -> bool:
         """Esc in here closes the history, before it does anything else."""
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
-                self.head.closeWanted.emit()
+                self.header.closeRequested.emit()
             return True
         return super().event(event)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
-        themed: tuple[Themed, ...] = (self.head, self.list, self.foot)
+        themed: tuple[Themeable, ...] = (self.header, self.list, self.footer)
         for part in themed:
             part.set_theme(theme)
 
@@ -103,12 +103,12 @@ class HistoryView(QFrame):
     def _lay_out(self) -> None:
         searching, offer = QWidget(), QWidget()
         row_of(searching, MARGIN, MARGIN, below=MARGIN // 2).addWidget(self.search)
-        self.fill = EmptyOffer(tr("Run this prompt"), offer)
+        self.empty_action = FillButton(tr("Run this prompt"), offer)
         column = QVBoxLayout(offer)
         column.setContentsMargins(MARGIN, 0, MARGIN, MARGIN)
         column.setSpacing(MARGIN // 2)
         column.addWidget(self.empty)
-        column.addWidget(self.fill)
+        column.addWidget(self.empty_action)
         column.addStretch(1)
         self._empty_page = ScrollArea(widgetResizable=True)  # a low window cannot hold all of it
         self._empty_page.setFrameShape(QFrame.Shape.NoFrame)
@@ -120,23 +120,23 @@ class HistoryView(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for part in (self.head, searching):
+        for part in (self.header, searching):
             column.addWidget(part)
         column.addWidget(self._pages, 1)
-        column.addWidget(self.foot)
+        column.addWidget(self.footer)
 
     @Slot(str)
-    def _act(self, name: str) -> None:
+    def _on_action(self, name: str) -> None:
         record = self.list.record
         if record is None:
             return
         if name == "rename":
             self.list.rename()
         else:
-            self.actionWanted.emit(name, record.id)
+            self.actionRequested.emit(name, record.id)
 
     @Slot(QMenu)
     def _fill_menu(self, menu: QMenu) -> None:
         menu.addAction(tr("Open"), self.list.open_current)
-        for button in self.foot.buttons.values():
+        for button in self.footer.buttons.values():
             menu.addAction(caption(button.accessibleName()), button.click)

@@ -15,9 +15,9 @@ _MONTHS = (
 _OUTCOMES = {"stopped": mark("stopped"), "failed": mark("failed")}
 
 
-def moment(made: float, now: float) -> str:
+def time_text(created: float, now: float) -> str:
     """When that was, as briefly as it is clear now: `14:32`, `yesterday`, `12 Mar`, `12 Mar 2025`."""
-    then, today = _local(made), _local(now)
+    then, today = _local(created), _local(now)
     days = (today.date() - then.date()).days
     if days == 0:
         return f"{then:%H:%M}"
@@ -26,14 +26,14 @@ def moment(made: float, now: float) -> str:
     return _day(then) if then.year == today.year else tr("{day} {year}").format(day=_day(then), year=then.year)
 
 
-def exact_moment(made: float) -> str:
+def exact_time_text(created: float) -> str:
     """The same to the minute: `12 Mar 2025, 14:32`."""
-    then = _local(made)
+    then = _local(created)
     day = tr("{day} {year}").format(day=_day(then), year=then.year)
     return tr("{day}, {time}").format(day=day, time=f"{then:%H:%M}")
 
 
-def figures(record: HistoryRecord) -> str:
+def summary_text(record: HistoryRecord) -> str:
     """`Sampling · 50 tokens · 118 tok/s · storyteller`, and how it ended where that was not by itself."""
     parts = [
         tr(_OUTCOMES.get(record.outcome, "")),
@@ -50,9 +50,9 @@ def strategy_title(name: str) -> str:
     return tr(strategies.registry[name].title) if name in strategies.registry else name.replace("_", " ").capitalize()
 
 
-def in_full(record: HistoryRecord) -> str:
+def tooltip_text(record: HistoryRecord) -> str:
     """Everything a row shows and more, a line each, for a tip."""
-    lines = [record.title, record.opening, record.words, figures(record)]
+    lines = [record.title, record.opening, record.words, summary_text(record)]
     more = [
         words.duration(record.seconds),
         tr("{size} of cache").format(size=words.size(record.cache_bytes)),
@@ -60,14 +60,14 @@ def in_full(record: HistoryRecord) -> str:
     ]
     lines += [
         " · ".join(more),
-        tr("{moment} · {size} on the disk").format(moment=exact_moment(record.made), size=words.size(record.bytes)),
+        tr("{moment} · {size} on the disk").format(moment=exact_time_text(record.made), size=words.size(record.bytes)),
     ]
     return "\n".join(line for line in dict.fromkeys(lines) if line)
 
 
-def spoken(record: HistoryRecord, now: float) -> str:
+def accessible_text(record: HistoryRecord, now: float) -> str:
     """One row for a screen reader."""
-    told = [*([tr("pinned")] if record.pinned else []), figures(record), moment(record.made, now)]
+    told = [*([tr("pinned")] if record.pinned else []), summary_text(record), time_text(record.made, now)]
     return f"{record.name}; {record.words}; {', '.join(told)}"
 
 

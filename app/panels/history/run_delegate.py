@@ -9,14 +9,14 @@ from PySide6.QtGui import QFont, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from app.panels.history import history_wording
-from app.panels.history.history_model import RECORD
+from app.panels.history.history_model import RECORD_ROLE
 from app.storage.history.history_record import HistoryRecord
 from app.theme.theme import Theme
 from app.widgets import icons
-from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, write
+from app.widgets.painted_rows import ABOVE, BETWEEN, Index, LinesDelegate, paint_line
 
 SIDE, GAP = 16, 8
-MARK = 3
+MARK_WIDTH = 3
 """Width of the bar at the shown run."""
 
 
@@ -25,25 +25,25 @@ class RunDelegate(LinesDelegate):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.shown = ""
+        self.shown_run = ""
         """The run that the window shows."""
 
-    def fonts(self, theme: Theme) -> tuple[QFont, ...]:
+    def line_fonts(self, theme: Theme) -> tuple[QFont, ...]:
         return _fonts(theme)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        record = index.data(RECORD)
+        record = index.data(RECORD_ROLE)
         if self.theme is None or not isinstance(record, HistoryRecord):
             return
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_ground(painter, option, record)
+        self._paint_background(painter, option, record)
         lines = self._lines(option.rect)
         self._paint_name(painter, lines[0], record)
         fonts, colors = _fonts(self.theme), (self.theme.color("text"), self.theme.color("muted"))
-        told = f"{history_wording.moment(record.made, time.time())} · {history_wording.figures(record)}"
+        told = f"{history_wording.time_text(record.made, time.time())} · {history_wording.summary_text(record)}"
         for line, font, color, text in zip(lines[1:], fonts[1:], colors, (record.words or "–", told), strict=True):
-            write(painter, line, font, color, text)
+            paint_line(painter, line, font, color, text)
         painter.restore()
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
@@ -65,7 +65,7 @@ class RunDelegate(LinesDelegate):
             top += height + theme.px(BETWEEN)
         return lines
 
-    def _paint_ground(self, painter: QPainter, option: QStyleOptionViewItem, record: HistoryRecord) -> None:
+    def _paint_background(self, painter: QPainter, option: QStyleOptionViewItem, record: HistoryRecord) -> None:
         theme = self.theme
         assert theme is not None
         state = option.state
@@ -73,8 +73,8 @@ class RunDelegate(LinesDelegate):
         if state & (QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver):
             selected = bool(state & QStyle.StateFlag.State_Selected)
             painter.fillRect(row, theme.color("tint" if selected else "hover"))
-        if record.id == self.shown:
-            painter.fillRect(QRectF(row.left(), row.top(), theme.px(MARK), row.height()), theme.color("accent"))
+        if record.id == self.shown_run:
+            painter.fillRect(QRectF(row.left(), row.top(), theme.px(MARK_WIDTH), row.height()), theme.color("accent"))
         painter.fillRect(QRectF(row.left(), row.bottom() - 1, row.width(), 1), theme.color("line"))
         if state & QStyle.StateFlag.State_HasFocus:
             painter.setPen(theme.color("accent"))
@@ -89,9 +89,9 @@ class RunDelegate(LinesDelegate):
         if record.pinned:
             side = theme.px(13)
             left = line.right() - side
-            icons.paint(painter, "pin", theme.accent, QRectF(left, line.center().y() - side / 2 + 1, side, side))
+            icons.paint_icon(painter, "pin", theme.accent, QRectF(left, line.center().y() - side / 2 + 1, side, side))
             room.setRight(left - theme.px(GAP))
-        write(painter, room, _fonts(theme)[0], theme.color("text"), record.name)
+        paint_line(painter, room, _fonts(theme)[0], theme.color("text"), record.name)
 
 
 def _fonts(theme: Theme) -> tuple[QFont, QFont, QFont]:

@@ -17,12 +17,12 @@ from resources.language import tr
 
 
 class RunList(QListView):
-    """`openWanted(id)`; `picked(Record or None)` when another row is the current one; `menuWanted(QMenu)`: fill it."""
+    """`openRequested(id)`; `picked(Record or None)` when another row is the current one; `menuRequested(QMenu)`: fill it."""
 
-    openWanted = Signal(str)
-    deleteWanted = Signal()
+    openRequested = Signal(str)
+    deleteRequested = Signal()
     picked = Signal(object)
-    menuWanted = Signal(QMenu)
+    menuRequested = Signal(QMenu)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,15 +54,15 @@ class RunList(QListView):
         self.scheduleDelayedItemsLayout()
         self.viewport().update()
 
-    def mark(self, run: str) -> None:
+    def mark_shown(self, run: str) -> None:
         """That is the run that the window shows."""
-        self._delegate.shown = run
+        self._delegate.shown_run = run
         self.viewport().update()
 
-    def pick(self, run: str, place: int = 0) -> None:
+    def select(self, run: str, fallback_row: int = 0) -> None:
         """Let a run's row be the current one; where it is gone, the one that has its place."""
         row = self.runs.row_of(run)
-        row = row if row >= 0 else min(place, self.runs.rowCount() - 1)
+        row = row if row >= 0 else min(fallback_row, self.runs.rowCount() - 1)
         self.setCurrentIndex(self.runs.index(row))
         self.picked.emit(self.record)
 
@@ -72,7 +72,7 @@ class RunList(QListView):
         self._on_open(self.currentIndex())
 
     @contextmanager
-    def staying(self) -> Iterator[None]:
+    def keep_scroll_position(self) -> Iterator[None]:
         """What is in sight stays there while other runs are listed."""
         place = self.verticalScrollBar().value()
         yield
@@ -89,7 +89,7 @@ class RunList(QListView):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
             self.open_current()
         elif event.key() == Qt.Key.Key_Delete and self.currentIndex().isValid():
-            self.deleteWanted.emit()
+            self.deleteRequested.emit()
         else:
             super().keyPressEvent(event)
 
@@ -97,18 +97,18 @@ class RunList(QListView):
     def _on_open(self, index: QModelIndex) -> None:
         record = self.runs.record(index.row())
         if record is not None:
-            self.openWanted.emit(record.id)
+            self.openRequested.emit(record.id)
 
     @Slot(QModelIndex, QModelIndex)
     def _on_current(self, _now: QModelIndex, _before: QModelIndex) -> None:
         self.picked.emit(self.record)
 
     @Slot(QPoint)
-    def _on_menu(self, place: QPoint) -> None:
-        index = self.indexAt(place)
+    def _on_menu(self, position: QPoint) -> None:
+        index = self.indexAt(position)
         if index.isValid():
             self.setCurrentIndex(index)
             menu = QMenu(self)
             menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            self.menuWanted.emit(menu)
-            menu.popup(self.viewport().mapToGlobal(place))
+            self.menuRequested.emit(menu)
+            menu.popup(self.viewport().mapToGlobal(position))

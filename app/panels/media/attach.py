@@ -20,11 +20,11 @@ _TIPS = {
 
 
 class AttachButton(QPushButton):
-    """`openWanted(kind)`, `recordWanted`, `pasteWanted`, `sampleChosen(path)`; `opened` before its menu is."""
+    """`openRequested(kind)`, `recordRequested`, `pasteRequested`, `sampleChosen(path)`; `opened` before its menu is."""
 
-    openWanted = Signal(str)
-    recordWanted = Signal()
-    pasteWanted = Signal()
+    openRequested = Signal(str)
+    recordRequested = Signal()
+    pasteRequested = Signal()
     sampleChosen = Signal(str)
     opened = Signal()
 
@@ -44,17 +44,17 @@ class AttachButton(QPushButton):
         self.paste: QAction | None = None
         if kind == SOUND:
             self.record = menu.addAction(tr("Record…"))
-            self.record.triggered.connect(self.recordWanted)
+            self.record.triggered.connect(self.recordRequested)
         else:
             self.paste = menu.addAction(tr("Paste"))
-            self.paste.triggered.connect(self.pasteWanted)
+            self.paste.triggered.connect(self.pasteRequested)
         self._samples = menu.addSection(tr("Examples"))
         menu.triggered.connect(self._on_triggered)
         menu.aboutToShow.connect(self.opened)
         self.setMenu(menu)
 
-    def offer(self, samples: Sequence[BundledMedium], why_not_record: str, can_paste: bool) -> None:
-        """What there is to choose from now; `why_not_record`: what to install first."""
+    def update_menu(self, samples: Sequence[BundledMedium], recording_unsupported_reason: str, can_paste: bool) -> None:
+        """What there is to choose from now; `recording_unsupported_reason`: what to install first."""
         menu = self.menu()
         for action in [action for action in menu.actions() if action.data()]:
             menu.removeAction(action)
@@ -63,15 +63,17 @@ class AttachButton(QPushButton):
             action.setData(sample.path)
         self._samples.setVisible(bool(samples))
         if self.record is not None:
-            self.record.setEnabled(not why_not_record)
-            self.record.setToolTip(tooltip(why_not_record))
-            self.record.setText(tr("Record…") if not why_not_record else tr("Record… (a package is missing)"))
+            self.record.setEnabled(not recording_unsupported_reason)
+            self.record.setToolTip(tooltip(recording_unsupported_reason))
+            self.record.setText(
+                tr("Record…") if not recording_unsupported_reason else tr("Record… (a package is missing)")
+            )
         if self.paste is not None:
             self.paste.setEnabled(can_paste)
 
     @Slot()
     def _on_open(self) -> None:
-        self.openWanted.emit(self.kind)
+        self.openRequested.emit(self.kind)
 
     @Slot(QAction)
     def _on_triggered(self, action: QAction) -> None:

@@ -18,8 +18,8 @@ from app.widgets.wrapped_label import WrappedLabel
 class MediaBar(QWidget):
     """Says what it is asked for by the signals of its cards and buttons, passed on."""
 
-    removeWanted = Signal(int)
-    playWanted = Signal(str)
+    removeRequested = Signal(int)
+    playRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -27,10 +27,10 @@ class MediaBar(QWidget):
         self._theme: Theme | None = None
         self.cards: list[MediaCard] = []
         self.buttons: Mapping[str, AttachButton] = {kind: AttachButton(kind, self) for kind in KINDS}
-        self.wanted = WrappedLabel(parent=self)
-        self.wanted.setObjectName("mediaWanted")
-        self.wanted.setProperty("role", "muted")
-        self.wanted.hide()
+        self.required_label = WrappedLabel(parent=self)
+        self.required_label.setObjectName("mediaWanted")
+        self.required_label.setProperty("role", "muted")
+        self.required_label.hide()
         self._row = FlowRow(self)
         for button in self.buttons.values():
             self._row.flow.addWidget(button)
@@ -38,37 +38,37 @@ class MediaBar(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(6)
-        self._column.addWidget(self.wanted)
+        self._column.addWidget(self.required_label)
         self._column.addWidget(self._row)
 
-    def offer(self, kinds: Sequence[str]) -> None:
+    def show_buttons(self, kinds: Sequence[str]) -> None:
         """Show the buttons of what the model takes."""
         for kind, button in self.buttons.items():
             button.setVisible(kind in kinds)
         self._row.setVisible(bool(kinds))
         self._row.updateGeometry()
-        self._settle()
+        self._update_visibility()
 
     def show_media(self, media: Sequence[tuple[Medium, str]], can_play: bool) -> None:
         """A card for each (file, why the model cannot have it)."""
         while len(self.cards) > len(media):
-            self._drop(self.cards.pop())
+            self._remove_card(self.cards.pop())
         while len(self.cards) < len(media):
             self._add()
         for card, (medium, why_not) in zip(self.cards, media, strict=True):
-            card.tell(medium, why_not, can_play)
-        self._settle()
+            card.show_medium(medium, why_not, can_play)
+        self._update_visibility()
 
-    def tell_wanted(self, told: str) -> None:
+    def show_required(self, text: str) -> None:
         """The model cannot do without; empty where it can, or has what it needs."""
-        self.wanted.setText(told)
-        self.wanted.setVisible(bool(told))
+        self.required_label.setText(text)
+        self.required_label.setVisible(bool(text))
 
-    def show_played(self, path: str, share: float) -> None:
+    def show_playback(self, path: str, fraction: float) -> None:
         """A sound is being heard."""
         for card in self.cards:
             if card.medium.path == path:
-                card.show_played(share)
+                card.show_playback(fraction)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -78,15 +78,15 @@ class MediaBar(QWidget):
 
     def _add(self) -> None:
         card = MediaCard(len(self.cards), self)
-        card.removeWanted.connect(self._on_remove)
-        card.playWanted.connect(self.playWanted)
+        card.removeRequested.connect(self._on_remove)
+        card.playRequested.connect(self.playRequested)
         if self._theme is not None:
             card.set_theme(self._theme)
         self._column.insertWidget(len(self.cards), card)
         self.cards.append(card)
         card.show()
 
-    def _drop(self, card: MediaCard) -> None:
+    def _remove_card(self, card: MediaCard) -> None:
         self._column.removeWidget(card)
         card.hide()
         card.deleteLater()
@@ -94,10 +94,10 @@ class MediaBar(QWidget):
     @Slot(int)
     def _on_remove(self, number: int) -> None:
         had_focus = self.cards[number].hasFocus()
-        self.removeWanted.emit(number)
+        self.removeRequested.emit(number)
         if had_focus and self.cards:
             self.cards[min(number, len(self.cards) - 1)].setFocus()
 
-    def _settle(self) -> None:
+    def _update_visibility(self) -> None:
         """Nothing to show takes no room."""
         self.setVisible(bool(self.cards) or not self._row.isHidden())

@@ -11,30 +11,30 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.focus_ring import FocusRing
 from app.widgets.icons import IconButton
-from app.widgets.media.drawing import image_of
+from app.widgets.media.drawing import image_from_rgb
 from app.widgets.media.face import MediumThumbnail
 from app.widgets.plain_text import tooltip
 from app.widgets.wrapped_label import WrappedLabel
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 _REMOVE = (Qt.Key.Key_Delete, Qt.Key.Key_Backspace)
 
 
 class MediaCard(QFrame):
-    """`removeWanted(number)`, `playWanted(path)`: by the mouse, or by Delete and Space while it has the focus."""
+    """`removeRequested(number)`, `playRequested(path)`: by the mouse, or by Delete and Space while it has the focus."""
 
-    removeWanted = Signal(int)
-    playWanted = Signal(str)
+    removeRequested = Signal(int)
+    playRequested = Signal(str)
 
     def __init__(self, number: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.number = number
+        self.index = number
         """Its place among those of the prompt."""
         self.medium = Medium("", "")
         self.setObjectName(f"mediaCard.{number}")
         self.setProperty("role", "card")
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.face = MediumThumbnail(self)
+        self.thumbnail = MediumThumbnail(self)
         self.name, self.facts = ElidedLabel(), ElidedLabel()
         self.facts.setProperty("role", "muted")
         self.reason = WrappedLabel()
@@ -50,34 +50,36 @@ class MediaCard(QFrame):
         self.play.clicked.connect(self._on_play)
         self.remove.clicked.connect(self._on_remove)
 
-    def tell(self, medium: Medium, why_not: str, can_play: bool) -> None:
-        """Show the file; `why_not`: why the model cannot have it, which greys the card."""
+    def show_medium(self, medium: Medium, unsupported_reason: str, can_play: bool) -> None:
+        """Show the file; `unsupported_reason`: why the model cannot have it, which greys the card."""
         self.medium = medium
-        reason = sentences(medium.trouble.cause, medium.trouble.remedy) if medium.trouble is not None else why_not
+        reason = (
+            join_sentences(medium.error.cause, medium.error.remedy) if medium.error is not None else unsupported_reason
+        )
         self.name.setText(medium.name)
-        self.facts.setText("" if medium.trouble is not None else medium.facts or tr("reading…"))
+        self.facts.setText("" if medium.error is not None else medium.facts or tr("reading…"))
         self.facts.setVisible(bool(self.facts.text()))
         self.reason.setText(reason)
         self.reason.setVisible(bool(reason))
-        for part in (self.face, self.name, self.facts):
+        for part in (self.thumbnail, self.name, self.facts):
             part.setEnabled(not reason)
         self.play.setVisible(medium.kind == SOUND and can_play)
-        self._show_face(medium)
-        self.setAccessibleName(medium.told)
+        self._show_thumbnail(medium)
+        self.setAccessibleName(medium.description)
         self.setAccessibleDescription(reason or tr("Delete removes it."))
         self.setToolTip(tooltip(medium.path))
         self.remove.setAccessibleName(tr("Remove {name}").format(name=medium.name))
         self.play.setAccessibleName(tr("Play {name}").format(name=medium.name))
 
-    def show_played(self, share: float) -> None:
+    def show_playback(self, fraction: float) -> None:
         """So much of it has been heard; 1: it is silent."""
-        is_on = share < 1
-        self.face.show_played(share if is_on else 0.0)
+        is_on = fraction < 1
+        self.thumbnail.set_played_fraction(fraction if is_on else 0.0)
         self.play.setChecked(is_on)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        for part in (self.face, self.play, self.remove, self._ring):
+        for part in (self.thumbnail, self.play, self.remove, self._ring):
             part.set_theme(theme)
         self.name.setFont(theme.font(13, 500))
         self.facts.setFont(theme.font(12, tabular=True))
@@ -92,11 +94,11 @@ class MediaCard(QFrame):
         else:
             super().keyPressEvent(event)
 
-    def _show_face(self, medium: Medium) -> None:
+    def _show_thumbnail(self, medium: Medium) -> None:
         if medium.thumbnail is not None:
-            self.face.show_picture(image_of(*medium.thumbnail))
+            self.thumbnail.show_picture(image_from_rgb(*medium.thumbnail))
         else:
-            self.face.show_sound(medium.peaks)
+            self.thumbnail.show_sound(medium.peaks)
 
     def _lay_out(self) -> None:
         words = QVBoxLayout()
@@ -107,7 +109,7 @@ class MediaCard(QFrame):
         words.addStretch(1)
         row = QHBoxLayout()
         row.setSpacing(8)
-        row.addWidget(self.face)
+        row.addWidget(self.thumbnail)
         row.addLayout(words, 1)
         row.addWidget(self.play)
         row.addWidget(self.remove)
@@ -120,8 +122,8 @@ class MediaCard(QFrame):
 
     @Slot()
     def _on_play(self) -> None:
-        self.playWanted.emit(self.medium.path)
+        self.playRequested.emit(self.medium.path)
 
     @Slot()
     def _on_remove(self) -> None:
-        self.removeWanted.emit(self.number)
+        self.removeRequested.emit(self.index)

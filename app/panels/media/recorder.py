@@ -7,17 +7,17 @@ from PySide6.QtGui import QCloseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.dialog import ReadDialog
+from app.widgets.dialog import BaseDialog
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from core import words
 from resources.language import tr
 
-_FALL = 0.86
+_LEVEL_DECAY = 0.86
 """Of the level that is shown, from one look to the next: the bar rises at once and falls slowly."""
-_LOUD = 0.95
+_CLIPPING_LEVEL = 0.95
 """From here on samples are cut off."""
-_QUIET = 0.02
+_SILENCE_LEVEL = 0.02
 
 
 class LevelMeter(QWidget):
@@ -30,7 +30,7 @@ class LevelMeter(QWidget):
 
     def show_level(self, level: float) -> None:
         """From silence, 0, to as loud as can be recorded, 1."""
-        self._level = max(level, self._level * _FALL)
+        self._level = max(level, self._level * _LEVEL_DECAY)
         self.setAccessibleDescription(words.whole_percent(self._level))
         self.update()
 
@@ -49,18 +49,18 @@ class LevelMeter(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.color("line"))
         painter.drawRoundedRect(ground, 4, 4)
-        painter.setBrush(theme.color("danger" if self._level > _LOUD else "finished"))
+        painter.setBrush(theme.color("danger" if self._level > _CLIPPING_LEVEL else "finished"))
         ground.setWidth(ground.width() * min(1.0, self._level))
         painter.drawRoundedRect(ground, 4, 4)
 
 
-class RecorderPanel(ReadDialog):
-    """`stopWanted`: what was heard is kept; `forgetWanted`: it is not, which closing the window means too."""
+class RecorderDialog(BaseDialog):
+    """`stopRequested`: what was heard is kept; `forgetRequested`: it is not, which closing the window means too."""
 
-    stopWanted = Signal()
-    forgetWanted = Signal()
+    stopRequested = Signal()
+    forgetRequested = Signal()
 
-    def __init__(self, longest: int, parent: QWidget | None = None) -> None:
+    def __init__(self, max_seconds: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("recorder")
         self.setWindowTitle(tr("Record"))
@@ -70,33 +70,33 @@ class RecorderPanel(ReadDialog):
         self.time.setProperty("role", "title")
         self.time.setAccessibleName(tr("Recorded so far"))
         self.meter = LevelMeter(self)
-        self.told = WrappedLabel(
-            tr("Speak now. It ends by itself after {minutes:g} minutes.").format(minutes=longest / 60)
+        self.message = WrappedLabel(
+            tr("Speak now. It ends by itself after {minutes:g} minutes.").format(minutes=max_seconds / 60)
         )
-        self.told.setProperty("role", "muted")
+        self.message.setProperty("role", "muted")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel, self)
         self.stop = buttons.addButton(tr("Stop"), QDialogButtonBox.ButtonRole.AcceptRole)
         self.stop.setObjectName("stopRecording")
         self.stop.setDefault(True)
-        buttons.accepted.connect(self.stopWanted)
+        buttons.accepted.connect(self.stopRequested)
         buttons.rejected.connect(self.close)
         column = QVBoxLayout(self)
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(10)
-        for part in (self.time, self.meter, self.told):
+        for part in (self.time, self.meter, self.message):
             column.addWidget(part)
         column.addStretch(1)
         column.addWidget(buttons)
         self.setMinimumWidth(320)
 
     @Slot(float, float)
-    def show_heard(self, seconds: float, level: float) -> None:
+    def show_level(self, seconds: float, level: float) -> None:
         """So long it has been, and so loud it is."""
         self._loudest = max(self._loudest, level)
         self.time.setText(f"{int(seconds) // 60}:{int(seconds) % 60:02}")
         self.meter.show_level(level)
-        if seconds > 2 and self._loudest < _QUIET:
-            self.told.setText(tr("Nothing is heard. Is the microphone on, and is it the right one?"))
+        if seconds > 2 and self._loudest < _SILENCE_LEVEL:
+            self.message.setText(tr("Nothing is heard. Is the microphone on, and is it the right one?"))
 
     def done(self, result: int) -> None:
         """It has ended, or is given up."""
@@ -107,7 +107,7 @@ class RecorderPanel(ReadDialog):
         self._end()
         super().closeEvent(event)
 
-    def keep(self) -> None:
+    def close_kept(self) -> None:
         """Close: what was heard is kept already."""
         self._is_done = True
         self.close()
@@ -119,4 +119,4 @@ class RecorderPanel(ReadDialog):
     def _end(self) -> None:
         if not self._is_done:
             self._is_done = True
-            self.forgetWanted.emit()
+            self.forgetRequested.emit()

@@ -16,24 +16,24 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.panels.palette.palette_rows import HIGH, PaletteModel, PaletteRow, RowDelegate
+from app.panels.palette.palette_rows import ROW_HEIGHT, PaletteDelegate, PaletteModel, PaletteRow
 from app.theme.theme import Theme
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
-WIDE, MOST_ROWS, TOP, EDGE = 620, 10, 56, 24
+WIDTH, MAX_VISIBLE_ROWS, TOP, EDGE = 620, 10, 56, 24
 """Width at 100 %, rows that are seen at once, pixels above it and what is kept free at its sides."""
 _STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_Backtab: -1, Qt.Key.Key_Tab: 1,
-          Qt.Key.Key_PageUp: -MOST_ROWS, Qt.Key.Key_PageDown: MOST_ROWS}  # fmt: skip
+          Qt.Key.Key_PageUp: -MAX_VISIBLE_ROWS, Qt.Key.Key_PageDown: MAX_VISIBLE_ROWS}  # fmt: skip
 
 
 class CommandPalette(QFrame):
-    """`searched(text)` whenever something is typed, `chosen(row)` for Enter or a click, `closeWanted` for Esc or when
+    """`searched(text)` whenever something is typed, `chosen(row)` for Enter or a click, `closeRequested` for Esc or when
     the cursor goes elsewhere. It lies over `body`, and the cursor stays in its field."""
 
     searched = Signal(str)
     chosen = Signal(int)
-    closeWanted = Signal()
+    closeRequested = Signal()
 
     def __init__(self, body: QWidget) -> None:
         super().__init__(body)
@@ -42,16 +42,16 @@ class CommandPalette(QFrame):
         self._theme: Theme | None = None
         self._body = body
         self.field, self.list = QLineEdit(self), QListView(self)
-        self.rows, self._delegate = PaletteModel(self), RowDelegate(self)
-        self.foot = WrappedLabel("", self)
+        self.model, self._delegate = PaletteModel(self), PaletteDelegate(self)
+        self.description_label = WrappedLabel("", self)
         self._make_field()
         self._make_list()
-        self._place_of_foot = QWidget(self)
-        below = QVBoxLayout(self._place_of_foot)
+        self._footer = QWidget(self)
+        below = QVBoxLayout(self._footer)
         below.setContentsMargins(0, 0, 0, 0)
-        below.addWidget(self.foot, 0, Qt.AlignmentFlag.AlignTop)
+        below.addWidget(self.description_label, 0, Qt.AlignmentFlag.AlignTop)
         column = self._column = QVBoxLayout(self)
-        for part in (self.field, self.list, self._place_of_foot):
+        for part in (self.field, self.list, self._footer):
             column.addWidget(part)
         self.setAutoFillBackground(True)
         self.hide()
@@ -60,24 +60,24 @@ class CommandPalette(QFrame):
     @property
     def row(self) -> PaletteRow | None:
         """The one that Enter takes."""
-        return self.rows.row(self.list.currentIndex().row())
+        return self.model.row(self.list.currentIndex().row())
 
     def open(self) -> None:
         """Show it, empty, with the cursor in it."""
         self.field.clear()
-        self._place()
+        self._update_geometry()
         self.show()
         self.raise_()
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def show_rows(self, rows: Sequence[PaletteRow]) -> None:
         """List these, the first one current."""
-        self.rows.show_rows(rows)
-        self.list.setCurrentIndex(self.rows.index(0))
+        self.model.show_rows(rows)
+        self.list.setCurrentIndex(self.model.index(0))
         self.list.scrollToTop()
         if not rows:
-            self._say(tr("No matches. Try a shorter search."))
-        self._place()
+            self._set_description(tr("No matches. Try a shorter search."))
+        self._update_geometry()
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -90,22 +90,22 @@ class CommandPalette(QFrame):
             f"#commandList {{ border: 0; background: transparent; padding: {theme.px(4)}px 0; }}"
             f"#commandFoot {{ color: {theme.muted}; font-size: {theme.px(12)}px; }}"
         )
-        self._place_of_foot.setContentsMargins(theme.px(16), 0, theme.px(16), 0)
-        self._place_of_foot.setMinimumHeight(2 * QFontMetrics(theme.font(12)).lineSpacing())
+        self._footer.setContentsMargins(theme.px(16), 0, theme.px(16), 0)
+        self._footer.setMinimumHeight(2 * QFontMetrics(theme.font(12)).lineSpacing())
         self._column.setContentsMargins(1, 1, 1, theme.px(10))
         self._column.setSpacing(theme.px(6))
-        self._shade(theme)
-        self._place()
+        self._add_shadow(theme)
+        self._update_geometry()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the body's size; keys of the field; close when the cursor leaves it."""
         if watched is self._body and event.type() == QEvent.Type.Resize:
-            self._place()
+            self._update_geometry()
         if watched is self.field and isinstance(event, QKeyEvent):
-            return self._take_key(event)
+            return self._handle_key(event)
         if watched is self.field and isinstance(event, QFocusEvent) and event.lostFocus() and self.isVisible():
             if event.reason() not in (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason):
-                self.closeWanted.emit()
+                self.closeRequested.emit()
         return False
 
     def _make_field(self) -> None:
@@ -118,7 +118,7 @@ class CommandPalette(QFrame):
     def _make_list(self) -> None:
         self.list.setObjectName("commandList")
         self.list.setAccessibleName(tr("Found"))
-        self.list.setModel(self.rows)
+        self.list.setModel(self.model)
         self.list.setItemDelegate(self._delegate)
         self.list.setUniformItemSizes(True)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -127,9 +127,9 @@ class CommandPalette(QFrame):
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.clicked.connect(self._on_clicked)
         self.list.selectionModel().currentChanged.connect(self._on_current)
-        self.foot.setObjectName("commandFoot")
+        self.description_label.setObjectName("commandFoot")
 
-    def _take_key(self, event: QKeyEvent) -> bool:
+    def _handle_key(self, event: QKeyEvent) -> bool:
         """Enter, Esc and what walks along the rows; everything else is the field's."""
         key = Qt.Key(event.key())
         is_enter = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -140,17 +140,17 @@ class CommandPalette(QFrame):
             if is_enter:
                 self._choose(self.list.currentIndex())
             elif key == Qt.Key.Key_Escape:
-                self.closeWanted.emit()
+                self.closeRequested.emit()
             else:
-                self._step(_STEPS[key])
+                self._move_selection(_STEPS[key])
         return True
 
-    def _step(self, by: int) -> None:
+    def _move_selection(self, offset: int) -> None:
         """Another row; one step beyond either end comes out at the other."""
-        count, place = self.rows.rowCount(), self.list.currentIndex().row() + by
+        count, place = self.model.rowCount(), self.list.currentIndex().row() + offset
         if count:
-            around = place % count if abs(by) == 1 else min(max(0, place), count - 1)
-            self.list.setCurrentIndex(self.rows.index(around))
+            around = place % count if abs(offset) == 1 else min(max(0, place), count - 1)
+            self.list.setCurrentIndex(self.model.index(around))
 
     @Slot(QModelIndex)
     def _on_clicked(self, index: QModelIndex) -> None:
@@ -158,7 +158,7 @@ class CommandPalette(QFrame):
         self._choose(index)
 
     def _choose(self, index: QModelIndex) -> None:
-        row = self.rows.row(index.row())
+        row = self.model.row(index.row())
         if row is None:
             return
         if row.reason:
@@ -167,36 +167,36 @@ class CommandPalette(QFrame):
 
     @Slot(QModelIndex)
     def _on_current(self, index: QModelIndex) -> None:
-        row = self.rows.row(index.row())
+        row = self.model.row(index.row())
         if row is not None:
-            self._say(row.reason or row.about or tr("↑ ↓ choose · Enter does it · Esc closes"))
-            self.field.setAccessibleDescription(row.spoken)
-            self._announce(row.spoken)
+            self._set_description(row.reason or row.description or tr("↑ ↓ choose · Enter does it · Esc closes"))
+            self.field.setAccessibleDescription(row.accessible_text)
+            self._announce(row.accessible_text)
 
-    def _say(self, text: str) -> None:
-        self.foot.setText(text)
+    def _set_description(self, text: str) -> None:
+        self.description_label.setText(text)
 
-    def _announce(self, words: str) -> None:
+    def _announce(self, text: str) -> None:
         """The cursor stays in the field: a screen reader hears of the row by itself."""
         if QAccessible.isActive():
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.field, words))
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self.field, text))
 
-    def _shade(self, theme: Theme) -> None:
+    def _add_shadow(self, theme: Theme) -> None:
         shadow = QGraphicsDropShadowEffect(self)
         shadow.setBlurRadius(theme.px(32))
         shadow.setOffset(0, theme.px(6))
-        shadow.setColor(QColor(0, 0, 0, 150 if theme.dark else 70))
+        shadow.setColor(QColor(0, 0, 0, 150 if theme.is_dark else 70))
         self.setGraphicsEffect(shadow)
 
-    def _place(self) -> None:
+    def _update_geometry(self) -> None:
         """In the middle, near the top, as high as its rows want and the window allows."""
         if self._theme is None:
             return
         theme, room = self._theme, self._body.size()
-        self.setFixedWidth(min(theme.px(WIDE), room.width() - 2 * EDGE))
-        others = self.field.sizeHint().height() + self._place_of_foot.sizeHint().height()
+        self.setFixedWidth(min(theme.px(WIDTH), room.width() - 2 * EDGE))
+        others = self.field.sizeHint().height() + self._footer.sizeHint().height()
         most = room.height() - TOP - EDGE - others - theme.px(36)
-        wanted = min(MOST_ROWS, max(1, self.rows.rowCount())) * theme.px(HIGH) + 2 * theme.px(4) + 2
-        self.list.setFixedHeight(max(theme.px(HIGH), min(wanted, most)))
+        wanted = min(MAX_VISIBLE_ROWS, max(1, self.model.rowCount())) * theme.px(ROW_HEIGHT) + 2 * theme.px(4) + 2
+        self.list.setFixedHeight(max(theme.px(ROW_HEIGHT), min(wanted, most)))
         self.adjustSize()
         self.move((room.width() - self.width()) // 2, min(TOP, max(0, room.height() - self.height() - EDGE)))

@@ -10,11 +10,11 @@ from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyle, QStyleOptionViewItem
 
 from app.theme.theme import Theme
-from app.widgets.painted_rows import DrawnRows, Index, write
+from app.widgets.painted_rows import Index, ThemedDelegate, paint_line
 from app.widgets.plain_text import tooltip
 
-ROW = Qt.ItemDataRole.UserRole
-SIDE, GAP, HIGH = 14, 12, 34
+ROW_ROLE = Qt.ItemDataRole.UserRole
+SIDE, GAP, ROW_HEIGHT = 14, 12, 34
 """Pixels at 100 %: left and right of a row, between its parts, and its height."""
 _ROOT = QModelIndex()
 
@@ -25,15 +25,17 @@ class PaletteRow(NamedTuple):
     title: str
     kind: str
     shortcut: str = ""
-    about: str = ""
+    description: str = ""
     reason: str = ""
-    places: tuple[int, ...] = ()
+    match_indices: tuple[int, ...] = ()
     """Letters of the title that were typed."""
 
     @property
-    def spoken(self) -> str:
+    def accessible_text(self) -> str:
         """The row for a screen reader."""
-        return ", ".join(part for part in (self.title, self.kind, self.shortcut, self.reason or self.about) if part)
+        return ", ".join(
+            part for part in (self.title, self.kind, self.shortcut, self.reason or self.description) if part
+        )
 
 
 class PaletteModel(QAbstractListModel):
@@ -49,9 +51,9 @@ class PaletteModel(QAbstractListModel):
         self._rows = rows
         self.endResetModel()
 
-    def row(self, place: int) -> PaletteRow | None:
+    def row(self, index: int) -> PaletteRow | None:
         """What stands there; None where nothing does."""
-        return self._rows[place] if 0 <= place < len(self._rows) else None
+        return self._rows[index] if 0 <= index < len(self._rows) else None
 
     def rowCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(self._rows)
@@ -62,33 +64,33 @@ class PaletteModel(QAbstractListModel):
             return None
         shown = {
             Qt.ItemDataRole.DisplayRole: row.title,
-            Qt.ItemDataRole.ToolTipRole: tooltip(row.reason or row.about),
-            Qt.ItemDataRole.AccessibleTextRole: row.spoken,
-            ROW: row,
+            Qt.ItemDataRole.ToolTipRole: tooltip(row.reason or row.description),
+            Qt.ItemDataRole.AccessibleTextRole: row.accessible_text,
+            ROW_ROLE: row,
         }
         return shown.get(Qt.ItemDataRole(role)) if role in shown else None
 
 
-class RowDelegate(DrawnRows):
+class PaletteDelegate(ThemedDelegate):
     """Title with the typed letters marked; at the right kind and key. Every row is as high as every other."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(0, self.theme.px(HIGH)) if self.theme is not None else super().sizeHint(option, index)
+        return QSize(0, self.theme.px(ROW_HEIGHT)) if self.theme is not None else super().sizeHint(option, index)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        row = index.data(ROW)
+        row = index.data(ROW_ROLE)
         if self.theme is None or not isinstance(row, PaletteRow):
             return
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         line = option.rect.adjusted(self.theme.px(SIDE), 0, -self.theme.px(SIDE), 0)
-        self._paint_ground(painter, option, self.theme)
+        self._paint_background(painter, option, self.theme)
         line.setRight(self._paint_kind(painter, line, row, self.theme) - self.theme.px(GAP))
         self._paint_title(painter, line, row, self.theme)
         painter.restore()
 
     @staticmethod
-    def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, theme: Theme) -> None:
+    def _paint_background(painter: QPainter, option: QStyleOptionViewItem, theme: Theme) -> None:
         """The row that Enter would take has a bar at its edge too, for whom the tint is too faint."""
         if not option.state & QStyle.StateFlag.State_Selected:
             return
@@ -107,7 +109,7 @@ class RowDelegate(DrawnRows):
             if text:
                 width = QFontMetrics(font).horizontalAdvance(text)
                 left -= width
-                write(painter, QRect(left, line.top(), width + 2, line.height()), font, theme.color("muted"), text)
+                paint_line(painter, QRect(left, line.top(), width + 2, line.height()), font, theme.color("muted"), text)
                 left -= theme.px(GAP)
         return left + theme.px(GAP)
 
@@ -115,23 +117,25 @@ class RowDelegate(DrawnRows):
         """The title; behind one that cannot be chosen, why not, as far as there is room."""
         plain, bold = theme.font(13), theme.font(13, 700)
         color, marked = theme.color("muted" if row.reason else "text"), theme.color("accent")
-        x, places = line.left(), set(row.places)
+        x, places = line.left(), set(row.match_indices)
         shown = QFontMetrics(bold).elidedText(row.title, Qt.TextElideMode.ElideRight, line.width())
-        for text, is_typed in _runs(shown, places):
+        for text, is_typed in _split_matches(shown, places):
             font = bold if is_typed else plain
             width = QFontMetrics(font).horizontalAdvance(text)
-            write(painter, QRect(x, line.top(), width + 2, line.height()), font, marked if is_typed else color, text)
+            paint_line(
+                painter, QRect(x, line.top(), width + 2, line.height()), font, marked if is_typed else color, text
+            )
             x += width
         if row.reason:
             room = QRect(x + theme.px(GAP), line.top(), line.right() - x - theme.px(GAP), line.height())
-            write(painter, room, theme.font(11), theme.color("muted"), row.reason)
+            paint_line(painter, room, theme.font(11), theme.color("muted"), row.reason)
 
 
-def _runs(text: str, places: set[int]) -> list[tuple[str, bool]]:
+def _split_matches(text: str, match_indices: set[int]) -> list[tuple[str, bool]]:
     """The text in pieces, each typed or not."""
     pieces: list[tuple[str, bool]] = []
     for place, letter in enumerate(text):
-        is_typed = place in places
+        is_typed = place in match_indices
         if pieces and pieces[-1][1] == is_typed:
             pieces[-1] = (pieces[-1][0] + letter, is_typed)
         else:

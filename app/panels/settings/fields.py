@@ -30,7 +30,7 @@ class SettingsForm(QWidget):
         self.rows.addRow(label, part)
 
 
-def check(name: str, title: str, on: bool) -> QCheckBox:
+def make_check_box(name: str, title: str, on: bool) -> QCheckBox:
     """A box to be ticked."""
     box = QCheckBox(caption(title))
     box.setObjectName(name)
@@ -38,7 +38,7 @@ def check(name: str, title: str, on: bool) -> QCheckBox:
     return box
 
 
-def combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
+def make_combo_box(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: str) -> QComboBox:
     """One of (value, marked title); a value that is none of them is listed as itself."""
     combo = ComboBox()
     combo.setObjectName(name)
@@ -51,23 +51,23 @@ def combo(name: str, label: str, choices: tuple[tuple[str, str], ...], chosen: s
     return combo
 
 
-def chosen(combo: QComboBox) -> str:
+def selected_value(combo: QComboBox) -> str:
     """The value that it stands at."""
     return str(combo.currentData())
 
 
-def spin(name: str, label: str, value: int, least: int = 0, most: int = 1024) -> QSpinBox:
+def make_spin_box(name: str, label: str, value: int, minimum: int = 0, maximum: int = 1024) -> QSpinBox:
     """A whole number between two."""
     spin = SpinBox()
     spin.setObjectName(name)
     spin.setAccessibleName(label)
-    spin.setRange(least, most)
+    spin.setRange(minimum, maximum)
     spin.setValue(value)
     spin.lineEdit().setTextMargins(FIELD_INSET, 0, 0, 0)  # style sheets do not move a spin box's text
     return spin
 
 
-def muted(text: str) -> WrappedLabel:
+def make_remark(text: str) -> WrappedLabel:
     """A remark."""
     label = WrappedLabel(text)
     label.setProperty("role", "muted")

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.storage.film.film_formats import KINDS, PNGS, WEBM
-from app.storage.film.webm import why_no_webm
+from app.storage.film.webm import webm_unsupported_reason
 from app.widgets.inputs import ComboBox, DoubleSpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
@@ -22,17 +22,17 @@ from resources.language import mark, tr, trn
 
 SIZES = ((1280, 720), (1920, 1080), (960, 540))
 THEMES = (("", mark("As shown")), ("light", mark("Light")), ("dark", mark("Dark")))
-SLOWEST, FASTEST, USUAL = 0.1, 25.0, 2.0
+MIN_SPEED, MAX_SPEED, DEFAULT_SPEED = 0.1, 25.0, 2.0
 """Tokens a second."""
 ENDS_MS = 4500
 """How long first and last frame stand together."""
 
 
-class Demo(NamedTuple):
+class DemoOptions(NamedTuple):
     """What was chosen."""
 
     kind: str
-    pace: float
+    tokens_per_second: float
     size: QSize
     theme: str
     """light, dark or empty for the shown one."""
@@ -50,18 +50,21 @@ class DemoDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._steps = steps
         self.kind, self.size_box, self.theme = ComboBox(self), ComboBox(self), ComboBox(self)
-        self.pace = DoubleSpinBox(self)
-        self.told = WrappedLabel("", self)
-        self.told.setProperty("role", "muted")
+        self.speed_box = DoubleSpinBox(self)
+        self.message = WrappedLabel("", self)
+        self.message.setProperty("role", "muted")
         self._fill()
         self._lay_out()
-        self._show()
+        self._update_message()
 
     @property
-    def demo(self) -> Demo:
+    def options(self) -> DemoOptions:
         """As it is set."""
-        return Demo(
-            self.kind.currentData(), self.pace.value(), QSize(*self.size_box.currentData()), self.theme.currentData()
+        return DemoOptions(
+            self.kind.currentData(),
+            self.speed_box.value(),
+            QSize(*self.size_box.currentData()),
+            self.theme.currentData(),
         )
 
     def _fill(self) -> None:
@@ -71,18 +74,18 @@ class DemoDialog(QDialog):
             self.size_box.addItem("{} × {}".format(*size), size)
         for name, title in THEMES:
             self.theme.addItem(tr(title), name)
-        self.pace.setRange(SLOWEST, FASTEST)
-        self.pace.setDecimals(1)
-        self.pace.setSingleStep(0.5)
-        self.pace.setSuffix(" " + tr("tokens/s"))
-        self.pace.setValue(USUAL)
-        self.kind.currentIndexChanged.connect(self._show)
-        self.pace.valueChanged.connect(self._show)
+        self.speed_box.setRange(MIN_SPEED, MAX_SPEED)
+        self.speed_box.setDecimals(1)
+        self.speed_box.setSingleStep(0.5)
+        self.speed_box.setSuffix(" " + tr("tokens/s"))
+        self.speed_box.setValue(DEFAULT_SPEED)
+        self.kind.currentIndexChanged.connect(self._update_message)
+        self.speed_box.valueChanged.connect(self._update_message)
 
     def _lay_out(self) -> None:
         form = QFormLayout()
         for title, field in (
-            (tr("As"), self.kind), (tr("Speed"), self.pace), (tr("Size"), self.size_box), (tr("Theme"), self.theme),
+            (tr("As"), self.kind), (tr("Speed"), self.speed_box), (tr("Size"), self.size_box), (tr("Theme"), self.theme),
         ):  # fmt: skip
             field.setAccessibleName(title)
             label = PlainLabel(title, self)
@@ -97,24 +100,24 @@ class DemoDialog(QDialog):
         column.setContentsMargins(20, 16, 20, 16)
         column.setSpacing(14)
         column.addLayout(form)
-        column.addWidget(self.told)
+        column.addWidget(self.message)
         column.addStretch(1)
         column.addWidget(buttons)
         self.setMinimumWidth(430)
 
     @Slot()
-    def _show(self) -> None:
+    def _update_message(self) -> None:
         """Whether it can be made, and how long it will be."""
-        why_not = why_no_webm() if self.kind.currentData() == WEBM else ""
+        why_not = webm_unsupported_reason() if self.kind.currentData() == WEBM else ""
         self.save.setEnabled(not why_not)
-        seconds = self._steps / self.pace.value() + ENDS_MS / 1000
+        seconds = self._steps / self.speed_box.value() + ENDS_MS / 1000
         told = trn("{steps:,} step, {seconds:.0f} s.", "{steps:,} steps, {seconds:.0f} s.", self._steps)
         told = told.format(steps=self._steps, seconds=seconds)
         if self.kind.currentData() == PNGS:
             told += " " + tr("The pictures go into a folder of the name you choose.")
-        self.told.setText(why_not or told)
+        self.message.setText(why_not or told)
 
     @Slot()
     def _on_save(self) -> None:
-        self.chosen.emit(self.demo)
+        self.chosen.emit(self.options)
         self.close()

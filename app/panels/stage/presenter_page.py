@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from app.theme.panel_rules import rules
+from app.theme.panel_rules import panel_stylesheet
 from app.theme.theme import Theme
 from app.widgets.icons import IconButton
 from app.widgets.plain_text import PlainLabel
@@ -22,25 +22,25 @@ SIZE = (900, 600)
 class PresenterContent(NamedTuple):
     """What the page says."""
 
-    now: str
+    current: str
     """What has just been chosen."""
-    why: str
+    reason: str
     notes: str
-    after: str
+    next_step: str
     """What comes next; empty at the end."""
-    place: str
-    pace: str
+    progress: str
+    speed: str
     view: str
 
 
-class PresenterPage(QWidget):
+class PresenterWindow(QWidget):
     """A window of its own. It says what was pressed; `closed` when the presenter puts it away."""
 
     stepped = Signal(int)
     played = Signal()
     paceChanged = Signal(int)
     viewChanged = Signal(int)
-    left = Signal()
+    exitRequested = Signal()
     closed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -48,24 +48,24 @@ class PresenterPage(QWidget):
         self.setObjectName("presenterWindow")
         self.setWindowTitle(tr("Presenter's page"))
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.clock, self.elapsed, self.place = PlainLabel(), PlainLabel(), PlainLabel()
-        self.now, self.why, self.notes, self.after = (WrappedLabel() for _ in range(4))
+        self.clock, self.elapsed, self.progress = PlainLabel(), PlainLabel(), PlainLabel()
+        self.current, self.reason, self.notes, self.next_step = (WrappedLabel() for _ in range(4))
         self._buttons: list[IconButton] = []
         self._headings: list[QLabel] = []
         self._lay_out()
 
-    def say(self, told: PresenterContent) -> None:
+    def show_content(self, content: PresenterContent) -> None:
         """Show these words."""
         for label, words in (
-            (self.now, told.now), (self.why, told.why), (self.notes, told.notes), (self.after, told.after),
+            (self.current, content.current), (self.reason, content.reason), (self.notes, content.notes), (self.next_step, content.next_step),
         ):  # fmt: skip
             label.setText(words)
             label.setVisible(bool(words))
-        self._notes_heading.setVisible(bool(told.notes))
-        self._after_heading.setVisible(bool(told.after))
-        self.place.setText(told.place)
-        self.pace.setText(told.pace)
-        self.view.setText(told.view)
+        self._notes_heading.setVisible(bool(content.notes))
+        self._after_heading.setVisible(bool(content.next_step))
+        self.progress.setText(content.progress)
+        self.speed.setText(content.speed)
+        self.view.setText(content.view)
 
     def show_time(self, clock: str, elapsed: str) -> None:
         """What the clock says, and how long it has gone on."""
@@ -78,7 +78,9 @@ class PresenterPage(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes: those of a desk, not of a stage."""
-        self.setStyleSheet(theme.stylesheet() + rules(theme) + f"#presenterWindow {{ background: {theme.panel}; }}")
+        self.setStyleSheet(
+            theme.stylesheet() + panel_stylesheet(theme) + f"#presenterWindow {{ background: {theme.panel}; }}"
+        )
         side = theme.px(22)
         self._column.setContentsMargins(side, theme.px(14), side, theme.px(14))
         self._column.setSpacing(theme.px(10))
@@ -86,10 +88,10 @@ class PresenterPage(QWidget):
             button.set_theme(theme)
         for heading in self._headings:
             heading.setContentsMargins(0, theme.px(12), 0, 0)
-        for label, size, weight in ((self.clock, 26, 600), (self.elapsed, 16, 400), (self.place, 16, 400),
-                                    (self.now, 20, 600), (self.why, 16, 400), (self.notes, 22, 400),
-                                    (self.after, 14, 400)):  # fmt: skip
-            label.setStyleSheet(f"font-size: {theme.letters(size)}px; font-weight: {weight};")
+        for label, size, weight in ((self.clock, 26, 600), (self.elapsed, 16, 400), (self.progress, 16, 400),
+                                    (self.current, 20, 600), (self.reason, 16, 400), (self.notes, 22, 400),
+                                    (self.next_step, 14, 400)):  # fmt: skip
+            label.setStyleSheet(f"font-size: {theme.font_pixels(size)}px; font-weight: {weight};")
 
     def closeEvent(self, event: QCloseEvent) -> None:
         super().closeEvent(event)
@@ -97,7 +99,7 @@ class PresenterPage(QWidget):
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()
-        head.addWidget(self.place, 1)
+        head.addWidget(self.progress, 1)
         head.addWidget(self.elapsed)
         head.addSpacing(16)
         head.addWidget(self.clock)
@@ -106,8 +108,8 @@ class PresenterPage(QWidget):
         text = QVBoxLayout(words)
         text.setContentsMargins(0, 0, 0, 0)
         self._headings = [_heading(tr("On the stage now")), self._notes_heading, self._after_heading]
-        for part in (self._headings[0], self.now, self.why, self._notes_heading, self.notes, self._after_heading,
-                     self.after):  # fmt: skip
+        for part in (self._headings[0], self.current, self.reason, self._notes_heading, self.notes, self._after_heading,
+                     self.next_step):  # fmt: skip
             text.addWidget(part)
         text.addStretch(1)
         area = QScrollArea(self, widgetResizable=True)
@@ -124,17 +126,17 @@ class PresenterPage(QWidget):
         self.play = QPushButton()
         self.play.setProperty("role", "primary")
         self.play.clicked.connect(self.played)
-        self.pace, self.view = PlainLabel(), PlainLabel()
+        self.speed, self.view = PlainLabel(), PlainLabel()
         leave = QPushButton(tr("End"))
         leave.setToolTip(tr("Leave the stage (Esc)"))
-        leave.clicked.connect(self.left)
+        leave.clicked.connect(self.exitRequested)
         grid = QGridLayout()
         row: list[QWidget] = [
             self._button("step-back", tr("One step back"), self.stepped, -1),
             self.play,
             self._button("step-forward", tr("One step on"), self.stepped, 1),
-            *self._around(self.pace, tr("Slower"), tr("Faster"), self.paceChanged),
-            *self._around(self.view, tr("The view before"), tr("The next view"), self.viewChanged),
+            *self._between_buttons(self.speed, tr("Slower"), tr("Faster"), self.paceChanged),
+            *self._between_buttons(self.view, tr("The view before"), tr("The next view"), self.viewChanged),
         ]
         grid.setHorizontalSpacing(10)
         for place, part in enumerate(row):
@@ -144,7 +146,7 @@ class PresenterPage(QWidget):
         self.show_playing(False)
         return grid
 
-    def _around(self, label: QLabel, less: str, more: str, signal: SignalInstance) -> tuple[QWidget, ...]:
+    def _between_buttons(self, label: QLabel, less: str, more: str, signal: SignalInstance) -> tuple[QWidget, ...]:
         """A word between two buttons that change it."""
         label.setAlignment(Qt.AlignmentFlag.AlignCenter)
         return (
@@ -153,9 +155,9 @@ class PresenterPage(QWidget):
             self._button("chevron-right", more, signal, 1),
         )
 
-    def _button(self, icon: str, label: str, signal: SignalInstance, by: int) -> IconButton:
+    def _button(self, icon: str, label: str, signal: SignalInstance, offset: int) -> IconButton:
         button = IconButton(icon, label, self)
-        button.clicked.connect(lambda: signal.emit(by))
+        button.clicked.connect(lambda: signal.emit(offset))
         self._buttons.append(button)
         return button
 

@@ -10,7 +10,7 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
-DOT, LONG, GAP = 7, 20, 6
+DOT, CURRENT_DOT_WIDTH, GAP = 7, 20, 6
 """Pixels at 100 %."""
 
 
@@ -20,13 +20,13 @@ class StepDots(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
-        self._place = self._count = 0
+        self._index = self._count = 0
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
-    def show_place(self, place: int, count: int) -> None:
-        """Step `place` (0 the first) of `count`."""
-        self._place, self._count = place, count
-        self.setAccessibleName(tr("Step {number} of {count}").format(number=place + 1, count=count))
+    def show_step(self, index: int, count: int) -> None:
+        """Step `index` (0 the first) of `count`."""
+        self._index, self._count = index, count
+        self.setAccessibleName(tr("Step {number} of {count}").format(number=index + 1, count=count))
         self.setToolTip(tooltip(self.accessibleName()))
         self.updateGeometry()
         self.update()
@@ -39,7 +39,7 @@ class StepDots(QWidget):
 
     def sizeHint(self) -> QSize:
         """A row of dots."""
-        width = (self._count - 1) * (DOT + GAP) + LONG if self._count else 0
+        width = (self._count - 1) * (DOT + GAP) + CURRENT_DOT_WIDTH if self._count else 0
         return QSize(self._theme.px(width), self._theme.px(DOT + 4))
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -50,7 +50,7 @@ class StepDots(QWidget):
         size, left = self._theme.px(DOT), 0
         top = (self.height() - size) / 2
         for number in range(self._count):
-            width = self._theme.px(LONG) if number == self._place else size
-            painter.setBrush(self._theme.color("accent" if number <= self._place else "line"))
+            width = self._theme.px(CURRENT_DOT_WIDTH) if number == self._index else size
+            painter.setBrush(self._theme.color("accent" if number <= self._index else "line"))
             painter.drawRoundedRect(QRectF(left, top, width, size), size / 2, size / 2)
             left += width + self._theme.px(GAP)

@@ -15,10 +15,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.tours import Tour, TourProblem
+from app.state.tours import Tour, TourError
 from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel
-from app.widgets.screen import room_around
+from app.widgets.screen import available_rect
 from resources.language import tr
 
 COLUMNS = 2
@@ -55,7 +55,7 @@ class TourChooser(QDialog):
     chosen = Signal(str)
 
     def __init__(
-        self, tours: Sequence[Tour], problems: Sequence[TourProblem], theme: Theme, parent: QWidget | None = None
+        self, tours: Sequence[Tour], problems: Sequence[TourError], theme: Theme, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setObjectName("tourChooser")
@@ -70,7 +70,7 @@ class TourChooser(QDialog):
         self.accept()
         self.chosen.emit(name)
 
-    def _lay_out(self, problems: Sequence[TourProblem], theme: Theme) -> None:
+    def _lay_out(self, problems: Sequence[TourError], theme: Theme) -> None:
         page = QWidget()
         grid = QGridLayout(page)
         grid.setSpacing(theme.space(10))
@@ -90,7 +90,7 @@ class TourChooser(QDialog):
         column = QVBoxLayout(self)
         for widget in (intro, scroll, buttons):
             column.addWidget(widget)
-        room = room_around(self)
+        room = available_rect(self)
         self.resize(min(theme.px(WIDTH), room.width() - 40), min(theme.px(HEIGHT), room.height() - 80))
         width = (self.width() - theme.px(80)) // COLUMNS
         for card in self.cards:

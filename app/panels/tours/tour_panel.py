@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from app.panels.bottom_panel import FootPanel
+from app.panels.bottom_panel import BottomPanel
 from app.panels.tours.step_dots import StepDots
 from app.theme.theme import Theme
 from resources.language import tr
@@ -15,37 +15,37 @@ _FORWARD = (Qt.Key.Key_Right, Qt.Key.Key_PageDown)
 _BACKWARD = (Qt.Key.Key_Left, Qt.Key.Key_PageUp)
 
 
-class TourPanel(FootPanel):
+class TourPanel(BottomPanel):
     """Title, sentence, dots for the steps, and Back, Play, Next and Leave. Right, Page Down, Enter and Space go on,
     Left and Page Up go back, Esc leaves."""
 
-    backWanted = Signal()
-    playWanted = Signal()
+    backRequested = Signal()
+    playRequested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(gap=6, parent=parent)
         self.setObjectName("tourPanel")
         self.dots = StepDots()
-        self.back = self.button("tourBack", self.backWanted)
-        self.play = self.button("tourPlay", self.playWanted)
-        self.next = self.button("tourNext", self.nextWanted, "primary")
-        self.leave = self.button("tourLeave", self.leaveWanted)
+        self.back = self.create_button("tourBack", self.backRequested)
+        self.play = self.create_button("tourPlay", self.playRequested)
+        self.next = self.create_button("tourNext", self.nextRequested, "primary")
+        self.leave = self.create_button("tourLeave", self.leaveRequested)
         self._lay_out()
 
-    def show_step(self, title: str, place: int, count: int, text: str, is_busy: bool = False) -> None:
+    def show_step(self, title: str, index: int, count: int, text: str, is_busy: bool = False) -> None:
         """A step's sentence; while it `is_busy`, there is nowhere to go."""
         self.setAccessibleName(tr("Guided tour"))
         self.title.setText(title)
-        self.dots.show_place(place, count)
+        self.dots.show_step(index, count)
         self.sentence.set_text(text)
         self.back.setText(tr("Back"))
-        self.next.setText(tr("Next") if place + 1 < count else tr("Done"))
+        self.next.setText(tr("Next") if index + 1 < count else tr("Done"))
         self.leave.setText(tr("Leave"))
         self.leave.setToolTip(tr("Your own settings come back"))
         self._enable_next(not is_busy)
-        if place == 0 and self.window().focusWidget() is self.back:
+        if index == 0 and self.window().focusWidget() is self.back:
             self.next.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.back.setEnabled(place > 0 and not is_busy)
+        self.back.setEnabled(index > 0 and not is_busy)
         if not is_busy:
             self._announce(text)
 
@@ -69,13 +69,13 @@ class TourPanel(FootPanel):
         key = event.key()
         is_forward = key in _FORWARD or (key == Qt.Key.Key_Space and self.window().focusWidget() is self)
         if is_forward and self.next.isEnabled():
-            self.nextWanted.emit()
+            self.nextRequested.emit()
         elif key in _BACKWARD and self.back.isEnabled():
-            self.backWanted.emit()
+            self.backRequested.emit()
         elif not is_forward and key not in _BACKWARD:
             super().keyPressEvent(event)
 
-    def walks_with(self, key: int) -> bool:
+    def handles_key(self, key: int) -> bool:
         return key in _FORWARD or key in _BACKWARD
 
     def _enable_next(self, on: bool) -> None:

@@ -48,7 +48,7 @@ class WelcomeButton(QPushButton):
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.click()
         elif (by := _STEPS.get(Qt.Key(event.key()))) is not None:
-            self._step(by)
+            self._focus_neighbour(by)
         else:
             super().keyPressEvent(event)
 
@@ -57,10 +57,10 @@ class WelcomeButton(QPushButton):
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_ground(painter, self._theme)
-        self._paint_words(painter, self._theme)
+        self._paint_background(painter, self._theme)
+        self._paint_texts(painter, self._theme)
 
-    def _paint_ground(self, painter: QPainter, theme: Theme) -> None:
+    def _paint_background(self, painter: QPainter, theme: Theme) -> None:
         lively = self.underMouse() or self.isDown()
         focused = self.hasFocus()
         painter.setPen(QPen(theme.color("accent" if focused else "line"), 2 if focused else 1))
@@ -68,9 +68,9 @@ class WelcomeButton(QPushButton):
         radius = theme.px(RADIUS)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), radius, radius)
 
-    def _paint_words(self, painter: QPainter, theme: Theme) -> None:
-        side, top, room = theme.px(ICON), theme.space(ABOVE), self._room(theme)
-        icons.paint(painter, self._icon, theme.accent, QRectF(theme.space(SIDE), top, side, side))
+    def _paint_texts(self, painter: QPainter, theme: Theme) -> None:
+        side, top, room = theme.px(ICON), theme.space(ABOVE), self._text_rect(theme)
+        icons.paint_icon(painter, self._icon, theme.accent, QRectF(theme.space(SIDE), top, side, side))
         title = theme.font(15, 600)
         height = QFontMetrics(title).lineSpacing()
         painter.setFont(title)
@@ -82,7 +82,7 @@ class WelcomeButton(QPushButton):
         rest = QRect(room.left(), below, room.width(), self.height() - below)
         painter.drawText(rest, int(Qt.TextFlag.TextWordWrap), self._about)
 
-    def _room(self, theme: Theme) -> QRect:
+    def _text_rect(self, theme: Theme) -> QRect:
         """Where words stand, as high as may be."""
         left = theme.space(SIDE) + theme.px(ICON) + theme.px(GAP)
         return QRect(left, 0, max(1, self.width() - left - theme.space(SIDE)), 10_000)
@@ -92,13 +92,13 @@ class WelcomeButton(QPushButton):
             return
         theme = self._theme
         metrics = QFontMetrics(theme.font(13))
-        about = metrics.boundingRect(self._room(theme), int(Qt.TextFlag.TextWordWrap), self._about).height()
+        about = metrics.boundingRect(self._text_rect(theme), int(Qt.TextFlag.TextWordWrap), self._about).height()
         title = QFontMetrics(theme.font(15, 600)).lineSpacing()
         height = 2 * theme.space(ABOVE) + title + theme.px(BETWEEN) + about
         if height != self.minimumHeight():
             self.setFixedHeight(height)
 
-    def _step(self, by: int) -> None:
+    def _focus_neighbour(self, by: int) -> None:
         page = self.parentWidget()
         ways = page.findChildren(WelcomeButton) if page is not None else [self]
         ways[(ways.index(self) + by) % len(ways)].setFocus(Qt.FocusReason.TabFocusReason)

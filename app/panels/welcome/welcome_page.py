@@ -7,11 +7,11 @@ from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.panels.welcome.welcome_button import WelcomeButton
-from app.theme.theme import Theme, Themed, theme_for
+from app.theme.theme import Theme, Themeable, theme_for
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
-WIDE, EDGE = 600, 24
+TEXT_WIDTH, EDGE = 600, 24
 """Pixels at 100 %: the width of the words, and the room around them."""
 SAMPLE = ((30, 0.95), (18, 0.8), (42, 0.5), (26, 0.25), (36, 0.05))
 """Words as the token view underlines them: how wide, and how sure the model was."""
@@ -37,26 +37,26 @@ class UnderlineSample(QWidget):
 
 
 class WelcomePage(QFrame):
-    """Covers `body`. A signal for each way; `left` where the reader would rather look around."""
+    """Covers `body`. A signal for each way; `skipped` where the reader would rather look around."""
 
-    storyWanted = Signal()
-    tourWanted = Signal()
-    modelWanted = Signal()
-    left = Signal()
+    storyRequested = Signal()
+    tourRequested = Signal()
+    modelRequested = Signal()
+    skipped = Signal()
 
     def __init__(self, body: QWidget) -> None:
         super().__init__(body)
         self.setObjectName("welcomePage")
         self.setAccessibleName(tr("Welcome"))
         self._body = body
-        self._make_words()
-        self.ways = self._make_ways()
+        self._make_texts()
+        self.buttons = self._make_buttons()
         self.skip = QPushButton(tr("Just look around"))
         self.skip.setObjectName("skipWelcome")
         self.skip.setProperty("role", "quiet")
-        self.skip.clicked.connect(self.left)
-        self._again = WrappedLabel(tr("Ctrl+K finds everything, this page too."))
-        self._again.setProperty("role", "muted")
+        self.skip.clicked.connect(self.skipped)
+        self._hint = WrappedLabel(tr("Ctrl+K finds everything, this page too."))
+        self._hint.setProperty("role", "muted")
         self._lay_out()
         body.installEventFilter(self)
         self.hide()
@@ -66,7 +66,7 @@ class WelcomePage(QFrame):
         self.setGeometry(self._body.rect())
         self.show()
         self.raise_()
-        self.ways[0].setFocus(Qt.FocusReason.OtherFocusReason)
+        self.buttons[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours and sizes."""
@@ -75,12 +75,12 @@ class WelcomePage(QFrame):
             f"#welcomeTitle {{ font-size: {theme.px(24)}px; font-weight: 700; }}"
             f"#welcomeWords {{ font-size: {theme.px(15)}px; color: {theme.muted}; }}"
         )
-        themed: tuple[Themed, ...] = (self._sample, *self.ways)
+        themed: tuple[Themeable, ...] = (self._sample, *self.buttons)
         for part in themed:
             part.set_theme(theme)
         self._column.setSpacing(theme.space(12))
         self._column.setContentsMargins(EDGE, theme.space(EDGE), EDGE, theme.space(EDGE))
-        self._inside.setMaximumWidth(theme.px(WIDE) + 2 * EDGE)
+        self._content.setMaximumWidth(theme.px(TEXT_WIDTH) + 2 * EDGE)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """As large as what it covers."""
@@ -93,30 +93,30 @@ class WelcomePage(QFrame):
         if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             event.accept()
             if event.type() == QEvent.Type.KeyPress:
-                self.left.emit()
+                self.skipped.emit()
             return True
         return super().event(event)
 
-    def _make_words(self) -> None:
+    def _make_texts(self) -> None:
         self._sample = UnderlineSample(self)
         self._title = WrappedLabel(tr("Watch a language model decide what to write"))
         self._title.setObjectName("welcomeTitle")
-        self._words = WrappedLabel(
+        self._introduction = WrappedLabel(
             tr(
                 "A language model writes one small piece of text at a time. Decodescope shows every choice it makes: "
                 "what it could have written, how sure it was, and why it took what it took."
             )
         )
-        self._words.setObjectName("welcomeWords")
+        self._introduction.setObjectName("welcomeWords")
 
-    def _make_ways(self) -> tuple[WelcomeButton, ...]:
+    def _make_buttons(self) -> tuple[WelcomeButton, ...]:
         told = (
             ("storyWay", "play", tr("Watch a story being written"),
-             tr("A small model that comes with the program writes one, now."), self.storyWanted),
+             tr("A small model that comes with the program writes one, now."), self.storyRequested),
             ("tourWay", "flag", tr("Take a guided tour"),
-             tr("About a minute each: the program plays a scene and says what is to be seen."), self.tourWanted),
+             tr("About a minute each: the program plays a scene and says what is to be seen."), self.tourRequested),
             ("modelWay", "folder", tr("Bring your own model"),
-             tr("Download one from the Hugging Face hub, or choose a folder on this disk."), self.modelWanted),
+             tr("Download one from the Hugging Face hub, or choose a folder on this disk."), self.modelRequested),
         )  # fmt: skip
         ways = []
         for name, icon, title, about, wanted in told:
@@ -126,16 +126,16 @@ class WelcomePage(QFrame):
         return tuple(ways)
 
     def _lay_out(self) -> None:
-        self._inside = QWidget()
-        column = self._column = QVBoxLayout(self._inside)
+        self._content = QWidget()
+        column = self._column = QVBoxLayout(self._content)
         foot = QHBoxLayout()
-        foot.addWidget(self._again, 1)
+        foot.addWidget(self._hint, 1)
         foot.addWidget(self.skip)
         column.addStretch(1)
-        for part in (self._sample, self._title, self._words):
+        for part in (self._sample, self._title, self._introduction):
             column.addWidget(part)
         column.addSpacing(8)
-        for way in self.ways:
+        for way in self.buttons:
             column.addWidget(way)
         column.addLayout(foot)
         column.addStretch(2)
@@ -143,7 +143,7 @@ class WelcomePage(QFrame):
         row = QHBoxLayout(middle)
         row.setContentsMargins(0, 0, 0, 0)
         row.addStretch(1)
-        row.addWidget(self._inside, 100)
+        row.addWidget(self._content, 100)
         row.addStretch(1)
         scroll = QScrollArea(widgetResizable=True)
         scroll.setObjectName("welcomeScroll")

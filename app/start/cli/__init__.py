@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.start.cli.options import CommandLineOptions
-from app.start.cli.reading import named_before, parse
+from app.start.cli.reading import parse, peek_option
 
-__all__ = ["CommandLineOptions", "named_before", "parse"]
+__all__ = ["CommandLineOptions", "parse", "peek_option"]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unicodedata import east_asian_width
 
-from resources.language import ENGLISH, current, mark, tr, trn
+from resources.language import ENGLISH, current_language, mark, tr, trn
 
-WORDS = (
+ARGPARSE_MESSAGES = (
     mark("usage: "),
     mark("positional arguments"),
     mark("options"),
@@ -25,39 +25,39 @@ WORDS = (
     mark("invalid choice: %(value)r (choose from %(choices)s)"),
 )
 """Everything that this program's options can make it look up."""
-_PIECE = re.compile(r"\s*(?:[!-~]+|[^\s!-~])[，。；：、）”！？]*")
+_UNBREAKABLE = re.compile(r"\s*(?:[!-~]+|[^\s!-~])[，。；：、）”！？]*")
 """What stays on one line: a word of Latin letters, or one character; a sign does not begin a line."""
 
 
 @contextmanager
-def spoken() -> Iterator[None]:
+def translate_argparse() -> Iterator[None]:
     """While this lasts, argparse asks this program's catalogues.
 
     It looks its translators up in its own module whenever it says something; the one other way to them, gettext's,
     goes by variables of the environment, and the language here is the reader's own.
     """
-    own = {name: vars(argparse)[name] for name in ("_", "ngettext")}
+    originals = {name: vars(argparse)[name] for name in ("_", "ngettext")}
     vars(argparse).update(_=tr, ngettext=trn)
     try:
         yield
     finally:
-        vars(argparse).update(own)
+        vars(argparse).update(originals)
 
 
-class Formatter(argparse.HelpFormatter):
+class HelpFormatter(argparse.HelpFormatter):
     """Breaks lines of Chinese, too: no spaces stand in it, and each character is two columns wide."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        if current() == ENGLISH:
+        if current_language() == ENGLISH:
             return super()._split_lines(text, width)
         lines = [""]
-        for piece in _PIECE.findall(text):
-            if lines[-1] and columns(lines[-1] + piece) > width:
+        for piece in _UNBREAKABLE.findall(text):
+            if lines[-1] and display_width(lines[-1] + piece) > width:
                 lines.append("")
             lines[-1] += piece if lines[-1] else piece.lstrip()
         return lines
 
 
-def columns(text: str) -> int:
+def display_width(text: str) -> int:
     """How many places of a terminal a text takes."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)

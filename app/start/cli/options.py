@@ -46,12 +46,12 @@ class CommandLineOptions:
     tour: str = ""
 
     @property
-    def says_what_to_do(self) -> bool:
+    def sets_more_than_appearance(self) -> bool:
         """Whether more is said than how the window looks and where its settings are."""
         bare = replace(self, size=None, theme="", language="", font_scale=None, scale=None, config_dir=None)
         return bare != CommandLineOptions()
 
     @property
-    def leaves(self) -> bool:
+    def writes_files(self) -> bool:
         """Whether something is to be written, and nobody to be waited for."""
         return any(path is not None for path in (self.screenshot, self.export, self.record_demo))

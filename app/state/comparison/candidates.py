@@ -13,14 +13,14 @@ from core.caches import Variant
 from core.strategies import Strategy
 from resources.language import tr
 
-_FIRST_MODELS = 3
+_MAX_INITIAL_MODELS = 3
 """Chosen at first, the one of the shown run included."""
-_FIRST_RUNS = 4
+_MAX_INITIAL_RUNS = 4
 """Chosen at first: the latest ones."""
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ComparisonCandidate:
     """One member of a comparison, or of the choice of them."""
 
     key: str
@@ -33,87 +33,88 @@ class Candidate:
     """Whether it is compared unless the reader says otherwise."""
     run: Run | None = None
     """The run itself, where it was made before."""
-    place: int = 0
+    index: int = 0
     """In a sweep, the place of its value among the values."""
-    brief: str = ""
+    short_title: str = ""
     """A name that fits beside a bar, where the title does not."""
 
     @property
     def short(self) -> str:
         """A name that fits beside a bar."""
-        return self.brief or self.title
+        return self.short_title or self.title
 
 
-def of_caches(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
+def cache_candidates(base: RunRequest, info: ModelInfo | None) -> list[ComparisonCandidate]:
     """Every back end, dynamic first; the quantized one in several widths."""
     found = []
     for name, backend in caches.registry.items():
-        reason = cache_refusal(name, base.strategy, info)
+        reason = cache_unsupported_reason(name, base.strategy, info)
         own = dict(base.cache_options) if base.cache == name else {}
         for variant in backend.variants or (Variant(backend.title, backend.brief),):
             key = "-".join([name, *map(str, variant.options.values())])
             request = replace(base, cache=name, cache_options={**own, **variant.options})
             summary, brief = tr(backend.summary), tr(variant.brief) if variant.brief else ""
-            found.append(Candidate(key, tr(variant.title), summary, request, reason, brief=brief))
+            found.append(ComparisonCandidate(key, tr(variant.title), summary, request, reason, short_title=brief))
     return found
 
 
-def cache_refusal(name: str, strategy: str, info: ModelInfo | None) -> str:
+def cache_unsupported_reason(name: str, strategy: str, info: ModelInfo | None) -> str:
     """Why a back end cannot serve; empty when it can, as far as is known before it is tried."""
-    if info is not None and name in info.refused_caches:
-        return info.refused_caches[name]
+    if info is not None and name in info.unsupported_caches:
+        return info.unsupported_caches[name]
     known = strategies.registry.get(strategy)  # a recorded run may have one that is not here
-    return (caches.registry[name].lacks(known.needs) or "") if known is not None else ""
+    return (caches.registry[name].missing_operation_reason(known.needs) or "") if known is not None else ""
 
 
-def of_strategies(base: RunRequest, info: ModelInfo | None) -> list[Candidate]:
+def strategy_candidates(base: RunRequest, info: ModelInfo | None) -> list[ComparisonCandidate]:
     """Every strategy with its own defaults and the common settings of `base`; the run's own first, as it was."""
     found = []
     for name, strategy in strategies.registry.items():
         own = name == base.strategy
-        request = base if own else base.with_strategy(strategy, _params(strategy, base.settings))
+        request = base if own else base.with_strategy(strategy, _strategy_settings(strategy, base.settings))
         chosen = own or strategy.compared
         found.append(
-            Candidate(
+            ComparisonCandidate(
                 name,
                 tr(strategy.title),
                 tr(strategy.summary),
                 request,
-                _strategy_refusal(strategy, base, info),
+                _strategy_unsupported_reason(strategy, base, info),
                 chosen,
             )
         )
     return sorted(found, key=lambda candidate: candidate.key != base.strategy)
 
 
-def _params(strategy: Strategy, given: Mapping[str, Any]) -> dict[str, Any]:
+def _strategy_settings(strategy: Strategy, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Its defaults, and what it shares with the shown run."""
     params = {p.name: strategy.defaults.get(p.name, p.default) for p in strategy.parameters}
-    shared = {name: value for name, value in given.items() if name in params and name not in strategy.defaults}
+    shared = {name: value for name, value in settings.items() if name in params and name not in strategy.defaults}
     return {name: value for name, value in {**params, **shared}.items() if value is not None}
 
 
-def _strategy_refusal(strategy: Strategy, base: RunRequest, info: ModelInfo | None) -> str:
-    if info is not None and strategy.name in info.refused_strategies:
-        return info.refused_strategies[strategy.name]
+def _strategy_unsupported_reason(strategy: Strategy, base: RunRequest, info: ModelInfo | None) -> str:
+    if info is not None and strategy.name in info.unsupported_strategies:
+        return info.unsupported_strategies[strategy.name]
     if strategy.takes_drafters and not base.draft_names:
         return tr("needs a draft model; choose one with Assisted decoding first.")
     if strategy.wants and base.strategy != strategy.name:
         return tr("needs “{setting}”; run it once with some.").format(
             setting=tr(strategy.parameter(strategy.wants[0]).title)
         )
-    return cache_refusal(base.cache, strategy.name, info)
+    return cache_unsupported_reason(base.cache, strategy.name, info)
 
 
-def of_seeds(base: RunRequest, count: int) -> list[Candidate]:
+def seed_candidates(base: RunRequest, count: int) -> list[ComparisonCandidate]:
     """The run's own seed and those after it."""
     seeds = range(base.seed, base.seed + count)
     return [
-        Candidate(f"seed-{seed}", tr("Seed {seed}").format(seed=seed), "", replace(base, seed=seed)) for seed in seeds
+        ComparisonCandidate(f"seed-{seed}", tr("Seed {seed}").format(seed=seed), "", replace(base, seed=seed))
+        for seed in seeds
     ]
 
 
-def why_no_seeds(request: RunRequest) -> str:
+def seeds_unsupported_reason(request: RunRequest) -> str:
     """Why seeds make no difference to a run; empty where they do."""
     strategy = strategies.registry[request.strategy]
     if request.settings.get("do_sample") or strategy.flags.get("do_sample"):
@@ -121,55 +122,55 @@ def why_no_seeds(request: RunRequest) -> str:
     return tr("{title} rolls no dice as it is set: every seed writes the same text.").format(title=tr(strategy.title))
 
 
-def of_grammar(base: RunRequest) -> list[Candidate]:
+def grammar_candidates(base: RunRequest) -> list[ComparisonCandidate]:
     """The run as it was, and the same without its grammar; nothing where it has none."""
     if not base.grammar:
         return []
     free = replace(base, options={name: value for name, value in base.options.items() if name != GRAMMAR})
     return [
-        Candidate("with-grammar", tr("With the grammar"), tr("As it was."), base),
-        Candidate("without-grammar", tr("Without it"), tr("The same prompt, seed and settings."), free),
+        ComparisonCandidate("with-grammar", tr("With the grammar"), tr("As it was."), base),
+        ComparisonCandidate("without-grammar", tr("Without it"), tr("The same prompt, seed and settings."), free),
     ]
 
 
-def of_models(base: RunRequest, entries: Sequence[ModelEntry]) -> list[Candidate]:
+def model_candidates(base: RunRequest, entries: Sequence[ModelEntry]) -> list[ComparisonCandidate]:
     """Every model that is listed, the run's own first; a model is loaded only when its turn comes."""
     own = next((entry for entry in entries if entry.name == base.model), None)
     ordered = sorted(entries, key=lambda entry: entry.name != base.model)
-    found = [_of_model(base, entry, _is_like(entry, own)) for entry in ordered]
-    usual = [candidate.key for candidate in found if candidate.chosen and not candidate.reason][:_FIRST_MODELS]
+    found = [_model_candidate(base, entry, _accepts_same_prompt(entry, own)) for entry in ordered]
+    usual = [candidate.key for candidate in found if candidate.chosen and not candidate.reason][:_MAX_INITIAL_MODELS]
     return [replace(candidate, chosen=candidate.key in usual) for candidate in found]
 
 
-def _of_model(base: RunRequest, entry: ModelEntry, is_like: bool) -> Candidate:
-    load = base.load if entry.name == base.model else _plainly(base.load, entry.name)
+def _model_candidate(base: RunRequest, entry: ModelEntry, is_like: bool) -> ComparisonCandidate:
+    load = base.load if entry.name == base.model else _load_request_for(base.load, entry.name)
     fit = catalog.fits(entry)
     reason = entry.problem or ("" if fit.ok else fit.sentence)
-    return Candidate(entry.name, entry.title, entry.architecture, replace(base, load=load), reason, is_like)
+    return ComparisonCandidate(entry.name, entry.title, entry.architecture, replace(base, load=load), reason, is_like)
 
 
-def _plainly(load: LoadRequest, name: str) -> LoadRequest:
+def _load_request_for(load: LoadRequest, name: str) -> LoadRequest:
     """Another model, on the same device and without the permissions that were given to one."""
     return replace(load, model=name, allow_pickle=False, allow_remote_code=False)
 
 
-def _is_like(entry: ModelEntry, own: ModelEntry | None) -> bool:
+def _accepts_same_prompt(entry: ModelEntry, own: ModelEntry | None) -> bool:
     """Whether a prompt for the one is a prompt for the other, with the sounds and pictures that go with it."""
     if own is None:
         return not entry.takes.needs
     return entry.encoder_decoder == own.encoder_decoder and entry.takes == own.takes
 
 
-def of_runs(runs: Sequence[Run]) -> list[Candidate]:
+def run_candidates(runs: Sequence[Run]) -> list[ComparisonCandidate]:
     """Runs that are there already, the oldest first."""
-    last = len(runs) - _FIRST_RUNS
-    return [_of_run(number, run, number > last) for number, run in enumerate(runs, 1)]
+    last = len(runs) - _MAX_INITIAL_RUNS
+    return [_run_candidate(number, run, number > last) for number, run in enumerate(runs, 1)]
 
 
-def _of_run(number: int, run: Run, chosen: bool) -> Candidate:
+def _run_candidate(number: int, run: Run, chosen: bool) -> ComparisonCandidate:
     request, strategy = run.request, strategies.registry.get(run.request.strategy)
     how = tr(strategy.title) if strategy is not None else request.strategy
     title = tr("{number}. {strategy}, seed {seed}").format(number=number, strategy=how, seed=request.seed)
     start = beginning(" ".join(run.sequences[0].text.split()), 60)
     reason = "" if run.outcome is not None and run.sequences[0].tokens else tr("It has written nothing.")
-    return Candidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)
+    return ComparisonCandidate(run.id, title, f"{request.model}: {start}…", request, reason, chosen, run)

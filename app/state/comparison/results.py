@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.state.comparison.candidates import Candidate
-from app.state.comparison.run_figures import RunFigures, figures_of
+from app.state.comparison.candidates import ComparisonCandidate
+from app.state.comparison.run_figures import RunMetrics, compute_run_metrics
 from app.state.comparison.sweep import Sweep
 from app.state.comparison.text_diff import DiffSpan, first_difference, word_diff
 from app.state.run import Run
-from app.state.worker_messages import Kind, RunRequest
+from app.state.worker_messages import OutcomeKind, RunRequest
 
 EntryState = Literal["waiting", "running", "done", "failed", "stopped"]
-_ENDED: dict[Kind, EntryState] = {"completed": "done", "stopped": "stopped", "failed": "failed"}
+_ENDED: dict[OutcomeKind, EntryState] = {"completed": "done", "stopped": "stopped", "failed": "failed"}
 
 
 @dataclass
 class ComparisonEntry:
     """A candidate in a comparison that was begun."""
 
-    candidate: Candidate
+    candidate: ComparisonCandidate
     state: EntryState = "waiting"
     run: Run | None = None
-    _figures: RunFigures | None = None
+    _metrics: RunMetrics | None = None
 
     @property
     def cause(self) -> str:
@@ -39,11 +39,11 @@ class ComparisonEntry:
         return self.run if has_text and self.state in ("done", "stopped") else None
 
     @property
-    def figures(self) -> RunFigures | None:
+    def metrics(self) -> RunMetrics | None:
         """The result's figures, reckoned once; None where there is no result."""
-        if self._figures is None and self.result is not None:
-            self._figures = figures_of(self.result)
-        return self._figures
+        if self._metrics is None and self.result is not None:
+            self._metrics = compute_run_metrics(self.result)
+        return self._metrics
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Comparison:
     entries: list[ComparisonEntry] = field(default_factory=list)
     sweep: Sweep | None = None
     """What was swept; None where the runs differ otherwise."""
-    chosen: str | None = None
+    reference_key: str | None = None
     """Key of the reference somebody chose."""
     _diffs: dict[tuple[str, str], list[DiffSpan]] = field(default_factory=dict)
 
@@ -66,7 +66,9 @@ class Comparison:
     def reference(self) -> ComparisonEntry | None:
         """What the others are compared with; None before anything is there."""
         found = [entry for entry, _ in self.results]
-        return next((entry for entry in found if entry.candidate.key == self.chosen), found[0] if found else None)
+        return next(
+            (entry for entry in found if entry.candidate.key == self.reference_key), found[0] if found else None
+        )
 
     @property
     def is_over(self) -> bool:
@@ -79,41 +81,41 @@ class Comparison:
             return None
         return next((entry for entry, result in self.results if result.id == run.id), None)
 
-    def begin(self) -> list[RunRequest]:
+    def start(self) -> list[RunRequest]:
         """What is to be run, in order: all but the runs that are there already. The first one is under way."""
         for entry in self.entries:
             if entry.candidate.run is not None:
                 entry.run, entry.state = entry.candidate.run, "done"
-        self._next()
+        self._start_next()
         return [entry.candidate.request for entry in self.entries if entry.state in ("waiting", "running")]
 
-    def take(self, run: Run) -> bool:
+    def assign_result(self, run: Run) -> bool:
         """Sort in a run that has ended; False when it is none of these."""
         entry = next((entry for entry in self.entries if entry.state == "running"), None)
-        if entry is None or not _is_same(entry.candidate.request, run.request):
+        if entry is None or not _is_same_request(entry.candidate.request, run.request):
             return False
         kind = run.outcome.kind if run.outcome is not None else "failed"
         entry.run, entry.state = run, _ENDED[kind]
-        self._next()
+        self._start_next()
         return True
 
-    def end(self) -> None:
+    def stop_remaining(self) -> None:
         """No more of them will come."""
         for entry in self.entries:
             if entry.state in ("waiting", "running"):
                 entry.state = "stopped"
 
-    def _next(self) -> None:
+    def _start_next(self) -> None:
         waiting = next((entry for entry in self.entries if entry.state == "waiting"), None)
         if waiting is not None:
             waiting.state = "running"
 
-    def difference(self, entry: ComparisonEntry) -> int | None:
+    def first_difference(self, entry: ComparisonEntry) -> int | None:
         """Place of the first token that differs from the reference's; None when none does."""
         reference = self.reference
         if entry.result is None or reference is None or reference.result is None:
             return None
-        return first_difference(ids(reference.result), ids(entry.result))
+        return first_difference(token_ids(reference.result), token_ids(entry.result))
 
     def word_diff(self, entry: ComparisonEntry) -> list[DiffSpan]:
         """Its text word by word beside the reference's; empty where one of them is missing."""
@@ -126,19 +128,20 @@ class Comparison:
         return self._diffs[key]
 
 
-def begun(candidates: Sequence[Candidate], sweep: Sweep | None = None) -> Comparison:
+def start_comparison(candidates: Sequence[ComparisonCandidate], sweep: Sweep | None = None) -> Comparison:
     """A comparison of these; runs that are there already have their results at once."""
     return Comparison([ComparisonEntry(candidate) for candidate in candidates], sweep)
 
 
-def _is_same(asked: RunRequest, ran: RunRequest) -> bool:
+def _is_same_request(requested: RunRequest, ran: RunRequest) -> bool:
     """What a session runs may be a copy of what it was asked for: without prefixes, a chat cut to its place."""
     one, other = (
-        (r.strategy, r.cache, dict(r.cache_options), r.settings, r.seed, r.load, r.draft_names) for r in (asked, ran)
+        (r.strategy, r.cache, dict(r.cache_options), r.settings, r.seed, r.load, r.draft_names)
+        for r in (requested, ran)
     )
     return one == other
 
 
-def ids(run: Run) -> list[int]:
+def token_ids(run: Run) -> list[int]:
     """The first text's tokens."""
     return [token.id for token in run.sequences[0].tokens]

@@ -15,7 +15,7 @@ _NAT = math.log(2)
 
 
 @dataclass(frozen=True, slots=True)
-class RunFigures:
+class RunMetrics:
     """One run in figures; of several texts, those of the first. None where a run has no such number.
 
     Shares are of 1, times seconds, sizes bytes.
@@ -44,20 +44,20 @@ class RunFigures:
     """Forward passes of the model."""
 
 
-def figures_of(run: Run) -> RunFigures:
+def compute_run_metrics(run: Run) -> RunMetrics:
     """All of them; those of speed and size are there once the run has ended by itself or was stopped."""
     tokens = run.sequences[0].tokens
     ids = [token.id for token in tokens if not token.special]
-    of_text = RunFigures(
+    of_text = RunMetrics(
         len(tokens), distinct(ids, 1), distinct(ids, 2), distinct(ids, 3), repeated(ids), mean_entropy(tokens),
         mean_log_probability(tokens),
     )  # fmt: skip
     return _with_metrics(of_text, run.finished.metrics) if run.finished is not None else of_text
 
 
-def _with_metrics(figures: RunFigures, metrics: Metrics) -> RunFigures:
+def _with_metrics(run_metrics: RunMetrics, metrics: Metrics) -> RunMetrics:
     return replace(
-        figures,
+        run_metrics,
         tokens_per_second=metrics.decode_tokens_per_second,
         first_token=metrics.time_to_first_token,
         seconds=metrics.seconds,
@@ -82,14 +82,14 @@ def repeated(ids: Sequence[int], n: int = REPEATED_LENGTH) -> float | None:
 
 def mean_entropy(tokens: Sequence[TokenChosen]) -> float | None:
     """Mean entropy of the model's own distribution at the tokens, in bits."""
-    return _told(sum(token.entropy for token in tokens) / len(tokens) / _NAT) if tokens else None
+    return _none_if_nan(sum(token.entropy for token in tokens) / len(tokens) / _NAT) if tokens else None
 
 
 def mean_log_probability(tokens: Sequence[TokenChosen]) -> float | None:
     """Mean natural logarithm of the tokens' probabilities by the model alone; perplexity is exp of its negative."""
-    return _told(sum(token.raw_log_probability for token in tokens) / len(tokens)) if tokens else None
+    return _none_if_nan(sum(token.raw_log_probability for token in tokens) / len(tokens)) if tokens else None
 
 
-def _told(mean: float) -> float | None:
+def _none_if_nan(mean: float) -> float | None:
     """None for NaN: an engine on another machine does not tell it."""
     return None if math.isnan(mean) else mean

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.state import setting_values
-from app.state.comparison.candidates import Candidate
+from app.state.comparison.candidates import ComparisonCandidate
 from app.state.number_checks import is_number
-from app.state.setting_values import ValueProblem
-from app.state.worker_messages import RunRequest, divided
+from app.state.setting_values import InvalidValueError
+from app.state.worker_messages import RunRequest, split_settings
 from core import strategies
 from core.strategies import Parameter
 from resources.language import tr
 
-MOST_RUNS = 400
+MAX_RUNS = 400
 """Of one sweep: each keeps its text with all that is known of every token."""
 _DIGITS = 6
 """Significant ones of a value between two ends: 0.3, not 0.30000000000000004."""
@@ -40,22 +40,22 @@ class Sweep:
     @property
     def labels(self) -> tuple[str, ...]:
         """The values as they are said."""
-        return tuple(setting_values.short(value) for value in self.values)
+        return tuple(setting_values.short_text(value) for value in self.values)
 
 
-def parameters(request: RunRequest) -> list[Parameter]:
+def sweepable_parameters(request: RunRequest) -> list[Parameter]:
     """What of the run's strategy can be swept: numbers, switches and choices."""
     return [parameter for parameter in strategies.registry[request.strategy].parameters if parameter.kind in _KINDS]
 
 
-def spread(parameter: Parameter, low: float, high: float, count: int) -> tuple[Any, ...]:
+def make_range(parameter: Parameter, low: float, high: float, count: int) -> tuple[Any, ...]:
     """`count` values from `low` to `high`, both included: equal steps, or equal factors where the parameter's slider
     has them; whole numbers once each. Raises ValueProblem where a bound refuses, or there is no way from one to the
     other."""
     for end in (low, high):
-        setting_values.within(parameter, end)
+        setting_values.check_range(parameter, end)
     if count < 2 or low == high:
-        raise ValueProblem(tr("A range takes two different ends and at least two values."))
+        raise InvalidValueError(tr("A range takes two different ends and at least two values."))
     if parameter.logarithmic and low > 0 and high > 0:
         found = [low * (high / low) ** (step / (count - 1)) for step in range(count)]
     else:
@@ -69,18 +69,18 @@ def _rounded(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def listed(parameter: Parameter, text: str) -> tuple[Any, ...]:
+def parse_values(parameter: Parameter, text: str) -> tuple[Any, ...]:
     """The values written as `0.2, 0.5, 1` (commas, semicolons or spaces between them), each once, in their order.
 
     Raises ValueProblem for one that the parameter cannot take.
     """
     parts = [part for part in re.split(r"[,;\s]+", text) if part]
     if not parts:
-        raise ValueProblem(tr("No values are given: write some, 0.2 0.5 1."))
+        raise InvalidValueError(tr("No values are given: write some, 0.2 0.5 1."))
     return tuple(dict.fromkeys(setting_values.parse(parameter, part) for part in parts))
 
 
-def usual_range(parameter: Parameter, value: object) -> tuple[float, float]:
+def default_range(parameter: Parameter, value: object) -> tuple[float, float]:
     """Where a sweep begins and ends unless somebody says otherwise: what the slider spans, else half and twice."""
     low = parameter.soft_minimum if parameter.soft_minimum is not None else parameter.minimum
     high = parameter.soft_maximum if parameter.soft_maximum is not None else parameter.maximum
@@ -92,28 +92,28 @@ def usual_range(parameter: Parameter, value: object) -> tuple[float, float]:
     return low, max(high, low)
 
 
-def why_not(sweep: Sweep) -> str:
+def sweep_unsupported_reason(sweep: Sweep) -> str:
     """Why it cannot be run; empty when it can."""
-    if sweep.count > MOST_RUNS:
+    if sweep.count > MAX_RUNS:
         return tr("These are {count:,} runs; {most:,} are kept side by side at most.").format(
-            count=sweep.count, most=MOST_RUNS
+            count=sweep.count, most=MAX_RUNS
         )
     if len(sweep.values) < 2:
         return tr("There is one value only: a sweep compares at least two.")
     return ""
 
 
-def candidates(base: RunRequest, sweep: Sweep) -> list[Candidate]:
+def sweep_candidates(base: RunRequest, sweep: Sweep) -> list[ComparisonCandidate]:
     """Every value with every seed, value by value."""
     title, several = tr(sweep.parameter.title), len(sweep.seeds) > 1
     return [
-        Candidate(
+        ComparisonCandidate(
             f"{label}-{seed}",
             (tr("{title} {label}, seed {seed}") if several else "{title} {label}").format(
                 title=title, label=label, seed=seed
             ),
             "",
-            replace(with_setting(base, sweep.parameter, value), seed=seed), place=place,
+            replace(with_setting(base, sweep.parameter, value), seed=seed), index=place,
         )
         for place, (value, label) in enumerate(zip(sweep.values, sweep.labels, strict=True))
         for seed in sweep.seeds
@@ -124,5 +124,5 @@ def with_setting(base: RunRequest, parameter: Parameter, value: object) -> RunRe
     """The same run with another value of one setting; None leaves it open."""
     strategy = strategies.registry[base.strategy]
     settings: Mapping[str, Any] = {**base.settings, parameter.name: value}
-    config, options = divided(strategy, {name: given for name, given in settings.items() if given is not None})
+    config, options = split_settings(strategy, {name: given for name, given in settings.items() if given is not None})
     return replace(base, config=config, options=options)

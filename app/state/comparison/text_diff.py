@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["same", "own", "missing"]
-_WORDS = re.compile(r"\s*\S+|\s+$")
+SpanKind = Literal["same", "own", "missing"]
+_WORD_PATTERN = re.compile(r"\s*\S+|\s+$")
 """A word with the white space before it: joined, they are the text again."""
 
 
@@ -16,13 +16,13 @@ _WORDS = re.compile(r"\s*\S+|\s+$")
 class DiffSpan:
     """A piece of a text beside the reference: in both, here only, or there only (then it is no part of this text)."""
 
-    kind: Kind
+    kind: SpanKind
     text: str
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The text's words, each with the white space before it."""
-    return _WORDS.findall(text)
+    return _WORD_PATTERN.findall(text)
 
 
 def word_diff(reference: str, text: str) -> list[DiffSpan]:
@@ -31,7 +31,7 @@ def word_diff(reference: str, text: str) -> list[DiffSpan]:
     differ, what is missing comes first."""
     from difflib import SequenceMatcher
 
-    ours, theirs = words_of(text), words_of(reference)
+    ours, theirs = split_words(text), split_words(reference)
     matcher = SequenceMatcher(None, [w.strip() for w in theirs], [w.strip() for w in ours], autojunk=False)
     spans: list[DiffSpan] = []
     for tag, a, b, c, d in matcher.get_opcodes():

@@ -1,17 +1,17 @@
 """Guided tours: what they are made of, where they are read, and how their sentences are built from a run's events."""
 
-from app.state.tours.narration import StepNarration, tell
-from app.state.tours.tour import Tour, TourProblem, TourSetting, TourStep
-from app.state.tours.tour_file import find, load, names_and_titles
+from app.state.tours.narration import StepNarration, narrate
+from app.state.tours.tour import Tour, TourError, TourSetting, TourStep
+from app.state.tours.tour_file import find_tour, load_tours, names_and_titles
 
 __all__ = [
     "StepNarration",
     "Tour",
-    "TourProblem",
+    "TourError",
     "TourSetting",
     "TourStep",
-    "find",
-    "load",
+    "find_tour",
+    "load_tours",
     "names_and_titles",
-    "tell",
+    "narrate",
 ]

@@ -17,39 +17,39 @@ class StepNarration:
     """A step's sentence, whether its effect is there, and the figures that it was built from."""
 
     text: str
-    appears: bool
-    figures: Mapping[str, TourNumber]
+    effect_appears: bool
+    numbers: Mapping[str, TourNumber]
 
-    def place(self, name: str) -> int | None:
+    def index_of(self, name: str) -> int | None:
         """The figure of that name as a number of a token, a node or a round; None where there is none."""
-        value = self.figures[name].value if name in self.figures else None
+        value = self.numbers[name].value if name in self.numbers else None
         return int(value) if isinstance(value, int | float) else None
 
 
-def tell(step: TourStep, runs: Mapping[str, Run]) -> StepNarration:
+def narrate(step: TourStep, runs: Mapping[str, Run]) -> StepNarration:
     """The step in words, in the language of now. `runs` are those made so far, by their names in the tour."""
     figures: dict[str, TourNumber] = {}
     for name, wanted in step.figures.items():
-        figures[name] = _figure(wanted, runs, figures)
+        figures[name] = _compute_number(wanted, runs, figures)
     appears = all(figure.value is not None for figure in figures.values()) and all(
-        _holds(condition, figures) for condition in step.when
+        _is_fulfilled(condition, figures) for condition in step.when
     )
-    words = {name: figure.words for name, figure in figures.items()}
+    words = {name: figure.text for name, figure in figures.items()}
     return StepNarration(tr(step.text if appears else step.otherwise).format(**words), appears, figures)
 
 
-def _figure(wanted: MeasureRef, runs: Mapping[str, Run], before: Mapping[str, TourNumber]) -> TourNumber:
-    measure = MEASURES[wanted.measure]
-    names, others = wanted.of[: measure.runs], wanted.of[measure.runs :]
+def _compute_number(reference: MeasureRef, runs: Mapping[str, Run], before: Mapping[str, TourNumber]) -> TourNumber:
+    measure = MEASURES[reference.measure]
+    names, others = reference.of[: measure.run_count], reference.of[measure.run_count :]
     if any(name not in runs for name in names):
         return TourNumber(None, measure.kind)
     values = [before[one].value if isinstance(one, str) and one in before else one for one in others]
     if any(value is None for value in values):
         return TourNumber(None, measure.kind)
-    return TourNumber(measure.take(*(runs[str(name)] for name in names), *values), measure.kind)
+    return TourNumber(measure.compute(*(runs[str(name)] for name in names), *values), measure.kind)
 
 
-def _holds(condition: TourCondition, figures: Mapping[str, TourNumber]) -> bool:
+def _is_fulfilled(condition: TourCondition, figures: Mapping[str, TourNumber]) -> bool:
     left, right = (figures[side].value if isinstance(side, str) else side for side in (condition.left, condition.right))
     if not isinstance(left, int | float) or not isinstance(right, int | float):
         return False

@@ -11,11 +11,11 @@ from resources.language import mark
 
 Waits = Literal["next", "time", "token"]
 """What a step goes on with beside the button Next: nothing, its time, a token that is picked."""
-SECONDS = 7.0
+DEFAULT_SECONDS = 7.0
 """How long a step stands when a tour plays by itself and the step says nothing else."""
 
 
-class TourProblem(DecodescopeError):
+class TourError(DecodescopeError):
     """A tour cannot be read, or there is none of that name."""
 
     title = mark("There is no such tour")
@@ -79,7 +79,7 @@ class TourStep:
     round: str = ""
     """The figure that says which round of drafts is shown."""
     waits: Waits = "next"
-    seconds: float = SECONDS
+    seconds: float = DEFAULT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class Tour:
     runs: Mapping[str, TourSetting]
     steps: tuple[TourStep, ...]
 
-    def run_of(self, place: int) -> str:
+    def run_of(self, index: int) -> str:
         """The name of the run that the step at that place speaks of; empty before the first."""
-        return next((step.run for step in reversed(self.steps[: place + 1]) if step.run), "")
+        return next((step.run for step in reversed(self.steps[: index + 1]) if step.run), "")
 
     @property
     def seconds(self) -> float:

@@ -10,13 +10,13 @@ from typing import Any, get_args
 
 import resources
 from app.state import setting_values
-from app.state.suggestions import short, unknown
+from app.state.suggestions import truncate_name, unknown_name_message
 from app.state.tours.measures import MEASURES
-from app.state.tours.tour import MeasureRef, Tour, TourCondition, TourProblem, TourSetting, TourStep, Waits
+from app.state.tours.tour import MeasureRef, Tour, TourCondition, TourError, TourSetting, TourStep, Waits
 from app.state.tours.tour_numbers import RELATIONS
 from core import caches, strategies
 from core.strategies import Parameter
-from core.suggestions import near
+from core.suggestions import did_you_mean
 from resources.language import tr
 
 _STEP = TourStep.__dataclass_fields__.keys()
@@ -27,77 +27,79 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "cache_parameters": dict, "steps": list, "drafts": list, "when": list,
 }  # fmt: skip
 """What the value of a key is; a text where it is not here."""
-_LONGEST = 90.0
+_MAX_SECONDS = 90.0
 """Seconds that a tour may take by itself."""
 
 
-def load(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[TourProblem, ...]]:
+def load_tours(folder: Path | None = None) -> tuple[tuple[Tour, ...], tuple[TourError, ...]]:
     """The tours of a folder in their order, by default the program's own; and what is wrong with the others."""
     found: list[Tour] = []
-    problems: list[TourProblem] = []
+    problems: list[TourError] = []
     for path in sorted((folder or resources.path("tours")).glob("*.toml")):
         try:
-            found.append(read(path))
-        except TourProblem as problem:
+            found.append(read_tour(path))
+        except TourError as problem:
             problems.append(problem)
     return tuple(sorted(found, key=lambda tour: (tour.order, tour.name))), tuple(problems)
 
 
 def names_and_titles() -> list[tuple[str, str]]:
     """Every tour: its name, and its title in the language of now."""
-    return [(tour.name, tr(tour.title)) for tour in load()[0]]
+    return [(tour.name, tr(tour.title)) for tour in load_tours()[0]]
 
 
-def find(name: str) -> Tour:
+def find_tour(name: str) -> Tour:
     """The tour of that name. Raises TourProblem, which lists those there are."""
-    tours = {tour.name: tour for tour in load()[0]}
+    tours = {tour.name: tour for tour in load_tours()[0]}
     if name not in tours:
-        raise TourProblem(unknown("tour", name, tours))
+        raise TourError(unknown_name_message("tour", name, tours))
     return tours[name]
 
 
-def read(path: Path) -> Tour:
+def read_tour(path: Path) -> Tour:
     """The tour of one file. Raises TourProblem."""
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _tour(told)
+        return _parse_tour(told)
     except OSError as error:
         cause = str(error.strerror or error)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         cause = str(error)
-    except _Fault as fault:
+    except _TourFileError as fault:
         cause = str(fault)
-    raise TourProblem(
+    raise TourError(
         tr("The tour {file} cannot be played: {cause}").format(file=path.name, cause=cause),
         tr("Correct the file; the other tours are there."),
     )
 
 
-class _Fault(ValueError):
+class _TourFileError(ValueError):
     """What is wrong, with the place in the file."""
 
 
-def _tour(told: Mapping[str, Any]) -> Tour:
-    _check_keys(told, _TOUR, "")
-    name, title, about = (_text(told, key, "") for key in ("name", "title", "about"))
-    runs = {key: _setting(table, f"runs.{key}") for key, table in _table(told, "runs").items()}
-    tables = told.get("steps")
+def _parse_tour(data: Mapping[str, Any]) -> Tour:
+    _check_keys(data, _TOUR, "")
+    name, title, about = (_text(data, key, "") for key in ("name", "title", "about"))
+    runs = {key: _parse_setting(table, f"runs.{key}") for key, table in _table(data, "runs").items()}
+    tables = data.get("steps")
     if not isinstance(tables, list) or not tables:
-        raise _Fault(tr("it has no [[steps]]."))
-    steps = tuple(_step(table, runs, tr("step {number}").format(number=n)) for n, table in enumerate(tables, 1))
-    order = told.get("order", 0)
+        raise _TourFileError(tr("it has no [[steps]]."))
+    steps = tuple(_parse_step(table, runs, tr("step {number}").format(number=n)) for n, table in enumerate(tables, 1))
+    order = data.get("order", 0)
     tour = Tour(name, title, about, order if isinstance(order, int) else 0, runs, steps)
-    if tour.seconds > _LONGEST:
-        raise _Fault(tr("it takes {seconds} seconds; {most} are the most.").format(seconds=tour.seconds, most=_LONGEST))
+    if tour.seconds > _MAX_SECONDS:
+        raise _TourFileError(
+            tr("it takes {seconds} seconds; {most} are the most.").format(seconds=tour.seconds, most=_MAX_SECONDS)
+        )
     return tour
 
 
-def _setting(table: object, where: str) -> TourSetting:
+def _parse_setting(table: object, where: str) -> TourSetting:
     if not isinstance(table, dict):
-        raise _Fault(tr("{place} is no table.").format(place=where))
+        raise _TourFileError(tr("{place} is no table.").format(place=where))
     _check_keys(table, _SETTING, where)
-    strategy = _known(table, "strategy", strategies.registry, where)
-    cache_name = _known({"cache": "dynamic"} | table, "cache", caches.registry, where)
+    strategy = _known_name(table, "strategy", strategies.registry, where)
+    cache_name = _known_name({"cache": "dynamic"} | table, "cache", caches.registry, where)
     texts = {key: _text(table, key, where) for key in ("model", "prompt")}
     backend = caches.registry[cache_name]
     return TourSetting(
@@ -112,32 +114,32 @@ def _setting(table: object, where: str) -> TourSetting:
     )
 
 
-def _step(table: object, runs: Iterable[str], where: str) -> TourStep:
+def _parse_step(table: object, runs: Iterable[str], where: str) -> TourStep:
     if not isinstance(table, dict):
-        raise _Fault(tr("{place} is no table.").format(place=where))
+        raise _TourFileError(tr("{place} is no table.").format(place=where))
     _check_keys(table, _STEP, where)
     _text(table, "text", where)
     if table.get("run"):
-        _known(table, "run", runs, where)
-    figures = _figures(table.get("figures", {}), set(runs), where)
-    when = tuple(_condition(row, figures, where) for row in table.get("when", ()))
+        _known_name(table, "run", runs, where)
+    figures = _parse_figures(table.get("figures", {}), set(runs), where)
+    when = tuple(_parse_condition(row, figures, where) for row in table.get("when", ()))
     if table.get("waits", "next") not in get_args(Waits):
-        raise _Fault(f"{where}: {unknown('waits', str(table['waits']), get_args(Waits))}")
+        raise _TourFileError(f"{where}: {unknown_name_message('waits', str(table['waits']), get_args(Waits))}")
     step = TourStep(**{**table, "figures": figures, "when": when})
-    _check_words(step, where)
+    _check_placeholders(step, where)
     return step
 
 
-def _figures(told: Mapping[str, Any], runs: set[str], where: str) -> dict[str, MeasureRef]:
+def _parse_figures(table: Mapping[str, Any], runs: set[str], where: str) -> dict[str, MeasureRef]:
     """What is measured may be taken of runs and of figures that stand before it."""
     found: dict[str, MeasureRef] = {}
-    for name, wanted in told.items():
+    for name, wanted in table.items():
         measure, *of = list[Any](wanted) if isinstance(wanted, list) and wanted else [wanted]
         if not isinstance(measure, str) or measure not in MEASURES:
-            raise _Fault(f"{where}: {unknown('measure', str(measure), MEASURES)}")
-        needed = MEASURES[measure].runs
+            raise _TourFileError(f"{where}: {unknown_name_message('measure', str(measure), MEASURES)}")
+        needed = MEASURES[measure].run_count
         if len(of) < needed or not all(one in runs for one in of[:needed]):
-            raise _Fault(
+            raise _TourFileError(
                 tr("{place}: {measure} is taken of {count} runs of this tour.").format(
                     place=where, measure=measure, count=needed
                 )
@@ -146,40 +148,42 @@ def _figures(told: Mapping[str, Any], runs: set[str], where: str) -> dict[str, M
     return found
 
 
-def _condition(row: object, figures: Mapping[str, MeasureRef], where: str) -> TourCondition:
+def _parse_condition(row: object, figures: Mapping[str, MeasureRef], where: str) -> TourCondition:
     if not isinstance(row, list) or len(row) != 3 or row[1] not in RELATIONS:
-        shown = short(str(row))
-        raise _Fault(tr("{place}: {what} is no condition; write [figure, “>=”, number].").format(
+        shown = truncate_name(str(row))
+        raise _TourFileError(tr("{place}: {what} is no condition; write [figure, “>=”, number].").format(
             place=where, what=shown))  # fmt: skip
     left, relation, right = row
     for side in (left, right):
         if isinstance(side, str) and side not in figures:
-            raise _Fault(f"{where}: {unknown('figure', side, figures)}")
+            raise _TourFileError(f"{where}: {unknown_name_message('figure', side, figures)}")
     return TourCondition(left, relation, right)
 
 
-def _check_words(step: TourStep, where: str) -> None:
+def _check_placeholders(step: TourStep, where: str) -> None:
     """Every placeholder is a figure, and what is claimed has something to be said in its place."""
     for text in (step.text, step.otherwise):
         for name in _placeholders(text, where):
             if name not in step.figures:
-                raise _Fault(f"{where}: {unknown('figure', name, step.figures)}")
-    lacking = {name for name, wanted in step.figures.items() if MEASURES[wanted.measure].may_lack}
+                raise _TourFileError(f"{where}: {unknown_name_message('figure', name, step.figures)}")
+    lacking = {name for name, wanted in step.figures.items() if MEASURES[wanted.measure].may_be_missing}
     if lacking & placeholders(step.otherwise):
-        raise _Fault(
+        raise _TourFileError(
             tr("{place}: “otherwise” cannot say {figures}, which may be missing then.").format(
                 place=where, figures=", ".join(sorted(lacking & placeholders(step.otherwise)))
             )
         )
     if step.figures and not step.otherwise:
-        raise _Fault(tr("{place}: it claims something, so it needs an “otherwise”.").format(place=where))
+        raise _TourFileError(tr("{place}: it claims something, so it needs an “otherwise”.").format(place=where))
 
 
 def _placeholders(text: str, where: str) -> set[str]:
     try:
         return placeholders(text)
     except ValueError:
-        raise _Fault(tr("{place}: a brace of “{text}” has no other.").format(place=where, text=short(text))) from None
+        raise _TourFileError(
+            tr("{place}: a brace of “{text}” has no other.").format(place=where, text=truncate_name(text))
+        ) from None
 
 
 def placeholders(text: str) -> set[str]:
@@ -190,33 +194,33 @@ def placeholders(text: str) -> set[str]:
 def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
     for key, value in table.items():
         if key not in known:
-            unknown_key = tr("there is no key “{key}”.").format(key=short(key))
-            raise _Fault(f"{where} {unknown_key}{near(key, known)}".strip())
+            unknown_key = tr("there is no key “{key}”.").format(key=truncate_name(key))
+            raise _TourFileError(f"{where} {unknown_key}{did_you_mean(key, known)}".strip())
         kind = _KINDS.get(key, str)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             told = tr("the value of “{key}” is of another kind than it takes: {value}.")
-            raise _Fault(f"{where} {told.format(key=key, value=short(str(value)))}".strip())
+            raise _TourFileError(f"{where} {told.format(key=key, value=truncate_name(str(value)))}".strip())
 
 
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise _Fault(f"{where} {tr('the key “{key}” is missing.').format(key=key)}".strip())
+        raise _TourFileError(f"{where} {tr('the key “{key}” is missing.').format(key=key)}".strip())
     return value
 
 
-def _table(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = told.get(key)
+def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
     if not isinstance(value, dict) or not value:
-        raise _Fault(tr("the key “{key}” is missing.").format(key=key))
+        raise _TourFileError(tr("the key “{key}” is missing.").format(key=key))
     return value
 
 
-def _known(table: Mapping[str, Any], key: str, known: Iterable[str], where: str) -> str:
+def _known_name(table: Mapping[str, Any], key: str, known: Iterable[str], where: str) -> str:
     name = _text(table, key, where)
     names = list(known)
     if name not in names:
-        raise _Fault(f"{where}: {unknown(key, name, names)}")
+        raise _TourFileError(f"{where}: {unknown_name_message(key, name, names)}")
     return name
 
 
@@ -226,7 +230,7 @@ def _values(table: Mapping[str, Any], key: str, parameters: Sequence[Parameter],
     given: Mapping[str, Any] = table.get(key, {})
     for name, value in given.items():
         if name not in known:
-            raise _Fault(f"{where}: {unknown('setting', name, known)}")
-        if reason := setting_values.why_not(known[name], value):
-            raise _Fault(f"{where}: {reason}")
+            raise _TourFileError(f"{where}: {unknown_name_message('setting', name, known)}")
+        if reason := setting_values.invalid_reason(known[name], value):
+            raise _TourFileError(f"{where}: {reason}")
     return given

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from core import words
 
 Number = int | float
-Value = Number | str | None
+MeasureValue = Number | str | None
 """None: this run has no such figure."""
-SHOWN: Mapping[str, Callable[[float], str]] = {
+FORMATS: Mapping[str, Callable[[float], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "place": lambda value: f"{value + 1:,.0f}",
     "share": words.percent,
@@ -32,16 +32,16 @@ RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 class TourNumber(NamedTuple):
-    """A value and what kind of figure it is: one of `SHOWN`, or `token` for a token's own text."""
+    """A value and what kind of figure it is: one of `FORMATS`, or `token` for a token's own text."""
 
-    value: Value
+    value: MeasureValue
     kind: str
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """As it stands in a sentence; empty where there is none."""
         if self.value is None:
             return ""
         if isinstance(self.value, str):
             return words.quote(self.value) if self.kind == "token" else self.value
-        return SHOWN[self.kind](self.value)
+        return FORMATS[self.kind](self.value)

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.storage.film.frame import Box, Changes
+from app.storage.film.frame import Box, DeltaWriter
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
-class ApngWriter(Changes):
+class ApngWriter(DeltaWriter):
     """How many frames there were, stands in the header: it is written there at the end."""
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +43,7 @@ class ApngWriter(Changes):
             ">IIIIIHHBB", self._next(), right - left, bottom - top, left, top, min(milliseconds, 65_535), 1000, 0, 0
         )
         self._chunk(b"fcTL", control)
-        for data in _compressed(image):
+        for data in _idat_chunks(image):
             if self._frames:
                 self._chunk(b"fdAT", struct.pack(">I", self._next()) + data)
             else:
@@ -63,7 +63,7 @@ _CHUNK, _HEADER = 12, 13
 """Bytes around a chunk's data, and of the header's data."""
 
 
-def _compressed(image: Image) -> Iterator[bytes]:
+def _idat_chunks(image: Image) -> Iterator[bytes]:
     """The IDAT chunks that Pillow makes of it."""
     out = BytesIO()
     image.save(out, "PNG", compress_level=6)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from app.storage.film.apng import ApngWriter
 from app.storage.film.frame import FilmError, FilmWriter, Frame
 from app.storage.film.gif import GifWriter
-from app.storage.film.pngs import PngsWriter
+from app.storage.film.pngs import PngFolderWriter
 from app.storage.film.webm import WebmWriter
 from resources.language import mark, tr
 
@@ -22,14 +22,14 @@ class FilmFormat(NamedTuple):
 
     title: str
     """Marked: shown through `tr`."""
-    make: Callable[[Path], FilmWriter]
+    create_writer: Callable[[Path], FilmWriter]
 
 
 KINDS = {
     APNG: FilmFormat(mark("Animated picture (APNG)"), ApngWriter),
     GIF: FilmFormat(mark("Animated picture (GIF)"), GifWriter),
     WEBM: FilmFormat(mark("Film (WebM)"), WebmWriter),
-    PNGS: FilmFormat(mark("A picture for every step (PNG)"), PngsWriter),
+    PNGS: FilmFormat(mark("A picture for every step (PNG)"), PngFolderWriter),
 }
 """By the ending of the file; pictures for every step go into a folder of that name without its ending."""
 ENDINGS = tuple(f".{kind}" for kind in KINDS)
@@ -47,9 +47,9 @@ class Film:
         if kind is KINDS[PNGS] and self.path.exists():
             raise FilmError(tr("{folder} is there already. Choose another name.").format(folder=self.path))
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._part = self.path.with_name(f".{self.path.name}-part")
-        self._clear()
-        self._writer = kind.make(self._part)
+        self._part_path = self.path.with_name(f".{self.path.name}-part")
+        self._remove_leftovers()
+        self._writer = kind.create_writer(self._part_path)
 
     def add(self, frame: Frame) -> None:
         """The next frame. Raises OSError or FilmError."""
@@ -58,14 +58,14 @@ class Film:
     def close(self) -> None:
         """It is whole: let it be seen. Raises OSError or FilmError."""
         self._writer.close()
-        self._part.replace(self.path)
+        self._part_path.replace(self.path)
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Leave nothing behind."""
-        self._writer.drop()
+        self._writer.discard()
 
-    def _clear(self) -> None:
+    def _remove_leftovers(self) -> None:
         """What a film that was cut off has left."""
-        if self._part.is_dir():
-            shutil.rmtree(self._part)
-        self._part.unlink(missing_ok=True)
+        if self._part_path.is_dir():
+            shutil.rmtree(self._part_path)
+        self._part_path.unlink(missing_ok=True)

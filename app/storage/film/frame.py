@@ -27,7 +27,7 @@ class Frame(NamedTuple):
     """Four bytes a pixel (red, green, blue, nothing), row by row."""
     milliseconds: int
 
-    def image(self) -> Image:
+    def to_image(self) -> Image:
         """The same for Pillow."""
         from PIL import Image
 
@@ -43,11 +43,11 @@ class FilmWriter(Protocol):
     def close(self) -> None:
         """There are no more: the file is whole now."""
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """It is not wanted any more: whatever has been written goes."""
 
 
-class Changes(ABC):
+class DeltaWriter(ABC):
     """A file into which only what differs from the frame before is written; a frame that differs in nothing prolongs
     that one."""
 
@@ -55,29 +55,29 @@ class Changes(ABC):
         """Raises OSError."""
         self._path, self._file = path, path.open("wb")
         self._last: Image | None = None
-        self._waiting: tuple[Image, Box, int] | None = None
+        self._pending: tuple[Image, Box, int] | None = None
         """What of a frame is to be written, where, and for how many milliseconds so far."""
 
     def add(self, frame: Frame) -> None:
         """The next one; it is written once it is known how long it stays."""
-        image = frame.image()
-        box = (0, 0, *image.size) if self._last is None else _changed(self._last, image)
+        image = frame.to_image()
+        box = (0, 0, *image.size) if self._last is None else _difference_box(self._last, image)
         self._last = image
-        if box is None and self._waiting is not None:
-            waiting, place, shown = self._waiting
-            self._waiting = waiting, place, shown + frame.milliseconds
+        if box is None and self._pending is not None:
+            waiting, place, shown = self._pending
+            self._pending = waiting, place, shown + frame.milliseconds
             return
         self.flush()
         place = box or (0, 0, 1, 1)
-        self._waiting = image.crop(place), place, frame.milliseconds
+        self._pending = image.crop(place), place, frame.milliseconds
 
     def flush(self) -> None:
         """Write what waits."""
-        if self._waiting is not None:
-            self.write(*self._waiting)
-            self._waiting = None
+        if self._pending is not None:
+            self.write(*self._pending)
+            self._pending = None
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Nothing is left of it."""
         with suppress(OSError):  # a full disk does not take the rest, which nobody wants
             self._file.close()
@@ -88,7 +88,7 @@ class Changes(ABC):
         """Put that part of a frame into the file."""
 
 
-def _changed(before: Image, after: Image) -> Box | None:
+def _difference_box(before: Image, after: Image) -> Box | None:
     """Around what differs between two frames; None where nothing does."""
     from PIL import ImageChops
 

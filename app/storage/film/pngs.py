@@ -7,10 +7,10 @@ from pathlib import Path
 
 from app.storage.film.frame import Frame
 
-LIST = "frames.csv"
+FRAME_LIST_NAME = "frames.csv"
 
 
-class PngsWriter:
+class PngFolderWriter:
     """`0001.png`, `0002.png` …"""
 
     def __init__(self, folder: Path) -> None:
@@ -21,13 +21,13 @@ class PngsWriter:
     def add(self, frame: Frame) -> None:
         """The next one, at once."""
         name = f"{len(self._lines):04}.png"
-        frame.image().save(self._folder / name, "PNG")
+        frame.to_image().save(self._folder / name, "PNG")
         self._lines.append(f"{name},{frame.milliseconds}")
 
     def close(self) -> None:
         """The list."""
-        (self._folder / LIST).write_text("\n".join(self._lines) + "\n", encoding="utf-8", newline="\n")
+        (self._folder / FRAME_LIST_NAME).write_text("\n".join(self._lines) + "\n", encoding="utf-8", newline="\n")
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Nothing is left of it."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -14,7 +14,7 @@ FFMPEG, RATE = "ffmpeg", 25
 """Frames a second."""
 
 
-def why_no_webm() -> str:
+def webm_unsupported_reason() -> str:
     """Why none can be made here; empty where one can."""
     return "" if shutil.which("ffmpeg") else tr("A WebM is made by ffmpeg, which was not found here.")
 
@@ -23,23 +23,23 @@ class WebmWriter:
     """Repeats each frame for as long as it is shown."""
 
     def __init__(self, path: Path) -> None:
-        if why := why_no_webm():
+        if why := webm_unsupported_reason():
             raise FilmError(why)
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
-        self._shown = self._due = 0
+        self._frames_written = self._due_milliseconds = 0
 
     def add(self, frame: Frame) -> None:
         """The next one, so many times as its time takes; no error adds up."""
         process = self._process or self._start(frame)
         assert process.stdin is not None, "it was started with a pipe"
-        self._due += frame.milliseconds
-        while self._shown * 1000 < self._due * RATE:
+        self._due_milliseconds += frame.milliseconds
+        while self._frames_written * 1000 < self._due_milliseconds * RATE:
             try:
                 process.stdin.write(frame.pixels)
             except BrokenPipeError:
-                raise self._failed() from None
-            self._shown += 1
+                raise self._ffmpeg_error() from None
+            self._frames_written += 1
 
     def close(self) -> None:
         """Wait for ffmpeg to write the end."""
@@ -47,9 +47,9 @@ class WebmWriter:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
             if self._process.wait() != 0:
-                raise self._failed()
+                raise self._ffmpeg_error()
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Nothing is left of it."""
         if self._process is not None:
             self._process.kill()
@@ -68,5 +68,5 @@ class WebmWriter:
         )
         return self._process
 
-    def _failed(self) -> FilmError:
+    def _ffmpeg_error(self) -> FilmError:
         return FilmError(tr("ffmpeg could not make a WebM of this. Choose an animated PNG instead."))

@@ -13,24 +13,24 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from app.storage.history.schema import Migration, migrate, version_of
-from app.storage.json_files import COPIES, StorageError, name_aside, one_writer
+from app.storage.json_files import MAX_COPIES, StorageError, backup_path, exclusive_writer
 from core.errors import DecodescopeError
 from resources.language import mark, tr
 
-PATIENCE = 5.0
+BUSY_TIMEOUT = 5.0
 """Seconds that a statement waits for another program's."""
-BESIDE = ("", "-wal", "-shm")
+SQLITE_SUFFIXES = ("", "-wal", "-shm")
 """SQLite keeps what it has not written into the file itself yet under the same name with these."""
-_NOT_THE_FILE = {
+_EXTERNAL_ERRORS = {
     sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOLFS,
 }  # fmt: skip
 """The disk or another program is to blame."""
 SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
-Failure = sqlite3.Error | ValueError
+DatabaseFailure = sqlite3.Error | ValueError
 """What a damaged file raises; ValueError is text that is no UTF-8, or no JSON."""
-_SETTINGS = (
+_PRAGMAS = (
     "PRAGMA journal_mode = WAL",  # readers and a writer of several windows do not wait for each other
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
@@ -40,7 +40,7 @@ _SETTINGS = (
 _CHECKS = ("SELECT id, deleted FROM runs LIMIT 1", "SELECT words, request FROM texts LIMIT 1")
 
 
-class HistoryClosed(DecodescopeError):
+class HistoryUnavailable(DecodescopeError):
     """The history's file is left as it is, and nothing is kept meanwhile."""
 
     title = mark("The history cannot be used now")
@@ -56,36 +56,36 @@ def open_database(path: Path, migrations: Sequence[Migration]) -> tuple[sqlite3.
     Raises HistoryClosed for a file of a later version and one that cannot be brought up to date, StorageError where
     the disk refuses.
     """
-    with one_writer(path.parent), _in_words(path):
+    with exclusive_writer(path.parent), _translate_errors(path):
         try:
             return _open(path, migrations), ""
         except DamagedError as damage:
-            told = tr("The history could not be read ({damage}), so a new one begins. {kept}").format(
-                damage=damage, kept=set_aside(path)
+            notice = tr("The history could not be read ({damage}), so a new one begins. {kept}").format(
+                damage=damage, kept=set_database_aside(path)
             )
-            return _open(path, migrations), told
+            return _open(path, migrations), notice
 
 
-def set_aside(path: Path) -> str:
+def set_database_aside(path: Path) -> str:
     """Give the file, and what SQLite keeps beside it, another name; a sentence that says which."""
-    number = next((n for n in range(1, COPIES) if not os.path.lexists(name_aside(path, "bad", n))), COPIES)
-    aside = name_aside(path, "bad", number)
+    number = next((n for n in range(1, MAX_COPIES) if not os.path.lexists(backup_path(path, "bad", n))), MAX_COPIES)
+    aside = backup_path(path, "bad", number)
     os.replace(path, aside)
-    for ending in BESIDE[1:]:
+    for ending in SQLITE_SUFFIXES[1:]:
         with suppress(FileNotFoundError):
             os.replace(f"{path}{ending}", f"{aside}{ending}")
     return tr("It was kept as {name} in {folder}.").format(name=aside.name, folder=path.parent)
 
 
-def is_damage(error: Failure) -> bool:
+def is_damage(error: DatabaseFailure) -> bool:
     """Whether the file is to blame: the statements are right, so whatever is neither the disk nor another program."""
-    code = _code(error)
-    return (code & 0xFF) not in _NOT_THE_FILE or code == SHORT_READ
+    code = _error_code(error)
+    return (code & 0xFF) not in _EXTERNAL_ERRORS or code == SHORT_READ
 
 
-def is_index_damage(error: Failure) -> bool:
+def is_index_damage(error: DatabaseFailure) -> bool:
     """Whether it is only the index for searching, which can be made anew."""
-    return _code(error) == sqlite3.SQLITE_CORRUPT_VTAB
+    return _error_code(error) == sqlite3.SQLITE_CORRUPT_VTAB
 
 
 @contextmanager
@@ -101,20 +101,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def as_storage_error(path: Path, error: Failure | OSError) -> StorageError:
+def as_storage_error(path: Path, error: DatabaseFailure | OSError) -> StorageError:
     """What the disk or SQLite said, in words."""
-    code = _code(error) & 0xFF if isinstance(error, sqlite3.Error) else 0
+    code = _error_code(error) & 0xFF if isinstance(error, sqlite3.Error) else 0
     return StorageError(
         tr("{path} cannot be used: {error}.").format(path=path, error=error), tr(_REMEDIES.get(code, _CHOOSE))
     )
 
 
 def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
-    _prepare(path)
-    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    _prepare_file(path)
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, isolation_level=None)
     try:
-        _bring_up_to_date(connection, path, migrations)
-        for statement in (*_CHECKS, *_SETTINGS):
+        _check_and_migrate(connection, path, migrations)
+        for statement in (*_CHECKS, *_PRAGMAS):
             connection.execute(statement).fetchone()
     except (sqlite3.Error, ValueError) as error:
         connection.close()
@@ -127,7 +127,7 @@ def _open(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(path: Path) -> None:
+def _prepare_file(path: Path) -> None:
     """An empty file of this user's alone where there is none; what is no file cannot be opened."""
     try:
         about = path.stat()
@@ -140,10 +140,10 @@ def _prepare(path: Path) -> None:
         path.chmod(0o600)
 
 
-def _bring_up_to_date(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+def _check_and_migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
     version = version_of(connection)
     if version > len(migrations):
-        raise HistoryClosed(
+        raise HistoryUnavailable(
             tr("A newer Decodescope wrote the history. It is left as it is, and this window keeps no runs."),
             tr("Use the newer Decodescope, or another folder with --config-dir."),
         )
@@ -154,19 +154,19 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path, migrations: Se
         if version:
             for check in _CHECKS:  # what is damaged is set aside as it is
                 connection.execute(check).fetchone()
-            _rehearse(connection, migrations)
-            _keep_copy(connection, path)
+            _test_migration(connection, migrations)
+            _back_up(connection, path)
         migrate(connection, migrations)
 
 
-def _rehearse(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+def _test_migration(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
     """Migrate a copy in memory first: the file has not been touched when that fails. Raises HistoryClosed."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
         connection.backup(copy)
         try:
             migrate(copy, migrations)
         except Exception as error:  # whatever a migration stumbles over lies in the data
-            raise HistoryClosed(
+            raise HistoryUnavailable(
                 tr(
                     "What version {version} of the history holds could not be brought up to date ({error}). The file "
                     "is left as it is, and this window keeps no runs."
@@ -175,22 +175,22 @@ def _rehearse(connection: sqlite3.Connection, migrations: Sequence[Migration]) -
             ) from error
 
 
-def _keep_copy(connection: sqlite3.Connection, path: Path) -> None:
+def _back_up(connection: sqlite3.Connection, path: Path) -> None:
     """The file as it was, beside it."""
-    number = next(n for n in range(1, COPIES) if not os.path.lexists(name_aside(path, "old", n)))
-    aside = name_aside(path, "old", number)
+    number = next(n for n in range(1, MAX_COPIES) if not os.path.lexists(backup_path(path, "old", n)))
+    aside = backup_path(path, "old", number)
     os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(aside)) as copy:
         connection.backup(copy)
 
 
-def _code(error: BaseException) -> int:
+def _error_code(error: BaseException) -> int:
     """SQLite's own number of an error; its Python module's errors have none."""
     return int(vars(error).get("sqlite_errorcode", 0))
 
 
 @contextmanager
-def _in_words(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from app.storage.history.database import (
-    Failure,
+    DatabaseFailure,
     as_storage_error,
     is_damage,
     is_index_damage,
     open_database,
-    set_aside,
+    set_database_aside,
 )
 from app.storage.history.history_tables import HistoryTables
 from app.storage.history.schema import Migration
@@ -23,7 +23,7 @@ from resources.language import tr
 T = TypeVar("T")
 
 
-class OpenFile:
+class HistoryDatabase:
     """Raises StorageError where the disk refuses; opening, HistoryClosed too."""
 
     def __init__(self, path: Path, migrations: Sequence[Migration]) -> None:
@@ -33,19 +33,19 @@ class OpenFile:
             self._open()
         except (sqlite3.Error, ValueError) as error:  # what is searched by is looked through as it is opened
             try:
-                self._answer(error)
+                self._recover(error)
             except BaseException:
                 self.close()
                 raise
 
-    def do(self, action: Callable[[HistoryTables], T]) -> T:
+    def run(self, action: Callable[[HistoryTables], T]) -> T:
         """`action`; once more over a new index or a new file, where this one turns out to be damaged."""
         try:
-            return self._try(action)
+            return self._run_with_index_repair(action)
         except (sqlite3.Error, ValueError) as error:
-            self._answer(error)
+            self._recover(error)
         try:
-            return action(self._rows)
+            return action(self._tables)
         except (sqlite3.Error, ValueError) as error:
             raise as_storage_error(self._path, error) from error
 
@@ -56,26 +56,26 @@ class OpenFile:
 
     def _open(self) -> None:
         self._connection, notice = open_database(self._path, self._migrations)
-        self._rows = HistoryTables(self._connection)
+        self._tables = HistoryTables(self._connection)
         self.notices += [notice] * bool(notice)
 
-    def _try(self, action: Callable[[HistoryTables], T]) -> T:
+    def _run_with_index_repair(self, action: Callable[[HistoryTables], T]) -> T:
         try:
-            return action(self._rows)
+            return action(self._tables)
         except sqlite3.DatabaseError as error:
             if not is_index_damage(error):
                 raise
-        self._rows.rebuild_index()
-        return action(self._rows)
+        self._tables.rebuild_index()
+        return action(self._tables)
 
-    def _answer(self, failure: Failure) -> None:
+    def _recover(self, failure: DatabaseFailure) -> None:
         """A new file in the place of one that is damaged. Raises StorageError where the disk is to blame, and where
         the new one is no better."""
         if not is_damage(failure):
             raise as_storage_error(self._path, failure) from failure
         self.close()
         try:
-            told = set_aside(self._path)
+            told = set_database_aside(self._path)
             self.notices.append(
                 tr("The history was damaged ({damage}), so a new one begins. {kept}").format(damage=failure, kept=told)
             )

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from core import beginning
 
-LONGEST_OPENING = 240
+MAX_PREVIEW_LENGTH = 240
 """Characters of prompt and text that a list holds."""
-LONGEST_TITLE = 200
-LONGEST_ID = 64
-_ID = re.compile(rf"[0-9a-f]{{1,{LONGEST_ID}}}")
+MAX_TITLE_LENGTH = 200
+MAX_ID_LENGTH = 64
+_ID = re.compile(rf"[0-9a-f]{{1,{MAX_ID_LENGTH}}}")
 
 
 class HistoryRecord(NamedTuple):
@@ -55,31 +55,31 @@ class HistoryRecord(NamedTuple):
         return self.title or self.opening or self.words
 
 
-class Keeping(NamedTuple):
+class SavedRunData(NamedTuple):
     """A record, and what is kept with it that no list shows."""
 
     record: HistoryRecord
-    searched: str
+    searchable_text: str
     """Prompt and texts in full, to be found by."""
     request: dict[str, Any]
     """What the panels had set, as `app.state.request_json` writes it."""
 
 
-def is_id(text: str) -> bool:
+def is_run_id(text: str) -> bool:
     """Whether that can be a run's id: nothing else becomes the name of a file."""
     return _ID.fullmatch(text) is not None
 
 
-def opening(text: str) -> str:
+def preview_line(text: str) -> str:
     """The beginning of a text, in one line."""
-    return beginning(" ".join(whole(text[: 4 * LONGEST_OPENING]).split()), LONGEST_OPENING)
+    return beginning(" ".join(storable_text(text[: 4 * MAX_PREVIEW_LENGTH]).split()), MAX_PREVIEW_LENGTH)
 
 
-def whole(text: str) -> str:
+def storable_text(text: str) -> str:
     """The text without what SQLite cannot hold: halves of characters, and NUL."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
-def folded(text: str) -> str:
+def normalize_for_search(text: str) -> str:
     """The text as it is compared: case and the width of letters make no difference."""
-    return unicodedata.normalize("NFKC", whole(text)).casefold()
+    return unicodedata.normalize("NFKC", storable_text(text)).casefold()

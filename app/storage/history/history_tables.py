@@ -12,19 +12,27 @@ from contextlib import suppress
 from typing import Any, get_type_hints
 
 from app.storage.history.database import transaction
-from app.storage.history.history_record import LONGEST_ID, LONGEST_TITLE, HistoryRecord, Keeping, folded, is_id, whole
-from app.storage.history.search import Index, terms
+from app.storage.history.history_record import (
+    MAX_ID_LENGTH,
+    MAX_TITLE_LENGTH,
+    HistoryRecord,
+    SavedRunData,
+    is_run_id,
+    normalize_for_search,
+    storable_text,
+)
+from app.storage.history.search import SearchIndex, search_words
 from app.storage.json_files import as_object, parse_json
 from core import beginning
 from resources.language import tr
 
 _COLUMNS = HistoryRecord._fields
-_ROW = ", ".join(_COLUMNS)
-_MARKS = ", ".join(f":{name}" for name in _COLUMNS)
-_KINDS = get_type_hints(HistoryRecord) | {"pinned": int}
+_COLUMN_LIST = ", ".join(_COLUMNS)
+_PLACEHOLDERS = ", ".join(f":{name}" for name in _COLUMNS)
+_COLUMN_TYPES = get_type_hints(HistoryRecord) | {"pinned": int}
 """What SQLite gives for each column: it has no kind of its own for yes and no."""
-_SHOWN = "deleted IS NULL"
-_SIZE = "coalesce(sum(bytes), 0)"
+_NOT_DELETED = "deleted IS NULL"
+_TOTAL_BYTES = "coalesce(sum(bytes), 0)"
 """A whole number, unless one of them is something else."""
 _ORDER = "pinned DESC, made DESC, runs.number DESC"
 
@@ -35,69 +43,72 @@ class HistoryTables:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._index = Index(connection)
-        self._seen = self._all("PRAGMA data_version")[0][0]
+        self._index = SearchIndex(connection)
+        self._seen_version = self._fetch_all("PRAGMA data_version")[0][0]
 
-    def ids(self, query: str, most: int = -1) -> list[str]:
-        """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
-        wanted = terms(query)
+    def ids(self, query: str, max_count: int = -1) -> list[str]:
+        """The first `max_count` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
+        words = search_words(query)
         source, condition, values = "runs", "1", list[str]()
-        if wanted:
+        if words:
             source = "runs JOIN texts USING (number)"
-            condition, values = self._index.condition(wanted)
-        return self._ids(
-            f"SELECT id FROM {source} WHERE {_SHOWN} AND {condition} ORDER BY {_ORDER} LIMIT ?", [*values, most]
+            condition, values = self._index.condition(words)
+        return self._fetch_ids(
+            f"SELECT id FROM {source} WHERE {_NOT_DELETED} AND {condition} ORDER BY {_ORDER} LIMIT ?",
+            [*values, max_count],
         )
 
     def records(self, runs: Sequence[str]) -> list[HistoryRecord]:
         """Those of these runs that are there, in their order."""
         marks = ", ".join("?" * len(runs))
-        rows = self._all(f"SELECT {_ROW} FROM runs WHERE {_SHOWN} AND id IN ({marks})", runs)
-        found = {row[0]: _record(row) for row in rows}
+        rows = self._fetch_all(f"SELECT {_COLUMN_LIST} FROM runs WHERE {_NOT_DELETED} AND id IN ({marks})", runs)
+        found = {row[0]: _record_from_row(row) for row in rows}
         return [found[run] for run in runs if run in found]
 
     def request(self, run: str) -> dict[str, Any]:
         """What the panels had set for a run; empty when that is not known."""
-        rows = self._all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
-        return _object("request", rows[0][0]) if rows else {}
+        rows = self._fetch_all("SELECT request FROM texts JOIN runs USING (number) WHERE id = ?", (run,))
+        return _parsed_object("request", rows[0][0]) if rows else {}
 
     def latest(self, before: float) -> str | None:
         """The run that was kept last before that moment."""
-        sql = f"SELECT id FROM runs WHERE {_SHOWN} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
-        return next(iter(self._ids(sql, (before,))), None)
+        sql = f"SELECT id FROM runs WHERE {_NOT_DELETED} AND made < ? ORDER BY made DESC, number DESC LIMIT 1"
+        return next(iter(self._fetch_ids(sql, (before,))), None)
 
     def totals(self) -> tuple[int, int]:
         """How many runs are kept, and their bytes."""
-        count, size = self._all(f"SELECT count(*), {_SIZE} FROM runs WHERE {_SHOWN}")[0]
-        return int(count), _checked("bytes", size, int)
+        count, size = self._fetch_all(f"SELECT count(*), {_TOTAL_BYTES} FROM runs WHERE {_NOT_DELETED}")[0]
+        return int(count), _check_type("bytes", size, int)
 
     def has_changed(self) -> bool:
         """Whether another program has changed something since this was last asked."""
-        before, self._seen = self._seen, self._all("PRAGMA data_version")[0][0]
-        return bool(before != self._seen)
+        before, self._seen_version = self._seen_version, self._fetch_all("PRAGMA data_version")[0][0]
+        return bool(before != self._seen_version)
 
-    def insert(self, keeping: Keeping, size: int) -> None:
+    def insert(self, saved_run: SavedRunData, size: int) -> None:
         """A new run, whose recording takes `size` bytes; one that is there already stays as it is."""
-        words, request = folded(keeping.searched), json.dumps(keeping.request)
-        row = {name: _storable(value) for name, value in keeping.record._asdict().items()}
+        words, request = normalize_for_search(saved_run.searchable_text), json.dumps(saved_run.request)
+        row = {name: _sanitize(value) for name, value in saved_run.record._asdict().items()}
         row["bytes"] = size + len(words) + len(request)
         with transaction(self._connection):
             inserted = self._connection.execute(
-                f"INSERT INTO runs ({_ROW}) VALUES ({_MARKS}) ON CONFLICT (id) DO NOTHING", row
+                f"INSERT INTO runs ({_COLUMN_LIST}) VALUES ({_PLACEHOLDERS}) ON CONFLICT (id) DO NOTHING", row
             )
             if inserted.rowcount == 1 and (number := inserted.lastrowid) is not None:
-                texts = (number, folded(keeping.record.title), words, request)
+                texts = (number, normalize_for_search(saved_run.record.title), words, request)
                 self._connection.execute("INSERT INTO texts VALUES (?, ?, ?, ?)", texts)
                 self._index.add(number)
 
     def rename(self, run: str, title: str) -> None:
         """Another title; an empty one for none."""
-        title = beginning(" ".join(whole(title).split()), LONGEST_TITLE)
+        title = beginning(" ".join(storable_text(title).split()), MAX_TITLE_LENGTH)
         with transaction(self._connection):
-            for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
+            for (number,) in self._fetch_all("SELECT number FROM runs WHERE id = ?", (run,)):
                 self._index.remove(number)
                 self._connection.execute("UPDATE runs SET title = ? WHERE number = ?", (title, number))
-                self._connection.execute("UPDATE texts SET title = ? WHERE number = ?", (folded(title), number))
+                self._connection.execute(
+                    "UPDATE texts SET title = ? WHERE number = ?", (normalize_for_search(title), number)
+                )
                 self._index.add(number)
 
     def pin(self, run: str, is_pinned: bool) -> None:
@@ -110,7 +121,7 @@ class HistoryTables:
 
     def deleted(self, before: float) -> list[str]:
         """The runs that were marked as deleted before that moment."""
-        return self._ids("SELECT id FROM runs WHERE deleted < ?", (before,))
+        return self._fetch_ids("SELECT id FROM runs WHERE deleted < ?", (before,))
 
     def remove(self, runs: Sequence[str]) -> None:
         """For good."""
@@ -118,30 +129,32 @@ class HistoryTables:
             return
         with transaction(self._connection):
             for run in runs:
-                for (number,) in self._all("SELECT number FROM runs WHERE id = ?", (run,)):
+                for (number,) in self._fetch_all("SELECT number FROM runs WHERE id = ?", (run,)):
                     self._index.remove(number)
                     self._connection.execute("DELETE FROM runs WHERE number = ?", (number,))
 
-    def beyond(self, budget: int) -> list[str]:
+    def runs_over_budget(self, budget: int) -> list[str]:
         """What has to go for all to take at most `budget` bytes: deleted ones, then the oldest that are not pinned;
         never the run that was kept last."""
-        over = _checked("bytes", self._all(f"SELECT {_SIZE} FROM runs")[0][0], int) - budget
+        over = _check_type("bytes", self._fetch_all(f"SELECT {_TOTAL_BYTES} FROM runs")[0][0], int) - budget
         going: list[str] = []
         if over > 0:
             sql = (
                 "SELECT id, bytes FROM runs WHERE NOT pinned AND number < (SELECT max(number) FROM runs)"
                 " ORDER BY deleted IS NULL, made, number"
             )
-            for run, size in self._all(sql):
+            for run, size in self._fetch_all(sql):
                 if over <= 0:
                     break
-                going.append(_id(run))
+                going.append(_checked_id(run))
                 over -= size
         return going
 
     def rankings(self) -> list[dict[str, Any]]:
         """Those that a person has made, in order."""
-        return [_object("ranking", row[0]) for row in self._all("SELECT ranking FROM rankings ORDER BY number")]
+        return [
+            _parsed_object("ranking", row[0]) for row in self._fetch_all("SELECT ranking FROM rankings ORDER BY number")
+        ]
 
     def add_rankings(self, rankings: Sequence[str]) -> None:
         """Behind those that are there."""
@@ -161,36 +174,36 @@ class HistoryTables:
         """Make anew what is searched by."""
         self._index.rebuild()
 
-    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _fetch_all(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()
 
-    def _ids(self, sql: str, values: Sequence[Any]) -> list[str]:
-        return [_id(row[0]) for row in self._all(sql, values)]
+    def _fetch_ids(self, sql: str, values: Sequence[Any]) -> list[str]:
+        return [_checked_id(row[0]) for row in self._fetch_all(sql, values)]
 
 
-def _storable(value: Any) -> Any:
-    return whole(value) if isinstance(value, str) else value
+def _sanitize(value: Any) -> Any:
+    return storable_text(value) if isinstance(value, str) else value
 
 
-def _record(row: Sequence[Any]) -> HistoryRecord:
+def _record_from_row(row: Sequence[Any]) -> HistoryRecord:
     for name, value in zip(_COLUMNS, row, strict=True):
-        _checked(name, value, _KINDS[name])
+        _check_type(name, value, _COLUMN_TYPES[name])
     record = HistoryRecord(*row)
-    return record._replace(id=_id(record.id), pinned=bool(record.pinned))
+    return record._replace(id=_checked_id(record.id), pinned=bool(record.pinned))
 
 
-def _id(value: Any) -> str:
+def _checked_id(value: Any) -> str:
     """It becomes the name of a file."""
-    if not is_id(_checked("id", value, str)):
-        raise ValueError(tr("{id} is no run's id").format(id=beginning(repr(value), LONGEST_ID)))
+    if not is_run_id(_check_type("id", value, str)):
+        raise ValueError(tr("{id} is no run's id").format(id=beginning(repr(value), MAX_ID_LENGTH)))
     return str(value)
 
 
-def _object(name: str, value: Any) -> dict[str, Any]:
-    return as_object(parse_json(_checked(name, value, str).encode()))
+def _parsed_object(name: str, value: Any) -> dict[str, Any]:
+    return as_object(parse_json(_check_type(name, value, str).encode()))
 
 
-def _checked(name: str, value: Any, kind: Any) -> Any:
+def _check_type(name: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
         raise ValueError(tr("a run's “{name}” is of another kind").format(name=name))
     return value

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 Migration = Callable[["sqlite3.Connection"], object]
 
-_FIRST = (
+_INITIAL_TABLES = (
     """CREATE TABLE runs (
         number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -45,17 +45,17 @@ _FIRST = (
 )
 
 
-def _first(connection: sqlite3.Connection) -> None:
-    for statement in _FIRST:
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for statement in _INITIAL_TABLES:
         connection.execute(statement)
 
 
-def _rankings(connection: sqlite3.Connection) -> None:
+def _create_rankings_table(connection: sqlite3.Connection) -> None:
     """What a person preferred, a JSON text each, with the three fields of a ranking."""
     connection.execute("CREATE TABLE rankings (number INTEGER PRIMARY KEY, ranking TEXT NOT NULL)")
 
 
-MIGRATIONS: Sequence[Migration] = (_first, _rankings)
+MIGRATIONS: Sequence[Migration] = (_create_tables, _create_rankings_table)
 """The n-th makes version n + 1 of a file of version n; version 0 is an empty file."""
 
 

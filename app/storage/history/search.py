@@ -9,29 +9,29 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from app.storage.history.history_record import folded
+from app.storage.history.history_record import normalize_for_search
 
-SHORTEST = 3
+MIN_INDEXED_LENGTH = 3
 """Letters from which on the index can help."""
-Condition = tuple[str, list[str]]
+SqlCondition = tuple[str, list[str]]
 """SQL about a row of `texts`, and its parameters."""
 
 
-def terms(query: str) -> list[str]:
+def search_words(query: str) -> list[str]:
     """The words that are looked for."""
-    return list(dict.fromkeys(folded(query).split()))
+    return list(dict.fromkeys(normalize_for_search(query).split()))
 
 
-class Index:
-    """`is_there` False: the library has no full-text search of that kind, and every run is read through."""
+class SearchIndex:
+    """`is_available` False: the library has no full-text search of that kind, and every run is read through."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.is_there = self._make()
+        self.is_available = self._create()
 
     def add(self, number: int) -> None:
         """Let a run be found; it stands in `texts` already."""
-        if self.is_there:
+        if self.is_available:
             self._connection.execute(
                 "INSERT INTO found (rowid, title, words) SELECT number, title, words FROM texts WHERE number = ?",
                 (number,),
@@ -39,7 +39,7 @@ class Index:
 
     def remove(self, number: int) -> None:
         """Let it be found no more; it still stands in `texts` as it was added."""
-        if self.is_there:
+        if self.is_available:
             self._connection.execute(
                 "INSERT INTO found (found, rowid, title, words) "
                 "SELECT 'delete', number, title, words FROM texts WHERE number = ?",
@@ -48,23 +48,23 @@ class Index:
 
     def rebuild(self) -> None:
         """Make it of what stands in `texts` now."""
-        if self.is_there:
+        if self.is_available:
             self._fill()
 
-    def condition(self, wanted: Sequence[str]) -> Condition:
+    def condition(self, words: Sequence[str]) -> SqlCondition:
         """What a row has to be like to hold all of these words."""
-        indexed = [word for word in wanted if self.is_there and len(word) >= SHORTEST]
+        indexed = [word for word in words if self.is_available and len(word) >= MIN_INDEXED_LENGTH]
         parts, values = [], []
         if indexed:
             parts.append("texts.number IN (SELECT rowid FROM found WHERE found MATCH ?)")
-            values.append(" AND ".join(_quoted(word) for word in indexed))
-        for word in wanted:
+            values.append(" AND ".join(_quote(word) for word in indexed))
+        for word in words:
             if word not in indexed:
                 parts.append("(instr(texts.title, ?) OR instr(texts.words, ?))")
                 values += [word, word]
         return " AND ".join(parts) or "1", values
 
-    def _make(self) -> bool:
+    def _create(self) -> bool:
         """Make the index, or fill it where a program without one has kept runs since."""
         try:
             self._connection.execute(
@@ -85,5 +85,5 @@ class Index:
         return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return '"' + word.replace('"', '""') + '"'

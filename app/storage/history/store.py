@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from app.storage.history.database import as_storage_error
-from app.storage.history.database_file import OpenFile
-from app.storage.history.history_record import HistoryRecord, Keeping, is_id
-from app.storage.history.rankings import Rankings
+from app.storage.history.database_file import HistoryDatabase
+from app.storage.history.history_record import HistoryRecord, SavedRunData, is_run_id
+from app.storage.history.rankings import RankingStore
 from app.storage.history.schema import MIGRATIONS, Migration
 from core.former_name import RUN_SUFFIX, RUN_SUFFIXES, existing_run
 
 FILE_NAME = "history.sqlite"
-TRACES = "traces"
-ENDING = RUN_SUFFIX
+TRACES_FOLDER = "traces"
+TRACE_SUFFIX = RUN_SUFFIX
 UNDO_SECONDS = 24 * 3600
 """A run that was deleted so long ago is nobody's to bring back any more."""
 FOREVER = float("inf")
@@ -32,44 +32,44 @@ class HistoryStore:
 
     def __init__(self, folder: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
         self.path = folder / FILE_NAME
-        self.traces = folder / TRACES
-        self._file = OpenFile(self.path, migrations)
-        self.rankings = Rankings(self._file)
-        self.forget(self._file.do(lambda rows: rows.deleted(time.time() - UNDO_SECONDS)))
+        self.traces = folder / TRACES_FOLDER
+        self._file = HistoryDatabase(self.path, migrations)
+        self.rankings = RankingStore(self._file)
+        self.forget(self._file.run(lambda rows: rows.deleted(time.time() - UNDO_SECONDS)))
 
     @property
     def notices(self) -> list[str]:
         """What had to be set aside, a sentence each."""
         return self._file.notices
 
-    def keep(self, keeping: Keeping, recording: Path | None = None) -> None:
+    def save(self, saved_run: SavedRunData, recording: Path | None = None) -> None:
         """Keep a run, and take its recording into the folder; one that is kept already stays as it is."""
-        size = _size(recording) if recording is not None else 0
-        self._file.do(lambda rows: rows.insert(keeping, size))
+        size = _file_size(recording) if recording is not None else 0
+        self._file.run(lambda rows: rows.insert(saved_run, size))
         if recording is not None:
-            self.take_in(recording, keeping.record.id)
+            self.move_recording_in(recording, saved_run.record.id)
 
-    def take_in(self, recording: Path, run: str) -> None:
+    def move_recording_in(self, recording: Path, run: str) -> None:
         """Put a recording where those of kept runs are."""
         try:
             self.traces.mkdir(mode=0o700, exist_ok=True)
-            os.replace(recording, self.trace(run))
+            os.replace(recording, self.trace_path(run))
         except OSError as error:
             raise as_storage_error(recording, error) from error
 
-    def trace(self, run: str) -> Path:
+    def trace_path(self, run: str) -> Path:
         """Where the recording of a kept run is. Raises ValueError for what is no run's id."""
-        if not is_id(run):
+        if not is_run_id(run):
             raise ValueError(f"{run!r} is no run's id")
-        return existing_run(self.traces / f"{run}{ENDING}")
+        return existing_run(self.traces / f"{run}{TRACE_SUFFIX}")
 
-    def ids(self, query: str = "", most: int = -1) -> list[str]:
-        """The first `most` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
-        return self._file.do(lambda rows: rows.ids(query, most))
+    def ids(self, query: str = "", max_count: int = -1) -> list[str]:
+        """The first `max_count` runs (all below 0) that hold every word of `query`, pinned ones first, then the latest."""
+        return self._file.run(lambda rows: rows.ids(query, max_count))
 
     def records(self, runs: Sequence[str]) -> list[HistoryRecord]:
         """Those of these runs that are there, in their order."""
-        return self._file.do(lambda rows: rows.records(runs))
+        return self._file.run(lambda rows: rows.records(runs))
 
     def get(self, run: str) -> HistoryRecord | None:
         """One run; None when it is not there (any more)."""
@@ -77,47 +77,47 @@ class HistoryStore:
 
     def request(self, run: str) -> dict[str, Any]:
         """What the panels had set for it; empty when that is not known."""
-        return self._file.do(lambda rows: rows.request(run))
+        return self._file.run(lambda rows: rows.request(run))
 
     def latest(self, before: float = FOREVER) -> str | None:
         """The run that was kept last, or last before that moment."""
-        return self._file.do(lambda rows: rows.latest(before))
+        return self._file.run(lambda rows: rows.latest(before))
 
     def totals(self) -> tuple[int, int]:
         """How many runs are kept, and their bytes."""
-        return self._file.do(lambda rows: rows.totals())
+        return self._file.run(lambda rows: rows.totals())
 
     def has_changed(self) -> bool:
         """Whether another program has changed something since this was last asked."""
-        return self._file.do(lambda rows: rows.has_changed())
+        return self._file.run(lambda rows: rows.has_changed())
 
     def rename(self, run: str, title: str) -> None:
         """Give it a title; an empty one takes the title away."""
-        self._file.do(lambda rows: rows.rename(run, title))
+        self._file.run(lambda rows: rows.rename(run, title))
 
     def pin(self, run: str, is_pinned: bool) -> None:
         """A pinned run stands first, and stays when the room is spent."""
-        self._file.do(lambda rows: rows.pin(run, is_pinned))
+        self._file.run(lambda rows: rows.pin(run, is_pinned))
 
     def delete(self, run: str) -> None:
         """Out of every list; it can be brought back until it is forgotten."""
-        self._file.do(lambda rows: rows.mark_deleted(run, time.time()))
+        self._file.run(lambda rows: rows.mark_deleted(run, time.time()))
 
-    def bring_back(self, run: str) -> None:
+    def restore(self, run: str) -> None:
         """Undo `delete`."""
-        self._file.do(lambda rows: rows.mark_deleted(run, None))
+        self._file.run(lambda rows: rows.mark_deleted(run, None))
 
     def forget(self, runs: Iterable[str]) -> None:
         """Remove these for good."""
-        going = list(runs)
-        self._file.do(lambda rows: rows.remove(going))
-        for run in going:
+        run_ids = list(runs)
+        self._file.run(lambda rows: rows.remove(run_ids))
+        for run in run_ids:
             with suppress(OSError, ValueError):
-                self.trace(run).unlink()
+                self.trace_path(run).unlink()
 
     def forget_all(self) -> None:
         """Remove every run for good, pinned ones too, and whatever else in the folder holds some of them."""
-        self._file.do(lambda rows: rows.clear())
+        self._file.run(lambda rows: rows.clear())
         copies = self.path.parent.glob(f"{FILE_NAME}.*-*")  # set aside, before a migration or damaged
         for path in (*copies, *(path for suffix in RUN_SUFFIXES for path in self.traces.glob(f"*{suffix}"))):
             with suppress(OSError):
@@ -126,7 +126,7 @@ class HistoryStore:
     def trim(self, budget: int) -> int:
         """Let the oldest go that are not pinned, until all take at most `budget` bytes; how many went. The run that
         was kept last stays."""
-        going = self._file.do(lambda rows: rows.beyond(budget))
+        going = self._file.run(lambda rows: rows.runs_over_budget(budget))
         self.forget(going)
         return len(going)
 
@@ -135,7 +135,7 @@ class HistoryStore:
         self._file.close()
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.storage.programs import foreign_settings
 from app.storage.programs.foreign import FORMATS, foreign_program
-from app.storage.programs.foreign_settings import ForeignSettingsWriter, Program, mirostat_notes
+from app.storage.programs.foreign_settings import ForeignProgram, ForeignSettingsWriter, mirostat_notes
 from app.storage.programs.kobold import PROGRAM as KOBOLD
 from app.storage.programs.llama_cpp import PROGRAM as LLAMA
 from core import strategies
@@ -16,25 +16,28 @@ from core.errors import ParameterError
 from core.former_name import FORMER_NAME, NAME
 from resources.language import tr
 
-PROGRAMS: Mapping[str, Program] = {program.name: program for program in (KOBOLD, LLAMA)}
+WRITABLE_PROGRAMS: Mapping[str, ForeignProgram] = {program.name: program for program in (KOBOLD, LLAMA)}
 """By name; KoboldCpp first, for its files may have names of llama.cpp's beside its own."""
-_OURS = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
-_OURS |= {NAME, FORMER_NAME}
+_OWN_NAMES = {"do_sample", "max_new_tokens", "repetition_penalty", "transformers_version", "eos_token_id"}
+_OWN_NAMES |= {NAME, FORMER_NAME}
 _OWN_MARKS = {"transformers_version", "_from_model_config", NAME, FORMER_NAME}
 _STRATEGY = "sampling"
-_HEAT = ("temperature", "dynatemp_high", "mirostat_tau")
+_TEMPERATURE_SETTINGS = ("temperature", "dynatemp_high", "mirostat_tau")
 """What acts where it is set at all, but for a temperature of 1."""
 
 
-def program_of(data: Mapping[str, Any]) -> Program | None:
+def program_of(data: Mapping[str, Any]) -> ForeignProgram | None:
     """The program whose settings these are; None for a GenerationConfig, and for what nobody else names so."""
     if _OWN_MARKS & data.keys():
         return None
     if found := foreign_program(data):
         return found
-    if _OURS & data.keys() and not KOBOLD.marks & data.keys():
+    if _OWN_NAMES & data.keys() and not KOBOLD.marks & data.keys():
         return None
-    return next((program for program in PROGRAMS.values() if program.marks & data.keys() or _is_story(data)), None)
+    return next(
+        (program for program in WRITABLE_PROGRAMS.values() if program.marks & data.keys() or _is_kobold_story(data)),
+        None,
+    )
 
 
 def has_settings(data: Mapping[str, Any]) -> bool:
@@ -42,19 +45,19 @@ def has_settings(data: Mapping[str, Any]) -> bool:
     from transformers import GenerationConfig
 
     known = {name for one in strategies.registry.values() for name in (*one.flags, *(p.name for p in one.parameters))}
-    return not data or bool(data.keys() & {*known, *_OURS, *GenerationConfig().to_dict()})
+    return not data or bool(data.keys() & {*known, *_OWN_NAMES, *GenerationConfig().to_dict()})
 
 
 def readable_programs() -> tuple[str, ...]:
     """Return the names of all programs whose settings can be read."""
-    return tuple(sorted({*PROGRAMS, *(one.name for one in FORMATS)}))
+    return tuple(sorted({*WRITABLE_PROGRAMS, *(one.name for one in FORMATS)}))
 
 
-def _is_story(data: Mapping[str, Any]) -> bool:
+def _is_kobold_story(data: Mapping[str, Any]) -> bool:
     return isinstance(data.get("savedsettings"), Mapping)
 
 
-def read(program: Program, data: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def import_settings(program: ForeignProgram, data: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """(plain data of a GenerationConfig, what has no counterpart here: a sentence each)."""
     found = program.read(data)
     samples = found.values.pop("do_sample", True)
@@ -70,24 +73,26 @@ def read(program: Program, data: Mapping[str, Any]) -> tuple[dict[str, Any], tup
         known = {p.name for p in strategy.parameters}
         data = {name: value for name, value in data.items() if name in known or name == "do_sample"}
         options = {name: value for name, value in options.items() if name in known}
-    return {**data, "decodescope": {"options": options}}, tuple(found.left)
+    return {**data, "decodescope": {"options": options}}, tuple(found.unsupported)
 
 
-def written(program: Program, strategy: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def export_settings(
+    program: ForeignProgram, strategy: str, values: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """(the program's JSON, names of settings here that it takes otherwise or not at all)."""
     known = strategies.registry[strategy]
     samples = known.flags.get("do_sample") is True
     out = ForeignSettingsWriter({**values, "do_sample": samples, "stages": _order(values.get("stages"))})
     program.write(out)
     usual = {p.name: p.default for p in known.parameters}
-    out.finish(lambda name, value: usual.get(name, value) == value)
+    out.report_unread(lambda name, value: usual.get(name, value) == value)
     named = [tr(known.title)] if strategy not in (_STRATEGY, "greedy") else []
-    return out.data, tuple(dict.fromkeys((*named, *out.left, *_read_otherwise(program, out))))
+    return out.data, tuple(dict.fromkeys((*named, *out.unsupported, *_differing_settings(program, out))))
 
 
-def notes(program: Program, values: Mapping[str, Any]) -> tuple[str, ...]:
+def export_notes(program: ForeignProgram, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Sentences on what the program makes of settings here, beside the names of those that it takes otherwise."""
-    return mirostat_notes(program.beside_mirostat) if values.get("mirostat_tau") is not None else ()
+    return mirostat_notes(program.mirostat_note) if values.get("mirostat_tau") is not None else ()
 
 
 def _order(names: Sequence[str] | None) -> list[str]:
@@ -100,25 +105,25 @@ def _order(names: Sequence[str] | None) -> list[str]:
         return list(stage_order())
 
 
-def _read_otherwise(program: Program, out: ForeignSettingsWriter) -> Iterator[str]:
+def _differing_settings(program: ForeignProgram, out: ForeignSettingsWriter) -> Iterator[str]:
     """Settings that mean something else to the program once they are written: it leaves out others where mirostat is
     on, and has stages whose place is fixed."""
     back = program.read(out.data).values
-    on = {name for name, off in foreign_settings.OFF.items() if out.values.get(name) not in (None, off)}
+    on = {name for name, off in foreign_settings.OFF_VALUES.items() if out.values.get(name) not in (None, off)}
     idle = {"stages", "do_sample", *(name for name, stage in foreign_settings.STAGE_OF.items() if stage not in on)}
     for name, value in out.values.items():
         if name not in idle and name in {*back, "dynatemp_high"} and value is not None:
-            if not _alike(value, back.get(name)):
+            if not _is_close(value, back.get(name)):
                 yield name
     acting = on & back.keys()
-    acting |= {name for name in _HEAT if back.get(name) not in (None, 1.0)}
+    acting |= {name for name in _TEMPERATURE_SETTINGS if back.get(name) not in (None, 1.0)}
     orders = (out.values["stages"], _order(back["stages"]))
     here, there = ([name for name in order if name in acting] for order in orders)
     if here != there:
         yield "stages"
 
 
-def _alike(one: object, other: object) -> bool:
+def _is_close(one: object, other: object) -> bool:
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return one == other

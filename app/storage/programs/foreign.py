@@ -12,11 +12,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.storage.programs.foreign_settings import OFF, ForeignSettingsReader, ForeignSettingsWriter, Program
+from app.storage.programs.foreign_settings import (
+    OFF_VALUES,
+    ForeignProgram,
+    ForeignSettingsReader,
+    ForeignSettingsWriter,
+)
 from resources.language import mark, tr
 
 Data = Mapping[str, Any]
-_NUMBERS: Mapping[str, str] = {
+_NUMBER_NAMES: Mapping[str, str] = {
     name: ours
     for ours, names in {
         "temperature": ("temperature", "temp"),
@@ -49,11 +54,11 @@ _NUMBERS: Mapping[str, str] = {
     for name in names
 }  # fmt: skip
 """Their names for a number, in small letters without the section before a dot: its name here."""
-_STOPS = frozenset({"stop", "stopstrings", "stop_strings", "stopping_strings", "custom_stopping_strings",
+_STOP_STRING_NAMES = frozenset({"stop", "stopstrings", "stop_strings", "stopping_strings", "custom_stopping_strings",
                     "stop_sequence", "stopsequences", "stoppingstrings"})  # fmt: skip
-_MIROSTAT = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
-_HEAT_SWITCHES = frozenset({"dynamic_temperature", "dynatemp"})
-_NO_EFFECT: Mapping[str, tuple[object, ...]] = {
+_MIROSTAT_NAMES = frozenset({"mirostat", "mirostat_mode", "mirostatmode"})
+_DYNAMIC_TEMPERATURE_NAMES = frozenset({"dynamic_temperature", "dynatemp"})
+_NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
     "presence_penalty": (0,), "frequency_penalty": (0,), "presencepenalty": (0,), "frequencypenalty": (0,),
     "presence_pen": (0,), "freq_pen": (0,), "tfs": (1,), "tfs_z": (1,), "tfsz": (1,), "top_a": (0,),
     "smoothing_factor": (0,), "smoothing_curve": (1,), "rep_pen_slope": (0, 1), "rep_pen_decay": (0,),
@@ -92,64 +97,64 @@ _MEANINGS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class SettingsFormat:
     """One program's files: how they are recognised, and where their settings stand."""
 
     name: str
-    is_of: Callable[[Data], bool]
+    matches: Callable[[Data], bool]
     source: str
     settings: Callable[[Data], Data] = field(default=lambda data: data)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """What the program takes where a file says nothing."""
-    scaled: Mapping[str, float] = field(default_factory=dict)
+    unit_factors: Mapping[str, float] = field(default_factory=dict)
     """Settings that are written in another unit there."""
 
-    def program(self) -> Program:
+    def as_program(self) -> ForeignProgram:
         """Return the format as a program whose files are read only."""
-        return Program(self.name, frozenset(), self.read, _never_written, self.source, "")
+        return ForeignProgram(self.name, frozenset(), self.read, _never_written, self.source, "")
 
     def read(self, data: Data) -> ForeignSettingsReader:
         """Return every setting as one here, or named with its meaning."""
         found = ForeignSettingsReader({}, {})
-        settings = dict(_flat(self.settings(data)))
+        settings = dict(_flat_settings(self.settings(data)))
         names: dict[str, str] = {}
         for name, value in settings.items():
-            self._take(found, name, value, names)
-        found.values = {**OFF, "temperature": 1.0, **self.defaults, **found.values}
-        _settle(found, {name.lower(): value for name, value in settings.items()})
+            self._convert_setting(found, name, value, names)
+        found.values = {**OFF_VALUES, "temperature": 1.0, **self.defaults, **found.values}
+        _normalize_off_values(found, {name.lower(): value for name, value in settings.items()})
         return found
 
-    def _take(self, found: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
+    def _convert_setting(self, found: ForeignSettingsReader, name: str, value: object, names: dict[str, str]) -> None:
         """Apply one setting, or name it."""
         key = name.rpartition(".")[2].lower()
-        if key in _MIROSTAT | _HEAT_SWITCHES:
+        if key in _MIROSTAT_NAMES | _DYNAMIC_TEMPERATURE_NAMES:
             return
-        if key in _STOPS:
+        if key in _STOP_STRING_NAMES:
             found.data = {key: value}
             if stops := found.texts(key):
                 found.values["stop_strings"] = stops
             return
-        ours = _NUMBERS.get(key)
+        ours = _NUMBER_NAMES.get(key)
         if ours is None:
-            if value not in (None, "", [], {}) and value not in _NO_EFFECT.get(key, ()):
+            if value not in (None, "", [], {}) and value not in _NEUTRAL_VALUES.get(key, ()):
                 meaning = _MEANINGS.get(key)
                 named = f"{name} ({tr(meaning)})" if meaning else name
-                found.left.append(tr("{name} has no counterpart here.").format(name=named))
+                found.unsupported.append(tr("{name} has no counterpart here.").format(name=named))
             return
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
             if value is not None:
-                found.left.append(tr("{name} is no number and was left out.").format(name=name))
+                found.unsupported.append(tr("{name} is no number and was left out.").format(name=name))
             return
         if ours in names and found.values[ours] != value:
-            found.left.append(
+            found.unsupported.append(
                 tr("{name} says otherwise than {other}, which was taken.").format(name=name, other=names[ours])
             )
             return
         names[ours] = name
-        found.values[ours] = round(value * self.scaled[ours], 12) if ours in self.scaled else value
+        found.values[ours] = round(value * self.unit_factors[ours], 12) if ours in self.unit_factors else value
 
 
-def _settle(found: ForeignSettingsReader, settings: Data) -> None:
+def _normalize_off_values(found: ForeignSettingsReader, settings: Data) -> None:
     """Give the values that switch something off there the form that they have here."""
     values = found.values
     for name in ("top_k", "max_new_tokens", "min_new_tokens", "no_repeat_ngram_size", "dry_range"):
@@ -166,8 +171,8 @@ def _settle(found: ForeignSettingsReader, settings: Data) -> None:
             values[name] = 1.0
     if values.get("xtc_threshold", 0) > 0.5:
         values["xtc_probability"] = 0.0
-    _settle_mirostat(found, settings)
-    if not any(settings.get(name) for name in _HEAT_SWITCHES):
+    _normalize_mirostat(found, settings)
+    if not any(settings.get(name) for name in _DYNAMIC_TEMPERATURE_NAMES):
         for name in ("dynatemp_low", "dynatemp_high", "dynatemp_exponent"):
             values.pop(name, None)
     elif "dynatemp_high" in values:
@@ -178,14 +183,16 @@ def _settle(found: ForeignSettingsReader, settings: Data) -> None:
     values["stages"] = []
 
 
-def _settle_mirostat(found: ForeignSettingsReader, settings: Data) -> None:
+def _normalize_mirostat(found: ForeignSettingsReader, settings: Data) -> None:
     """Keep mirostat's settings only where it is switched on: 0 is off in every program."""
-    mode = next((settings[name] for name in _MIROSTAT if settings.get(name) is not None), 0)
+    mode = next((settings[name] for name in _MIROSTAT_NAMES if settings.get(name) is not None), 0)
     if mode in (1, 2) and not isinstance(mode, bool):
         found.values.setdefault("mirostat_tau", 5.0)
-        found.left += [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
+        found.unsupported += (
+            [tr("mirostat 1 has no counterpart here; mirostat 2 takes its place.")] if mode == 1 else []
+        )
         return
-    found.left += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
+    found.unsupported += [tr("mirostat {mode} has no counterpart here.").format(mode=mode)] if mode else []
     for name in ("mirostat_tau", "mirostat_eta"):
         found.values.pop(name, None)
 
@@ -194,7 +201,7 @@ def _never_written(out: ForeignSettingsWriter) -> None:
     raise NotImplementedError(out)
 
 
-def _flat(data: Data) -> Iterator[tuple[str, Any]]:
+def _flat_settings(data: Data) -> Iterator[tuple[str, Any]]:
     for name, value in data.items():
         if isinstance(value, Mapping) and {"checked", "value"} <= value.keys():  # LM Studio's switches
             if value["checked"]:
@@ -203,12 +210,12 @@ def _flat(data: Data) -> Iterator[tuple[str, Any]]:
             yield str(name), value
 
 
-def _has(*names: str) -> Callable[[Data], bool]:
+def _has_names(*names: str) -> Callable[[Data], bool]:
     """Return whether all the names stand in a file."""
     return lambda data: data.keys() >= set(names)
 
 
-def _inside(*path: str) -> Callable[[Data], Data]:
+def _value_at(*path: str) -> Callable[[Data], Data]:
     def settings(data: Data) -> Data:
         for name in path:
             data = data[name]
@@ -217,7 +224,7 @@ def _inside(*path: str) -> Callable[[Data], Data]:
     return settings
 
 
-def _is_inside(*path: str) -> Callable[[Data], bool]:
+def _has_mapping_at(*path: str) -> Callable[[Data], bool]:
     def is_of(data: Any) -> bool:
         for name in path:
             data = data.get(name) if isinstance(data, Mapping) else None
@@ -259,37 +266,37 @@ _OLLAMA: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.9, "repet
 _LM_STUDIO: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition_penalty": 1.1}
 _GPT4ALL: dict[str, Any] = {"temperature": 0.7, "top_k": 40, "top_p": 0.4, "repetition_penalty": 1.18}
 _PER_10_000 = {"epsilon_cutoff": 1e-4, "eta_cutoff": 1e-4}
-FORMATS: tuple[Format, ...] = (
-    Format("LM Studio", _is_lm_studio, "https://lmstudio.ai/docs", _lm_studio_fields, _LM_STUDIO),
-    Format("LM Studio", _is_inside("inference_params"), "https://lmstudio.ai/docs", _inside("inference_params"),
+FORMATS: tuple[SettingsFormat, ...] = (
+    SettingsFormat("LM Studio", _is_lm_studio, "https://lmstudio.ai/docs", _lm_studio_fields, _LM_STUDIO),
+    SettingsFormat("LM Studio", _has_mapping_at("inference_params"), "https://lmstudio.ai/docs", _value_at("inference_params"),
            _LM_STUDIO),
-    Format("SillyTavern (chat completion)", lambda data: any(str(name).startswith("openai_max_") for name in data),
+    SettingsFormat("SillyTavern (chat completion)", lambda data: any(str(name).startswith("openai_max_") for name in data),
            "https://github.com/SillyTavern/SillyTavern"),
-    Format("SillyTavern (text completion)", _is_tavern_text, "https://github.com/SillyTavern/SillyTavern",
-           scaled=_PER_10_000),
-    Format("Jan", _is_inside("model", "parameters"), "https://jan.ai/docs", _inside("model", "parameters")),
-    Format("Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"),
-    Format("Open WebUI", _is_inside("params"), "https://docs.openwebui.com", _inside("params"), _OLLAMA),
-    Format("Ollama", _is_inside("options"), "https://github.com/ollama/ollama", _inside("options"), _OLLAMA),
-    Format("Ollama", lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
+    SettingsFormat("SillyTavern (text completion)", _is_tavern_text, "https://github.com/SillyTavern/SillyTavern",
+           unit_factors=_PER_10_000),
+    SettingsFormat("Jan", _has_mapping_at("model", "parameters"), "https://jan.ai/docs", _value_at("model", "parameters")),
+    SettingsFormat("Jan", lambda data: bool({"ctx_len", "ngl", "prompt_template"} & data.keys()), "https://jan.ai/docs"),
+    SettingsFormat("Open WebUI", _has_mapping_at("params"), "https://docs.openwebui.com", _value_at("params"), _OLLAMA),
+    SettingsFormat("Ollama", _has_mapping_at("options"), "https://github.com/ollama/ollama", _value_at("options"), _OLLAMA),
+    SettingsFormat("Ollama", lambda data: bool({"num_predict", "num_ctx", "tfs_z", "num_keep"} & data.keys()),
            "https://github.com/ollama/ollama", defaults=_OLLAMA),
-    Format("GPT4All", lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
+    SettingsFormat("GPT4All", lambda data: bool({"repeatPenaltyTokens", "promptBatchSize", "maxLength"} & data.keys()),
            "https://docs.gpt4all.io", defaults=_GPT4ALL),
-    Format("mikupad", lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
+    SettingsFormat("mikupad", lambda data: bool({"repeatPenalty", "topK", "topP", "minP", "maxPredictTokens"} & data.keys()),
            "https://github.com/lmg-anon/mikupad"),
-    Format("text-generation-webui", _is_web_ui_preset, "https://github.com/oobabooga/text-generation-webui",
-           scaled=_PER_10_000),
-    Format("vLLM", lambda data: bool({"stop_token_ids", "skip_special_tokens", "prompt_logprobs", "min_tokens",
+    SettingsFormat("text-generation-webui", _is_web_ui_preset, "https://github.com/oobabooga/text-generation-webui",
+           unit_factors=_PER_10_000),
+    SettingsFormat("vLLM", lambda data: bool({"stop_token_ids", "skip_special_tokens", "prompt_logprobs", "min_tokens",
                                       "include_stop_str_in_output", "detokenize"} & data.keys()),
            "https://docs.vllm.ai"),
-    Format("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference"),
-    Format("OpenAI", lambda data: bool({"max_tokens", "max_completion_tokens"} & data.keys()) and
+    SettingsFormat("OpenAI", _is_openai, "https://platform.openai.com/docs/api-reference"),
+    SettingsFormat("OpenAI", lambda data: bool({"max_tokens", "max_completion_tokens"} & data.keys()) and
            not {"repeat_penalty", "n_predict", "samplers"} & data.keys(),
            "https://platform.openai.com/docs/api-reference"),
 )  # fmt: skip
 """In this order: the first that fits is taken."""
 
 
-def foreign_program(data: Data) -> Program | None:
+def foreign_program(data: Data) -> ForeignProgram | None:
     """Return the program whose settings these are, or None."""
-    return next((one.program() for one in FORMATS if one.is_of(data)), None)
+    return next((one.as_program() for one in FORMATS if one.matches(data)), None)

@@ -10,7 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.storage.programs import foreign_settings
-from app.storage.programs.foreign_settings import WHOLE_TEXT, ForeignSettingsReader, ForeignSettingsWriter, Program
+from app.storage.programs.foreign_settings import (
+    UNLIMITED_RANGE,
+    ForeignProgram,
+    ForeignSettingsReader,
+    ForeignSettingsWriter,
+)
 from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
@@ -26,18 +31,18 @@ STAGES: dict[int, tuple[str, ...]] = {
     0: ("top_k",), 1: (), 2: ("top_p", "min_p"), 3: (), 4: ("typical_p",), 5: ("temperature", "top_n_sigma"),
     6: ("repetition_penalty",),
 }  # fmt: skip
-_HEAT = 5
-_OTHERS: tuple[tuple[str, object], ...] = (
+_TEMPERATURE_SAMPLER = 5
+_UNSUPPORTED: tuple[tuple[str, object], ...] = (
     ("tfs", 1), ("top_a", 0), ("smoothing_factor", 0), ("smoothing_curve", 1), ("presence_penalty", 0),
     ("rep_pen_slope", 1), ("adaptive_target", -1), ("adaptive_decay", 0.9), ("grammar", ""), ("logit_bias", {}),
     ("banned_tokens", []), ("ban_eos_token", False), ("sampler_seed", -1), ("guidance_scale", 1),
 )  # fmt: skip
 """What has no counterpart here, and the value that switches it off."""
-_BESIDE_MIROSTAT = mark(
+_MIROSTAT_NOTE = mark(
     "With mirostat, KoboldCpp leaves out XTC, all other cuts and a moving temperature, whatever is set; DRY and the "
     "penalty stay."
 )
-_IGNORED = frozenset({
+_IGNORED_WITH_MIROSTAT = frozenset({
     "top_k", "top_p", "min_p", "typical", "nsigma", "tfs", "top_a", "xtc_probability", "xtc_threshold",
     "dynatemp_range", "dynatemp_exponent", "sampler_order",
 })  # fmt: skip
@@ -57,34 +62,34 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     found = ForeignSettingsReader(_settings(data), DEFAULTS)
-    instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _HEAT]}
-    mirostat = foreign_settings.read_mirostat(found, _IGNORED, instead, _BESIDE_MIROSTAT)
+    instead = {"top_k": 0, "top_p": 1.0, "sampler_order": [6, _TEMPERATURE_SAMPLER]}
+    mirostat = foreign_settings.read_mirostat(found, _IGNORED_WITH_MIROSTAT, instead, _MIROSTAT_NOTE)
     foreign_settings.read_penalty(found, "rep_pen", "rep_pen_range")
     foreign_settings.read_dry(found)
     found.values |= {
-        "top_k": max(0, found.whole("top_k")), "top_p": found.number("top_p"),
-        "min_p": foreign_settings.positive(found.number("min_p")),
-        "typical_p": found.number("typical"), "top_n_sigma": foreign_settings.positive(found.number("nsigma")),
+        "top_k": max(0, found.integer("top_k")), "top_p": found.number("top_p"),
+        "min_p": foreign_settings.positive_or_none(found.number("min_p")),
+        "typical_p": found.number("typical"), "top_n_sigma": foreign_settings.positive_or_none(found.number("nsigma")),
         "xtc_probability": found.number("xtc_probability"), "xtc_threshold": found.number("xtc_threshold"),
     }  # fmt: skip
-    order = foreign_settings.read_heat(found, found.number("temperature"), list(_order(found)))
-    foreign_settings.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
-    if (tokens := found.whole("max_length")) > 0:
+    order = foreign_settings.read_temperature(found, found.number("temperature"), list(_stage_order(found)))
+    foreign_settings.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
+    if (tokens := found.integer("max_length")) > 0:
         found.values["max_new_tokens"] = tokens
     if stops := found.texts("stop_sequence"):
         found.values["stop_strings"] = stops
-    for name, usual in _OTHERS:
-        found.without_counterpart(name, usual)
-    found.name_the_rest()
+    for name, usual in _UNSUPPORTED:
+        found.report_unsupported(name, usual)
+    found.report_unread()
     return found
 
 
-def _order(found: ForeignSettingsReader) -> Iterator[str]:
-    asked = found.given("sampler_order")
+def _stage_order(found: ForeignSettingsReader) -> Iterator[str]:
+    asked = found.raw_value("sampler_order")
     places = asked if isinstance(asked, list) and asked else list(ORDER)
     unknown = [str(place) for place in places if not isinstance(place, int) or place not in STAGES]
     if unknown:
-        found.left.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
+        found.unsupported.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
     yield "dry_multiplier"
     for place in places:
         yield from STAGES.get(place, ()) if isinstance(place, int) else ()
@@ -92,34 +97,36 @@ def _order(found: ForeignSettingsReader) -> Iterator[str]:
 
 
 def _write(out: ForeignSettingsWriter) -> None:
-    foreign_settings.write_heat(out)
+    foreign_settings.write_temperature(out)
     out.data |= {
-        "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
-        "typical": out.take("typical_p", 1.0), "nsigma": out.take("top_n_sigma", 0.0),
-        "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
-        "rep_pen": out.take("repetition_penalty", 1.0), "rep_pen_range": WHOLE_TEXT,
+        "top_k": out.read("top_k", 0), "top_p": out.read("top_p", 1.0), "min_p": out.read("min_p", 0.0),
+        "typical": out.read("typical_p", 1.0), "nsigma": out.read("top_n_sigma", 0.0),
+        "xtc_probability": out.read("xtc_probability", 0.0), "xtc_threshold": out.read("xtc_threshold", 0.1),
+        "rep_pen": out.read("repetition_penalty", 1.0), "rep_pen_range": UNLIMITED_RANGE,
     }  # fmt: skip
-    foreign_settings.write_dry(out, whole=WHOLE_TEXT)
+    foreign_settings.write_dry(out, unlimited=UNLIMITED_RANGE)
     foreign_settings.write_mirostat(out)
-    if (tokens := out.take("max_new_tokens", 0)) > 0:
+    if (tokens := out.read("max_new_tokens", 0)) > 0:
         out.data["max_length"] = tokens
-    out.data["stop_sequence"] = list(out.take("stop_strings", []))
-    out.data["sampler_order"] = _places(out.take("stages", ()), foreign_settings.heat_stage(out))
+    out.data["stop_sequence"] = list(out.read("stop_strings", []))
+    out.data["sampler_order"] = _sampler_order(out.read("stages", ()), foreign_settings.temperature_stage(out))
 
 
-def _places(stages: Sequence[str], heat: str) -> list[int]:
+def _sampler_order(stages: Sequence[str], heat: str) -> list[int]:
     """Its numbers in the order of the stages; what it has and we lack at the end, where it does nothing."""
-    named = {stages[0]: place for place, stages in STAGES.items() if stages and place != _HEAT} | {heat: _HEAT}
+    named = {stages[0]: place for place, stages in STAGES.items() if stages and place != _TEMPERATURE_SAMPLER} | {
+        heat: _TEMPERATURE_SAMPLER
+    }
     found = list(dict.fromkeys(named[stage] for stage in stages if stage in named))
     return [*found, *(place for place in ORDER if place not in found)]
 
 
-PROGRAM = Program(
+PROGRAM = ForeignProgram(
     name="KoboldCpp",
     marks=frozenset({"rep_pen", "rep_pen_range", "rep_pen_slope", "sampler_order", "tfs", "top_a", "typical", "nsigma",
                      "smoothing_factor", "max_context_length", "stop_sequence", "sampler_seed"}),
     read=_read,
     write=_write,
     source="https://github.com/LostRuins/koboldcpp/blob/concedo/koboldcpp.py",
-    beside_mirostat=_BESIDE_MIROSTAT,
+    mirostat_note=_MIROSTAT_NOTE,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.storage.programs import foreign_settings
-from app.storage.programs.foreign_settings import ForeignSettingsReader, ForeignSettingsWriter, Program
+from app.storage.programs.foreign_settings import ForeignProgram, ForeignSettingsReader, ForeignSettingsWriter
 from resources.language import mark, tr
 
 DEFAULTS: dict[str, Any] = {
@@ -26,10 +26,10 @@ STAGES = {
 }  # fmt: skip
 """Its samplers, in its default order, and the settings that switch the same on here."""
 _ORDER = tuple(name for name in STAGES if name != "typical_p")
-_BESIDE_MIROSTAT = mark(
+_MIROSTAT_NOTE = mark(
     "With mirostat, llama.cpp leaves out penalties, DRY, XTC, all cuts and a moving temperature, whatever is set."
 )
-_IGNORED = frozenset({
+_IGNORED_WITH_MIROSTAT = frozenset({
     "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty", "dry_multiplier", "dry_base",
     "dry_allowed_length", "dry_penalty_last_n", "dry_sequence_breakers", "top_n_sigma", "top_k", "typical_p", "top_p",
     "min_p", "xtc_probability", "xtc_threshold", "dynatemp_range", "dynatemp_exponent", "samplers", "min_keep",
@@ -40,26 +40,28 @@ _IGNORED = frozenset({
 
 def _read(data: Mapping[str, Any]) -> ForeignSettingsReader:
     found = ForeignSettingsReader(_settings(data), DEFAULTS)
-    mirostat = foreign_settings.read_mirostat(found, _IGNORED, {"samplers": ["temperature"]}, _BESIDE_MIROSTAT)
+    mirostat = foreign_settings.read_mirostat(
+        found, _IGNORED_WITH_MIROSTAT, {"samplers": ["temperature"]}, _MIROSTAT_NOTE
+    )
     foreign_settings.read_penalty(found, "repeat_penalty", "repeat_last_n")
     foreign_settings.read_dry(found)
     threshold = found.number("xtc_threshold")
     found.values |= {
-        "top_k": max(0, found.whole("top_k")), "top_p": found.number("top_p"),
-        "min_p": foreign_settings.positive(found.number("min_p")),
-        "typical_p": found.number("typical_p"), "top_n_sigma": foreign_settings.positive(found.number("top_n_sigma")),
+        "top_k": max(0, found.integer("top_k")), "top_p": found.number("top_p"),
+        "min_p": foreign_settings.positive_or_none(found.number("min_p")),
+        "typical_p": found.number("typical_p"), "top_n_sigma": foreign_settings.positive_or_none(found.number("top_n_sigma")),
         "xtc_probability": found.number("xtc_probability") if threshold <= 0.5 else 0.0, "xtc_threshold": threshold,
     }  # fmt: skip
-    order = _order(found)
-    found.values |= {name: value for name, value in foreign_settings.OFF.items() if name not in order}
+    order = _stage_order(found)
+    found.values |= {name: value for name, value in foreign_settings.OFF_VALUES.items() if name not in order}
     heat = found.number("temperature") if "temperature" in order else 1.0
-    order = foreign_settings.read_heat(found, heat, order)
-    foreign_settings.kept_order(found, [*order, *["mirostat_tau"] * mirostat])
+    order = foreign_settings.read_temperature(found, heat, order)
+    foreign_settings.set_stage_order(found, [*order, *["mirostat_tau"] * mirostat])
     _read_length(found)
     for name, usual in (("presence_penalty", 0), ("frequency_penalty", 0), ("grammar", ""), ("logit_bias", []),
                         ("ignore_eos", False), ("min_keep", 0), ("seed", -1)):  # fmt: skip
-        found.without_counterpart(name, usual)
-    found.name_the_rest()
+        found.report_unsupported(name, usual)
+    found.report_unread()
     return found
 
 
@@ -73,19 +75,19 @@ def _settings(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {other.get(name, name): value for name, value in data.items()}
 
 
-def _order(found: ForeignSettingsReader) -> list[str]:
+def _stage_order(found: ForeignSettingsReader) -> list[str]:
     """Its samplers as settings here; those that a file leaves out are off."""
-    asked = found.given("samplers")
+    asked = found.raw_value("samplers")
     names = asked.split(";") if isinstance(asked, str) else asked if isinstance(asked, list) else list(_ORDER)
     known = [name for name in names if isinstance(name, str) and name in STAGES]
     unknown = [str(name) for name in names if name not in known]
     if unknown:
-        found.left.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
+        found.unsupported.append(tr("Samplers without a counterpart here: {names}.").format(names=", ".join(unknown)))
     return [STAGES[name] for name in known]
 
 
 def _read_length(found: ForeignSettingsReader) -> None:
-    tokens = found.whole("n_predict")
+    tokens = found.integer("n_predict")
     if tokens > 0:
         found.values["max_new_tokens"] = tokens
     if stops := found.texts("stop"):
@@ -93,23 +95,23 @@ def _read_length(found: ForeignSettingsReader) -> None:
 
 
 def _write(out: ForeignSettingsWriter) -> None:
-    foreign_settings.write_heat(out)
+    foreign_settings.write_temperature(out)
     out.data |= {
-        "top_k": out.take("top_k", 0), "top_p": out.take("top_p", 1.0), "min_p": out.take("min_p", 0.0),
-        "typical_p": out.take("typical_p", 1.0), "top_n_sigma": out.take("top_n_sigma", -1.0),
-        "xtc_probability": out.take("xtc_probability", 0.0), "xtc_threshold": out.take("xtc_threshold", 0.1),
-        "repeat_penalty": out.take("repetition_penalty", 1.0), "repeat_last_n": foreign_settings.WHOLE_TEXT,
+        "top_k": out.read("top_k", 0), "top_p": out.read("top_p", 1.0), "min_p": out.read("min_p", 0.0),
+        "typical_p": out.read("typical_p", 1.0), "top_n_sigma": out.read("top_n_sigma", -1.0),
+        "xtc_probability": out.read("xtc_probability", 0.0), "xtc_threshold": out.read("xtc_threshold", 0.1),
+        "repeat_penalty": out.read("repetition_penalty", 1.0), "repeat_last_n": foreign_settings.UNLIMITED_RANGE,
     }  # fmt: skip
-    foreign_settings.write_dry(out, whole=foreign_settings.WHOLE_TEXT)
+    foreign_settings.write_dry(out, unlimited=foreign_settings.UNLIMITED_RANGE)
     foreign_settings.write_mirostat(out)
-    out.data |= {"n_predict": out.take("max_new_tokens", -1), "stop": list(out.take("stop_strings", []))}
+    out.data |= {"n_predict": out.read("max_new_tokens", -1), "stop": list(out.read("stop_strings", []))}
     names = {stage: name for name, stage in STAGES.items() if name not in ("typical_p", "temperature")}
-    names[foreign_settings.heat_stage(out)] = "temperature"
-    order = [names[stage] for stage in out.take("stages", ()) if stage in names]
+    names[foreign_settings.temperature_stage(out)] = "temperature"
+    order = [names[stage] for stage in out.read("stages", ()) if stage in names]
     out.data["samplers"] = list(dict.fromkeys(order))
 
 
-PROGRAM = Program(
+PROGRAM = ForeignProgram(
     name="llama.cpp",
     marks=frozenset({"repeat_penalty", "repeat_last_n", "n_predict", "samplers", "typ_p", "dry_penalty_last_n",
                      "dynatemp_range", "mirostat", "default_generation_settings", "generation_settings",
@@ -117,5 +119,5 @@ PROGRAM = Program(
     read=_read,
     write=_write,
     source="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
-    beside_mirostat=_BESIDE_MIROSTAT,
+    mirostat_note=_MIROSTAT_NOTE,
 )  # fmt: skip

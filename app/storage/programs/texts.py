@@ -11,7 +11,7 @@ from typing import Any
 from resources.language import tr
 
 SUFFIXES = (".yaml", ".yml", ".ini", ".modelfile")
-_LARGEST = 2**20
+_MAX_BYTES = 2**20
 _PARAMETER = re.compile(r"^\s*PARAMETER\s+(\w+)\s+(.+?)\s*$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -27,8 +27,8 @@ def is_text_settings(path: Path) -> bool:
 def read_text_settings(path: Path) -> dict[str, Any]:
     """Return the names and values of a file. Raises OSError, TextSettingsError."""
     with path.open("rb") as file:
-        data = file.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
         raise TextSettingsError(tr("it is longer than any file of settings"))
     try:
         text = data.decode("utf-8-sig")
@@ -36,11 +36,11 @@ def read_text_settings(path: Path) -> dict[str, Any]:
         raise TextSettingsError(tr("it is not text")) from None
     suffix = path.suffix.lower()
     if suffix in (".yaml", ".yml"):
-        return _of_yaml(text)
-    return _of_ini(text) if suffix == ".ini" else _of_modelfile(text)
+        return _parse_yaml(text)
+    return _parse_ini(text) if suffix == ".ini" else _parse_modelfile(text)
 
 
-def _of_yaml(text: str) -> dict[str, Any]:
+def _parse_yaml(text: str) -> dict[str, Any]:
     import yaml  # type: ignore[import-untyped]  # transformers brings it
 
     try:
@@ -54,31 +54,31 @@ def _of_yaml(text: str) -> dict[str, Any]:
     return values if is_jan else {"temperature_last": False, **values}  # a mark of text-generation-webui's presets
 
 
-def _of_modelfile(text: str) -> dict[str, Any]:
+def _parse_modelfile(text: str) -> dict[str, Any]:
     """Return the lines `PARAMETER name value`; `stop` may stand several times."""
     found: dict[str, Any] = {"num_predict": None}  # a mark of Ollama's files, without effect
     for name, value in _PARAMETER.findall(text):
         if name.lower() == "stop":
             found.setdefault("stop", []).append(value.strip('"'))
         else:
-            found[name.lower()] = _value(value)
+            found[name.lower()] = _parse_value(value)
     for name in ("FROM", "SYSTEM", "TEMPLATE"):
         if (said := re.search(rf"^\s*{name}\s+(\S.*)$", text, re.IGNORECASE | re.MULTILINE)) is not None:
             found[name.lower()] = said[1]
     return found
 
 
-def _of_ini(text: str) -> dict[str, Any]:
+def _parse_ini(text: str) -> dict[str, Any]:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser's documentation says
     try:
         parser.read_string(text if text.lstrip().startswith("[") else f"[settings]\n{text}")
     except configparser.Error as error:
         raise TextSettingsError(str(error).replace("\n", " ")) from None
-    return {name: _value(value) for section in parser.sections() for name, value in parser.items(section)}
+    return {name: _parse_value(value) for section in parser.sections() for name, value in parser.items(section)}
 
 
-def _value(text: str) -> object:
+def _parse_value(text: str) -> object:
     try:
         number = float(text)
     except ValueError:

@@ -9,11 +9,11 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.empty_view import BRANCH
-from app.state.run_tree import Member
+from app.state.run_tree import RunTreeEntry
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.branches.branch_growth import nodes_of, report_on, tip
-from app.views.shared.empty_page import offer_on, paint_empty_page
+from app.views.branches.branch_growth import node_tooltip, report_on, tree_nodes
+from app.views.shared.empty_page import add_fill_button, paint_empty_page
 from app.widgets.tree_canvas import TreeCanvas
 from resources.language import mark, tr
 
@@ -27,12 +27,14 @@ class BranchesView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("branchesView", parent)
         self._theme = theme_for("light")
-        self._members: Sequence[Member] = ()
+        self._members: Sequence[RunTreeEntry] = ()
         self._shown = ""
         self.canvas = TreeCanvas(self)
-        self.offer = offer_on(self, self, tr("Branch at the least sure token"), BRANCH, lambda: (tr(_TITLE), tr(_HINT)))
+        self.offer = add_fill_button(
+            self, self, tr("Branch at the least sure token"), BRANCH, lambda: (tr(_TITLE), tr(_HINT))
+        )
         self.canvas.setAccessibleName(tr("Runs that branched from each other"))
-        self.canvas.describe = lambda node: tip(self._members[node]) if node < len(self._members) else ""
+        self.canvas.node_tooltip = lambda node: node_tooltip(self._members[node]) if node < len(self._members) else ""
         self.canvas.selection.nodeSelected.connect(self._on_node)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -47,13 +49,13 @@ class BranchesView(View):
         self.offer.set_theme(theme)
         self.update()
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """A line for each run."""
         head = ("run", "parent", "place", "words", "strategy", "tokens", "scored", "text")
-        return [head, *((m.id, m.parent, m.place, m.words, m.strategy, m.tokens, m.is_scored, m.text)
+        return [head, *((m.id, m.parent, m.shared_tokens, m.excerpt, m.strategy, m.tokens, m.is_scored, m.text)
                         for m in self._members)] if len(self._members) > 1 else ()  # fmt: skip
 
-    def family_changed(self, members: Sequence[Member], shown: str) -> None:
+    def family_changed(self, members: Sequence[RunTreeEntry], shown: str) -> None:
         """Draw the tree anew where it is another one, and mark the shown run."""
         if (list(members), shown) == (list(self._members), self._shown):
             return
@@ -63,11 +65,11 @@ class BranchesView(View):
         if not has_tree:
             return
         self._show_parts()
-        stage = self.canvas.stage
-        stage.set_tree(nodes_of(members, shown) if len(members) > 1 else ())
+        stage = self.canvas.canvas_state
+        stage.set_tree(tree_nodes(members, shown) if len(members) > 1 else ())
         self._mark()
         if not is_same:
-            self.canvas.travel.fit()
+            self.canvas.navigation.fit()
 
     def _mark(self) -> None:
         ids = [member.id for member in self._members]
@@ -81,11 +83,11 @@ class BranchesView(View):
 
     @Slot(int)
     def _on_node(self, node: int) -> None:
-        self.signals.relativeWanted.emit(self._members[node].id)
+        self.signals.relatedRunRequested.emit(self._members[node].id)
 
     def _show_parts(self) -> None:
         self.canvas.setVisible(len(self._members) > 1)
-        self.offer.offer(len(self._members) < 2, about=tr(_HINT))
+        self.offer.update_state(len(self._members) < 2, description=tr(_HINT))
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QWidget
 from app.state.conversation import Conversation
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.chat.bubbles import Bubble, Bubbles
+from app.views.chat.bubbles import Bubble, BubbleColumn
 from app.views.shared.empty_page import paint_empty_page
 from app.views.text.row_painting import PaintOptions
-from app.views.text.token_navigation import step
-from app.views.text.token_wording import figures, token_text
+from app.views.text.token_navigation import token_for_key
+from app.views.text.token_wording import token_rows, token_text
 from app.views.tokens.token_headings import is_waiting
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.hover_area import HoverArea
@@ -23,8 +23,8 @@ from app.widgets.popover import Popover
 from resources.language import mark, tr
 
 HOVER_MS = 250
-TITLE = mark("A chat, turn by turn")
-HINT = mark(
+EMPTY_TITLE = mark("A chat, turn by turn")
+EMPTY_HINT = mark(
     "Write a message in the prompt, with “Chat” chosen above it, and press Ctrl+Enter. Each answer says what it could "
     "reuse."
 )
@@ -34,27 +34,27 @@ class ChatArea(HoverArea, AccessibleWidget):
     """Draws `conversation`; the tokens of the latest answer can be picked. Keys go on to the view around it."""
 
     tokenPicked = Signal(int)
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
         self.setObjectName("chatArea")
         self.conversation = Conversation()
         self.run: Run | None = None
-        self._look = PaintOptions(theme)
-        self._bubbles = Bubbles()
+        self._paint_options = PaintOptions(theme)
+        self._bubbles = BubbleColumn()
         self._hovered: tuple[Bubble, int] | None = None
         self.popover = Popover(theme, self)
         self._timer = QTimer(self, singleShot=True, interval=HOVER_MS)
-        self._timer.timeout.connect(self._tell)
-        self.left.connect(self.leave)
+        self._timer.timeout.connect(self._show_token_popover)
+        self.hoverEnded.connect(self.leave)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        self._look.theme = theme
+        self._paint_options.theme = theme
         self.popover.set_theme(theme)
         self.verticalScrollBar().setSingleStep(theme.px(35))
         self.arrange()
@@ -67,7 +67,7 @@ class ChatArea(HoverArea, AccessibleWidget):
             return
         bar, pad, height = self.verticalScrollBar(), self._padding, self.viewport().height()
         at_end = bar.value() >= bar.maximum() - 2
-        self._bubbles.arrange(self.conversation, self.viewport().width() - 2 * pad.x(), self._look.theme)
+        self._bubbles.arrange(self.conversation, self.viewport().width() - 2 * pad.x(), self._paint_options.theme)
         bar.setPageStep(height)
         bar.setRange(0, max(0, round(self._bubbles.height + 2 * pad.y()) - height))
         if at_end:
@@ -76,34 +76,34 @@ class ChatArea(HoverArea, AccessibleWidget):
 
     @property
     def _padding(self) -> QPointF:
-        return QPointF(self._look.theme.px(26), self._look.theme.px(20))
+        return QPointF(self._paint_options.theme.px(26), self._paint_options.theme.px(20))
 
     @property
     def _origin(self) -> QPointF:
         """Where the page's corner lies in the viewport."""
         return QPointF(self._padding.x(), self._padding.y() - self.verticalScrollBar().value())
 
-    def _token_at(self, place: QPointF) -> tuple[Bubble, int] | None:
-        point = place - self._origin
-        bubble = self._bubbles.at(point.x(), point.y())
+    def _token_at(self, point: QPointF) -> tuple[Bubble, int] | None:
+        point = point - self._origin
+        bubble = self._bubbles.bubble_at(point.x(), point.y())
         if bubble is None or bubble.column is None or bubble.is_formatted:
             return None
         token = bubble.column.token_at(point.x(), point.y())
         return None if token is None else (bubble, token)
 
     @property
-    def formats(self) -> bool:
+    def formats_answers(self) -> bool:
         """Whether answers with Markdown or thinking are formatted."""
-        return self._bubbles.formats
+        return self._bubbles.formats_answers
 
-    def set_formats(self, on: bool) -> None:
+    def set_formatting_enabled(self, enabled: bool) -> None:
         """Show answers formatted, or as the tokens that were written."""
-        self._bubbles.formats = on
+        self._bubbles.formats_answers = enabled
         self.leave()
         self.arrange()
 
     @property
-    def has_formatted(self) -> bool:
+    def has_formattable_answer(self) -> bool:
         """Whether some answer looks different when it is formatted."""
         return any(bubble.can_be_formatted for bubble in self._bubbles.all)
 
@@ -111,12 +111,12 @@ class ChatArea(HoverArea, AccessibleWidget):
         """Fold or show the thinking of the latest answer that has some; False where none has."""
         for bubble in reversed(self._bubbles.all):
             if bubble.is_formatted and bubble.rich.answer.thinking:
-                bubble.rich.toggle()
+                bubble.rich.toggle_thinking()
                 self.arrange()
                 return True
         return False
 
-    def _current(self) -> Bubble | None:
+    def _current_bubble(self) -> Bubble | None:
         """The bubble of the run that the session shows."""
         return next((b for b in self._bubbles.all if b.turn.run is not None and b.turn.run is self.run), None)
 
@@ -125,45 +125,48 @@ class ChatArea(HoverArea, AccessibleWidget):
         column = self._bubbles.all[turn].column
         return column.rects(token)[0].translated(self._origin) if column is not None else QRectF()
 
-    def step(self, key: Qt.Key) -> int | None:
+    def token_for_key(self, key: Qt.Key) -> int | None:
         """Token of the latest answer that `key` leads to; None where it leads to none."""
-        bubble, run = self._current(), self.run
+        bubble, run = self._current_bubble(), self.run
         if bubble is None or bubble.column is None or bubble.is_formatted or run is None or not run.cursor:
             return None
-        return step(bubble.column, key, run.selected, run.cursor, 1)
+        return token_for_key(bubble.column, key, run.selected, run.cursor, 1)
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A turn after the other."""
         turns = enumerate(self._bubbles.all, 1)
-        return [AccessiblePart(_spoken(bubble, number), partial(self._place, bubble)) for number, bubble in turns]
+        return [
+            AccessiblePart(_accessible_text(bubble, number), partial(self._bubble_rect, bubble))
+            for number, bubble in turns
+        ]
 
-    def _place(self, bubble: Bubble) -> QRect:
+    def _bubble_rect(self, bubble: Bubble) -> QRect:
         return bubble.rect.translated(self._origin).toAlignedRect()
 
     # Painting
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The bubbles in sight."""
-        painter, theme = QPainter(self.viewport()), self._look.theme
+        painter, theme = QPainter(self.viewport()), self._paint_options.theme
         painter.fillRect(event.rect(), theme.color("window"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if not self._bubbles.all:
-            paint_empty_page(painter, self.viewport().rect(), theme, (tr(TITLE), tr(HINT)))
+            paint_empty_page(painter, self.viewport().rect(), theme, (tr(EMPTY_TITLE), tr(EMPTY_HINT)))
             return
         top = event.rect().top() - self._origin.y()
         bottom = top + event.rect().height()
         painter.translate(self._origin)
         for bubble in self._bubbles.all:
             if bubble.rect.bottom() + theme.px(80) >= top and bubble.rect.top() <= bottom:
-                bubble.paint(painter, self._look_of(bubble), top, bottom)
+                bubble.paint(painter, self._options_for(bubble), top, bottom)
 
-    def _look_of(self, bubble: Bubble) -> PaintOptions:
+    def _options_for(self, bubble: Bubble) -> PaintOptions:
         """Selection and newest token belong to one bubble only."""
-        look, run = self._look, self.run if bubble.turn.run is self.run else None
-        look.selected = run.selected if run is not None else None
-        look.newest = run.cursor - 1 if run is not None and is_waiting(run) and run.cursor else None
-        look.hovered = self._hovered[1] if self._hovered is not None and self._hovered[0] is bubble else None
-        return look
+        options, run = self._paint_options, self.run if bubble.turn.run is self.run else None
+        options.selected = run.selected if run is not None else None
+        options.newest = run.cursor - 1 if run is not None and is_waiting(run) and run.cursor else None
+        options.hovered = self._hovered[1] if self._hovered is not None and self._hovered[0] is bubble else None
+        return options
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Break the rows anew."""
@@ -180,32 +183,32 @@ class ChatArea(HoverArea, AccessibleWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Fold or show the thinking; pick a token of the latest answer."""
-        place = event.position() - self._origin
+        point = event.position() - self._origin
         for bubble in self._bubbles.all:
-            if event.button() == Qt.MouseButton.LeftButton and bubble.head_rect.contains(place):
-                bubble.rich.toggle()
+            if event.button() == Qt.MouseButton.LeftButton and bubble.thinking_header_rect.contains(point):
+                bubble.rich.toggle_thinking()
                 self.arrange()
                 return
-        found = self._token_at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and found is not None and found[0] is self._current():
-            self.tokenPicked.emit(found[1])
+        hit = self._token_at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and hit is not None and hit[0] is self._current_bubble():
+            self.tokenPicked.emit(hit[1])
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Tell of the token under the pointer, and show that the thinking can be folded."""
-        place = event.position() - self._origin
-        is_on_head = any(bubble.head_rect.contains(place) for bubble in self._bubbles.all)
+        point = event.position() - self._origin
+        is_on_head = any(bubble.thinking_header_rect.contains(point) for bubble in self._bubbles.all)
         shape = Qt.CursorShape.PointingHandCursor if is_on_head else Qt.CursorShape.ArrowCursor
         self.viewport().setCursor(shape)
-        found = self._token_at(event.position())
-        if found == self._hovered:
+        hit = self._token_at(event.position())
+        if hit == self._hovered:
             return
         self.leave()
-        self._hovered = found
-        if found is not None:
+        self._hovered = hit
+        if hit is not None:
             self._timer.start()
 
     @Slot()
-    def _tell(self) -> None:
+    def _show_token_popover(self) -> None:
         if self._hovered is None or not self.isVisible():
             return
         bubble, token = self._hovered
@@ -216,7 +219,7 @@ class ChatArea(HoverArea, AccessibleWidget):
         rect.moveTo(self.viewport().mapToGlobal(rect.topLeft()))
         chosen = run.tokens[token]
         vocabulary = run.started.vocabulary if run.started else 0
-        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), figures(chosen, vocabulary), rect)
+        self.popover.show_rows(token_text(chosen.piece, chosen.is_special), token_rows(chosen, vocabulary), rect)
 
     @Slot()
     def leave(self) -> None:
@@ -231,17 +234,17 @@ class ChatArea(HoverArea, AccessibleWidget):
         event.ignore()
 
 
-_SPEAKERS = {
+_TURN_DESCRIPTIONS = {
     "system": mark("{number}, the rules: {words}"),
     "user": mark("{number}, you: {words}"),
     "assistant": mark("{number}, the model: {words}"),
 }
 
 
-def _spoken(bubble: Bubble, number: int) -> str:
+def _accessible_text(bubble: Bubble, number: int) -> str:
     turn = bubble.turn
     column = None if bubble.is_formatted else bubble.column
-    said = turn.content if column is None else column.text.text[: column.limit]
-    if bubble.is_formatted and bubble.rich.answer.thinking and not bubble.rich.is_unfolded:
-        said = f"{bubble.rich.head}. {bubble.rich.answer.body.strip()}"
-    return tr(_SPEAKERS[turn.role]).format(number=number, words=said or "…")
+    content = turn.content if column is None else column.text.text[: column.limit]
+    if bubble.is_formatted and bubble.rich.answer.thinking and not bubble.rich.is_thinking_expanded:
+        content = f"{bubble.rich.thinking_header}. {bubble.rich.answer.body.strip()}"
+    return tr(_TURN_DESCRIPTIONS[turn.role]).format(number=number, words=content or "…")

@@ -19,20 +19,20 @@ from PySide6.QtGui import (
 from app.state.conversation import Conversation, ConversationTurn
 from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
-from app.views.chat.markdown import is_formatted
-from app.views.chat.rich_answer import RichAnswer
-from app.views.text.column import Column
+from app.views.chat.markdown import has_formatting
+from app.views.chat.rich_answer import FormattedAnswer
+from app.views.text.column import TokenColumn
 from app.views.text.row_painting import PaintOptions, paint_rows
 from app.views.tokens.token_columns import drawn_count
 from app.widgets.long_words import wrap_mode
 from resources.language import mark, tr
 
-MEASURE, INDENT, PAD_X, PAD_Y, COST, GAP = 760, 72, 16, 10, 24, 14
+MAX_WIDTH, INDENT, PAD_X, PAD_Y, COST_HEIGHT, GAP = 760, 72, 16, 10, 24, 14
 """Pixels at 100 %: widest bubble, what it leaves free on its other side, room within, line below, space between."""
-DIVIDER = 40
-FADED = 0.68
+DIVIDER_HEIGHT = 40
+DROPPED_OPACITY = 0.68
 """Opacity of what the model no longer reads; less, and it could not be read by people either."""
-GONE = mark("↑ no longer read: the context was full")
+DROPPED_LABEL = mark("↑ no longer read: the context was full")
 
 
 class Bubble:
@@ -40,15 +40,15 @@ class Bubble:
 
     def __init__(self, turn: ConversationTurn, theme: Theme) -> None:
         self.turn, self.theme = turn, theme
-        self.column = Column(theme, turn.run.shown, ()) if turn.run is not None else None
+        self.column = TokenColumn(theme, turn.run.shown_index, ()) if turn.run is not None else None
         self.rect = QRectF()
-        self.asked = QTextDocument()
-        self.rich = RichAnswer()
+        self.prompt_document = QTextDocument()
+        self.rich = FormattedAnswer()
         self.is_formatted = False
         """Whether it is shown as formatted text, not as tokens or plain text."""
-        self._set: tuple[str, float, float] | None = None
-        self._judged = ("", False)
-        self.ends_gone = False
+        self._document_key: tuple[str, float, float] | None = None
+        self._format_check = ("", False)
+        self.is_last_dropped = False
         """Whether it is the last turn that the model no longer reads."""
 
     @property
@@ -61,31 +61,31 @@ class Bubble:
         """Whether it is a whole answer that looks different when it is formatted."""
         if not self.is_answer or self.turn.is_open:
             return False
-        if self._judged[0] != self.turn.content:
-            self._judged = (self.turn.content, is_formatted(self.turn.content))
-        return self._judged[1]
+        if self._format_check[0] != self.turn.content:
+            self._format_check = (self.turn.content, has_formatting(self.turn.content))
+        return self._format_check[1]
 
     @property
-    def _corner(self) -> QPointF:
+    def _content_origin(self) -> QPointF:
         """Where its words begin."""
         return QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.top() + self.theme.px(PAD_Y))
 
     @property
-    def head_rect(self) -> QRectF:
+    def thinking_header_rect(self) -> QRectF:
         """Where the line stands that folds the thinking; empty where there is none."""
         if not self.is_formatted:
             return QRectF()
-        found = self.rich.head_rect(self.theme)
-        return found.translated(self._corner) if not found.isEmpty() else found
+        rect = self.rich.head_rect(self.theme)
+        return rect.translated(self._content_origin) if not rect.isEmpty() else rect
 
-    def place(self, top: float, width: float, theme: Theme, formats: bool = False) -> float:
-        """Take a place in a page of that width; returns where the next one begins. `formats`: answers with Markdown or
+    def lay_out(self, top: float, width: float, theme: Theme, formats_answers: bool = False) -> float:
+        """Take a place in a page of that width; returns where the next one begins. `formats_answers`: answers with Markdown or
         thinking are formatted once they are written."""
-        self.is_formatted = formats and self.can_be_formatted
+        self.is_formatted = formats_answers and self.can_be_formatted
         if theme is not self.theme and self.column is not None:
             self.column.restyle(theme)
         self.theme = theme
-        room = min(width - theme.px(INDENT), theme.px(MEASURE)) - 2 * theme.px(PAD_X)
+        room = min(width - theme.px(INDENT), theme.px(MAX_WIDTH)) - 2 * theme.px(PAD_X)
         if self.is_formatted:
             size = self.rich.lay_out(self.turn.content, room, theme)
         else:
@@ -95,9 +95,9 @@ class Bubble:
             outer.moveLeft(width - outer.width())
         self.rect = outer
         if self.column is not None and not self.is_formatted:
-            self.column.place(outer.left() + theme.px(PAD_X), top + theme.px(PAD_Y), room)
-        below = theme.px(COST) if self.is_answer else 0
-        return outer.bottom() + below + theme.px(GAP + (DIVIDER if self.ends_gone else 0))
+            self.column.set_geometry(outer.left() + theme.px(PAD_X), top + theme.px(PAD_Y), room)
+        below = theme.px(COST_HEIGHT) if self.is_answer else 0
+        return outer.bottom() + below + theme.px(GAP + (DIVIDER_HEIGHT if self.is_last_dropped else 0))
 
     def _answer_size(self, room: float) -> tuple[float, float]:
         """Of the tokens drawn so far; a single row is as wide as its text."""
@@ -105,45 +105,47 @@ class Bubble:
         assert column is not None
         assert run is not None
         if room != column.width:
-            column.place(0, 0, room)
+            column.set_geometry(0, 0, room)
         sequence = run.sequence
-        column.sync(sequence.tokens, sequence.finished.tail if sequence.finished else "", drawn_count(run, run.shown))
+        column.sync(
+            sequence.tokens, sequence.finished.tail if sequence.finished else "", drawn_count(run, run.shown_index)
+        )
         if len(column.flow.rows) > 1:
             return room, column.height
-        return max(column.art(0).line.right, self.theme.px(28)), column.height
+        return max(column.shaped_row(0).line.text_end, self.theme.px(28)), column.height
 
     def _text_size(self, room: float) -> tuple[float, float]:
         """Of what somebody asked, which is set once for a width."""
-        key = self._words, room, self.theme.scale
-        if key != self._set:
-            self._set, self.asked = key, document(self._words, self.theme.font(16), room)
-        return max(self.asked.textWidth(), self.theme.px(28)), self.asked.size().height()
+        key = self._plain_text, room, self.theme.scale
+        if key != self._document_key:
+            self._document_key, self.prompt_document = key, plain_document(self._plain_text, self.theme.font(16), room)
+        return max(self.prompt_document.textWidth(), self.theme.px(28)), self.prompt_document.size().height()
 
     @property
-    def _words(self) -> str:
+    def _plain_text(self) -> str:
         return self.turn.content or "…"
 
-    def paint(self, painter: QPainter, look: PaintOptions, top: float, bottom: float) -> None:
+    def paint(self, painter: QPainter, options: PaintOptions, top: float, bottom: float) -> None:
         """Frame, words or tokens, and the line that tells what the answer cost; faded when it is read no more."""
         painter.save()
-        painter.setOpacity(1.0 if self.turn.held else FADED)
+        painter.setOpacity(1.0 if self.turn.is_in_context else DROPPED_OPACITY)
         self._paint_frame(painter)
         if self.is_formatted:
-            self.rich.paint(painter, self._corner, self.theme)
+            self.rich.paint(painter, self._content_origin, self.theme)
         elif self.column is not None:
-            paint_rows(painter, self.column, look, top, bottom)
+            paint_rows(painter, self.column, options, top, bottom)
         else:
-            self._paint_asked(painter)
+            self._paint_prompt(painter)
         self._paint_cost(painter)
         painter.restore()
-        if self.ends_gone:
+        if self.is_last_dropped:
             self._paint_divider(painter)
 
-    def _paint_asked(self, painter: QPainter) -> None:
-        look = QAbstractTextDocumentLayout.PaintContext()
-        look.palette.setColor(QPalette.ColorRole.Text, self.theme.color("text"))
+    def _paint_prompt(self, painter: QPainter) -> None:
+        context = QAbstractTextDocumentLayout.PaintContext()
+        context.palette.setColor(QPalette.ColorRole.Text, self.theme.color("text"))
         painter.translate(self.rect.left() + self.theme.px(PAD_X), self.rect.top() + self.theme.px(PAD_Y))
-        self.asked.documentLayout().draw(painter, look)
+        self.prompt_document.documentLayout().draw(painter, context)
         painter.translate(-self.rect.left() - self.theme.px(PAD_X), -self.rect.top() - self.theme.px(PAD_Y))
 
     def _paint_frame(self, painter: QPainter) -> None:
@@ -153,48 +155,48 @@ class Bubble:
         painter.drawRoundedRect(self.rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
 
     def _paint_cost(self, painter: QPainter) -> None:
-        words = self.turn.cost if self.is_answer else ""
+        words = self.turn.cost_text if self.is_answer else ""
         if self.is_answer and not words and self.turn.is_open:
             words = tr("reading…")
         painter.setFont(self.theme.font(12, tabular=True))
-        painter.setPen(self.theme.color("muted" if self.turn.held else "text"))
-        place = QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.bottom() + self.theme.px(17))
-        painter.drawText(place, words)
+        painter.setPen(self.theme.color("muted" if self.turn.is_in_context else "text"))
+        position = QPointF(self.rect.left() + self.theme.px(PAD_X), self.rect.bottom() + self.theme.px(17))
+        painter.drawText(position, words)
 
     def _paint_divider(self, painter: QPainter) -> None:
         theme, width = self.theme, painter.viewport().width()
-        y = self.rect.bottom() + theme.px((COST if self.is_answer else 0) + GAP + DIVIDER / 2 - 6)
+        y = self.rect.bottom() + theme.px((COST_HEIGHT if self.is_answer else 0) + GAP + DIVIDER_HEIGHT / 2 - 6)
         painter.setFont(theme.font(12))
         painter.setPen(theme.color("muted"))
-        width_of = QFontMetricsF(painter.font()).horizontalAdvance(tr(GONE))
-        painter.drawText(QPointF(theme.px(28), y + theme.px(4)), tr(GONE))
+        width_of = QFontMetricsF(painter.font()).horizontalAdvance(tr(DROPPED_LABEL))
+        painter.drawText(QPointF(theme.px(28), y + theme.px(4)), tr(DROPPED_LABEL))
         painter.setPen(QPen(theme.color("line"), 1))
         painter.drawLine(QPointF(0, y), QPointF(theme.px(20), y))
         painter.drawLine(QPointF(theme.px(36) + width_of, y), QPointF(width - 2 * theme.px(26), y))
 
 
-def document(text: str, font: QFont, width: float) -> QTextDocument:
+def plain_document(text: str, font: QFont, width: float) -> QTextDocument:
     """Plain text in at most a width: a paragraph in its own direction, words whole but for one longer than a line."""
     option = QTextOption()
     option.setWrapMode(wrap_mode(text))
     option.setTabStopDistance(tab_distance(font))
-    found = QTextDocument()
-    found.setDocumentMargin(0)
-    found.setDefaultFont(font)
-    found.setDefaultTextOption(option)
-    found.setPlainText(text)
-    found.setTextWidth(width)
-    found.setTextWidth(min(width, math.ceil(found.idealWidth()) + 1))
-    return found
+    result = QTextDocument()
+    result.setDocumentMargin(0)
+    result.setDefaultFont(font)
+    result.setDefaultTextOption(option)
+    result.setPlainText(text)
+    result.setTextWidth(width)
+    result.setTextWidth(min(width, math.ceil(result.idealWidth()) + 1))
+    return result
 
 
-class Bubbles:
+class BubbleColumn:
     """All turns of a conversation, one below the other."""
 
     def __init__(self) -> None:
         self.all: list[Bubble] = []
         self.height = 0.0
-        self.formats = True
+        self.formats_answers = True
         """Whether answers with Markdown or thinking are formatted."""
 
     def arrange(self, conversation: Conversation, width: float, theme: Theme) -> None:
@@ -202,12 +204,12 @@ class Bubbles:
         known = {id(bubble.turn): bubble for bubble in self.all}
         self.all = [known.get(id(turn)) or Bubble(turn, theme) for turn in conversation.turns]
         top = 0.0
-        for place, bubble in enumerate(self.all):
-            after = self.all[place + 1].turn if place + 1 < len(self.all) else None
-            bubble.ends_gone = not bubble.turn.held and (after is None or after.held)
-            top = bubble.place(top, width, theme, self.formats)
+        for index, bubble in enumerate(self.all):
+            after = self.all[index + 1].turn if index + 1 < len(self.all) else None
+            bubble.is_last_dropped = not bubble.turn.is_in_context and (after is None or after.is_in_context)
+            top = bubble.lay_out(top, width, theme, self.formats_answers)
         self.height = top
 
-    def at(self, x: float, y: float) -> Bubble | None:
+    def bubble_at(self, x: float, y: float) -> Bubble | None:
         """The bubble under a point of the page."""
         return next((bubble for bubble in self.all if bubble.rect.contains(x, y)), None)

@@ -22,7 +22,7 @@ from PySide6.QtGui import (
 from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
 
-LONGEST = 100_000
+MAX_FORMATTED_CHARS = 100_000
 """Characters of an answer that is formatted; a longer one is shown as it was written."""
 _OPENING = re.compile(r"\s*<(think|thinking|thought|reasoning)>\n?", re.IGNORECASE)
 _CLOSING = re.compile(r"</(?:think|thinking|thought|reasoning)>\s*", re.IGNORECASE)
@@ -44,40 +44,40 @@ _MARKUP = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
-_DEEP = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
+_DEEP_NESTING = re.compile(r"^(?:[ \t]*>){12}|^[ \t]{60}", re.MULTILINE)
 """Quotations and lists nested deeper than anybody writes, which take a document long to lay out."""
-_NO_PICTURE = "!\u2060["
+_BROKEN_IMAGE = "!\u2060["
 """`![` with a joiner of no width between: it begins no picture any more."""
 
 
-class Answer(NamedTuple):
+class SplitAnswer(NamedTuple):
     """An answer in two parts, either of which may be empty."""
 
     thinking: str
     body: str
 
 
-def split_thinking(text: str) -> Answer:
+def split_thinking(text: str) -> SplitAnswer:
     """Take the thinking off an answer. Where the prompt has opened it, the answer only closes it."""
     opening = _OPENING.match(text)
     start = opening.end() if opening else 0
     closing = _CLOSING.search(text, start)
     if closing is None:
-        return Answer(text[start:].strip(), "") if opening else Answer("", text)
+        return SplitAnswer(text[start:].strip(), "") if opening else SplitAnswer("", text)
     if opening is None and "`" in text[: closing.start()]:  # it may be spoken of in code
-        return Answer("", text)
-    return Answer(text[start : closing.start()].strip(), text[closing.end() :])
+        return SplitAnswer("", text)
+    return SplitAnswer(text[start : closing.start()].strip(), text[closing.end() :])
 
 
-def is_formatted(text: str) -> bool:
+def has_formatting(text: str) -> bool:
     """Whether an answer looks different when it is formatted."""
-    if len(text) > LONGEST or _DEEP.search(text):
+    if len(text) > MAX_FORMATTED_CHARS or _DEEP_NESTING.search(text):
         return False
     answer = split_thinking(text)
     return bool(answer.thinking) or _MARKUP.search(answer.body) is not None
 
 
-class ClosedDocument(QTextDocument):
+class OfflineDocument(QTextDocument):
     """A document that loads nothing, neither from the disk nor from the network."""
 
     def loadResource(self, kind: int, address: QUrl | str) -> object:
@@ -85,37 +85,37 @@ class ClosedDocument(QTextDocument):
         return QByteArray()
 
 
-def formatted(text: str, theme: Theme, width: float) -> QTextDocument:
+def markdown_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Markdown in a width, in the theme's colours."""
-    made = _document(theme, theme.font(16))
+    document = _document(theme, theme.font(16))
     features = QTextDocument.MarkdownFeature
-    made.setMarkdown(_prepared(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
-    _dress(made, theme)
-    made.setTextWidth(width)
-    return made
+    document.setMarkdown(_prepare_markdown(text), features.MarkdownDialectGitHub | features.MarkdownNoHTML)
+    _style_document(document, theme)
+    document.setTextWidth(width)
+    return document
 
 
-def plain(text: str, theme: Theme, width: float) -> QTextDocument:
+def thinking_document(text: str, theme: Theme, width: float) -> QTextDocument:
     """Text as it is, small and muted: the thinking."""
-    made = _document(theme, theme.font(14))
-    made.setPlainText(text)
-    made.setTextWidth(width)
-    return made
+    document = _document(theme, theme.font(14))
+    document.setPlainText(text)
+    document.setTextWidth(width)
+    return document
 
 
 def _document(theme: Theme, font: QFont) -> QTextDocument:
     option = QTextOption()
     option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
     option.setTabStopDistance(tab_distance(font))
-    made = ClosedDocument()
-    made.setDocumentMargin(0)
-    made.setDefaultFont(font)
-    made.setDefaultTextOption(option)
-    made.setIndentWidth(theme.px(24))
-    return made
+    document = OfflineDocument()
+    document.setDocumentMargin(0)
+    document.setDefaultFont(font)
+    document.setDefaultTextOption(option)
+    document.setIndentWidth(theme.px(24))
+    return document
 
 
-def _prepared(text: str) -> str:
+def _prepare_markdown(text: str) -> str:
     """No pictures, and each line a line: a model's line break is meant."""
     lines, fence = [], ""
     for line in text.replace("\u2028", "\n").split("\n"):
@@ -129,17 +129,17 @@ def _prepared(text: str) -> str:
             fence = mark[1]
             lines.append(line)
             continue
-        line = line.replace("![", _NO_PICTURE)
+        line = line.replace("![", _BROKEN_IMAGE)
         keeps = line.strip() and not line.lstrip().startswith(("|", "#")) and not re.fullmatch(r"[\s|:=-]+", line)
         lines.append(f"{line.rstrip()}  " if keeps else line)
     return "\n".join(lines)
 
 
-def _dress(made: QTextDocument, theme: Theme) -> None:
+def _style_document(document: QTextDocument, theme: Theme) -> None:
     """Code on a ground of its own, tables with lines, links without a pointer: they lead nowhere."""
     code_ground, line = theme.color("field"), theme.color("line")
-    cursor = QTextCursor(made)
-    block = made.begin()
+    cursor = QTextCursor(document)
+    block = document.begin()
     while block.isValid():
         style = block.blockFormat()
         is_code = style.hasProperty(QTextBlockFormat.Property.BlockCodeFence.value) or style.hasProperty(
@@ -154,11 +154,11 @@ def _dress(made: QTextDocument, theme: Theme) -> None:
             spaced = QTextBlockFormat()
             spaced.setBottomMargin(theme.px(6))
             cursor.mergeBlockFormat(spaced)
-        _dress_fragments(cursor, block.position(), block.length(), theme)
+        _style_fragments(cursor, block.position(), block.length(), theme)
         if style.hasProperty(QTextBlockFormat.Property.BlockQuoteLevel.value):
-            _mute(cursor, block.position(), block.length(), theme)
+            _mute_quotation(cursor, block.position(), block.length(), theme)
         block = block.next()
-    for frame in made.rootFrame().childFrames():
+    for frame in document.rootFrame().childFrames():
         if isinstance(frame, QTextTable):
             table = frame.format()
             table.setBorder(1)
@@ -167,10 +167,10 @@ def _dress(made: QTextDocument, theme: Theme) -> None:
             table.setCellSpacing(0)
             table.setBorderCollapse(True)
             frame.setFormat(table)
-            _dress_cells(frame)
+            _style_cells(frame)
 
 
-def _dress_cells(table: QTextTable) -> None:
+def _style_cells(table: QTextTable) -> None:
     """No cell has the margins of the paragraph before the table; the first row is the heading."""
     bold = QTextCharFormat()
     bold.setFontWeight(QFont.Weight.DemiBold)
@@ -189,7 +189,7 @@ def _dress_cells(table: QTextTable) -> None:
                 cursor.mergeCharFormat(bold)
 
 
-def _dress_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
+def _style_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
     at = start
     end = start + max(0, length - 1)
     while at < end:
@@ -212,7 +212,7 @@ def _dress_fragments(cursor: QTextCursor, start: int, length: int, theme: Theme)
         at = fragment_end
 
 
-def _mute(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
+def _mute_quotation(cursor: QTextCursor, start: int, length: int, theme: Theme) -> None:
     """What is quoted is quieter."""
     quiet = QTextCharFormat()
     quiet.setForeground(theme.color("muted"))

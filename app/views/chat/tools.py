@@ -6,24 +6,24 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
 
-from app.state.conversation import ANEW, DROP, Conversation
+from app.state.conversation import DROP, RESTART, Conversation
 from app.theme.theme import Theme
 from app.widgets.accessibility import AccessibleValue, AccessibleWidget, Role
 from app.widgets.plain_text import caption, tooltip
 from resources.language import mark, tr, trn
 
-POLICIES = {DROP: mark("drop the oldest turns"), ANEW: mark("start anew")}
-_TIGHT = 0.85
+POLICIES = {DROP: mark("drop the oldest turns"), RESTART: mark("start anew")}
+_WARNING_FRACTION = 0.85
 """Share of the context from which on the meter warns."""
 
 
 class ChatTools(QWidget):
-    """`newWanted`, `regenerateWanted`, `editWanted`; `formattedChosen(bool)`: how answers are shown."""
+    """`newChatRequested`, `regenerateRequested`, `editRequested`; `formattingToggled(bool)`: how answers are shown."""
 
-    newWanted = Signal()
-    regenerateWanted = Signal()
-    editWanted = Signal()
-    formattedChosen = Signal(bool)
+    newChatRequested = Signal()
+    regenerateRequested = Signal()
+    editRequested = Signal()
+    formattingToggled = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class ChatTools(QWidget):
         )
         self.formatted.setCheckable(True)
         self.formatted.setChecked(True)
-        self.formatted.toggled.connect(self.formattedChosen)
+        self.formatted.toggled.connect(self.formattingToggled)
         row.addWidget(self.formatted)
         self.regenerate = self._button(
             tr("Regenerate"), "regenerateButton", tr("Write the last answer anew, by another seed")
@@ -47,9 +47,9 @@ class ChatTools(QWidget):
         )
         self.new = self._button(tr("New chat"), "newChatButton", tr("Begin a new chat; this one is gone then"))
         for button, signal in (
-            (self.regenerate, self.regenerateWanted),
-            (self.edit, self.editWanted),
-            (self.new, self.newWanted),
+            (self.regenerate, self.regenerateRequested),
+            (self.edit, self.editRequested),
+            (self.new, self.newChatRequested),
         ):
             button.clicked.connect(signal)
             row.addWidget(button)
@@ -80,7 +80,7 @@ class ChatTools(QWidget):
 class ContextMeter(QWidget, AccessibleWidget):
     """A bar and figures: how much of the context the chat takes."""
 
-    spoken_role = Role.ProgressBar
+    accessible_role = Role.ProgressBar
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -89,7 +89,7 @@ class ContextMeter(QWidget, AccessibleWidget):
         self.used, self.context = 0, 0
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """`143 of 512 tokens of context`."""
         if not self.context:
             return trn("{used:,} token of context", "{used:,} tokens of context", self.used).format(used=self.used)
@@ -97,14 +97,14 @@ class ContextMeter(QWidget, AccessibleWidget):
             "{used:,} of {context:,} token of context", "{used:,} of {context:,} tokens of context", self.context
         ).format(used=self.used, context=self.context)
 
-    def spoken_value(self) -> AccessibleValue | None:
+    def accessible_value(self) -> AccessibleValue | None:
         """How full it is; nothing where there is no end."""
-        return AccessibleValue(self.used, 0, self.context, words=self.words) if self.context else None
+        return AccessibleValue(self.used, 0, self.context, text=self.text) if self.context else None
 
-    def set_figures(self, used: int, context: int | None) -> None:
+    def set_usage(self, used: int, context: int | None) -> None:
         """Tokens used, and all there are; None where there is no end."""
         self.used, self.context = used, context or 0
-        self.setAccessibleName(self.words)
+        self.setAccessibleName(self.text)
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
@@ -122,36 +122,36 @@ class ContextMeter(QWidget, AccessibleWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         x = 0.0
         if self.context:
-            share = min(1.0, self.used / self.context)
+            fraction = min(1.0, self.used / self.context)
             bar = QRectF(0, self.height() / 2 - theme.px(3), theme.px(110), theme.px(6))
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.color("line"))
             painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
-            painter.setBrush(theme.color("warning" if share >= _TIGHT else "accent"))
-            bar.setWidth(max(bar.height(), bar.width() * share) if share else 0)
+            painter.setBrush(theme.color("warning" if fraction >= _WARNING_FRACTION else "accent"))
+            bar.setWidth(max(bar.height(), bar.width() * fraction) if fraction else 0)
             painter.drawRoundedRect(bar, bar.height() / 2, bar.height() / 2)
             x = theme.px(120)
         painter.setFont(theme.font(12, tabular=True))
         painter.setPen(theme.color("muted"))
-        words = QFontMetricsF(painter.font()).elidedText(self.words, Qt.TextElideMode.ElideRight, self.width() - x)
+        words = QFontMetricsF(painter.font()).elidedText(self.text, Qt.TextElideMode.ElideRight, self.width() - x)
         painter.drawText(QRectF(x, 0, self.width() - x, self.height()), Qt.AlignmentFlag.AlignVCenter, words)
 
 
-class ChatFoot(QWidget):
-    """The meter, and what is done when the context is full (`whenFullChosen`)."""
+class ChatFooter(QWidget):
+    """The meter, and what is done when the context is full (`overflowPolicyChosen`)."""
 
-    whenFullChosen = Signal(str)
+    overflowPolicyChosen = Signal(str)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._policy, self._roomy = tr(POLICIES[DROP]), theme.px(500)
+        self._policy, self._min_full_width = tr(POLICIES[DROP]), theme.px(500)
         self.meter = ContextMeter(theme, self)
-        self.when_full = QToolButton(self)
-        self.when_full.setObjectName("whenFullButton")
-        self.when_full.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self.when_full.setToolTip(tr("What is done when the next message has no place in the context any more"))
-        self.when_full.setAccessibleName(tr("What is done when the context is full"))
-        menu = QMenu(self.when_full)
+        self.overflow_button = QToolButton(self)
+        self.overflow_button.setObjectName("whenFullButton")
+        self.overflow_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.overflow_button.setToolTip(tr("What is done when the next message has no place in the context any more"))
+        self.overflow_button.setAccessibleName(tr("What is done when the context is full"))
+        menu = QMenu(self.overflow_button)
         self._group = QActionGroup(menu)
         for name, title in POLICIES.items():
             action = menu.addAction(tr(title).capitalize())
@@ -159,38 +159,38 @@ class ChatFoot(QWidget):
             action.setData(name)
             self._group.addAction(action)
         self._group.triggered.connect(self._on_action)
-        self.when_full.setMenu(menu)
+        self.overflow_button.setMenu(menu)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self.meter, 1)
-        row.addWidget(self.when_full)
+        row.addWidget(self.overflow_button)
 
     def show_conversation(self, conversation: Conversation) -> None:
         """Bring figures and policy up to date."""
-        self.meter.set_figures(conversation.used, conversation.context)
+        self.meter.set_usage(conversation.used_tokens, conversation.context)
         self._policy = tr(POLICIES[conversation.when_full])
-        self._fit()
+        self._update_button_text()
         for action in self._group.actions():
             action.setChecked(action.data() == conversation.when_full)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        self._roomy = theme.px(500)
+        self._min_full_width = theme.px(500)
         self.meter.set_theme(theme)
-        self.when_full.setFont(theme.font(12))
-        self._fit()
+        self.overflow_button.setFont(theme.font(12))
+        self._update_button_text()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where there is little room the figures go first."""
         super().resizeEvent(event)
-        self._fit()
+        self._update_button_text()
 
-    def _fit(self) -> None:
-        roomy = self.contentsRect().width() >= self._roomy
+    def _update_button_text(self) -> None:
+        roomy = self.contentsRect().width() >= self._min_full_width
         title = tr("When full: {policy}").format(policy=self._policy) if roomy else tr("When full")
-        self.when_full.setText(f"{title} ⌄")
-        self.when_full.setAccessibleDescription(self._policy)
+        self.overflow_button.setText(f"{title} ⌄")
+        self.overflow_button.setAccessibleDescription(self._policy)
 
     @Slot(QAction)
     def _on_action(self, action: QAction) -> None:
-        self.whenFullChosen.emit(action.data())
+        self.overflowPolicyChosen.emit(action.data())

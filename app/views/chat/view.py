@@ -10,20 +10,20 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.conversation import Conversation, ConversationTurn, format_turns
-from app.state.empty_view import CHAT, why_not
+from app.state.empty_view import CHAT, fill_unsupported_reason
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
-from app.views.chat.area import HINT, TITLE, ChatArea
-from app.views.chat.tools import ChatFoot, ChatTools
-from app.views.shared.empty_page import offer_on
+from app.views.chat.area import EMPTY_HINT, EMPTY_TITLE, ChatArea
+from app.views.chat.tools import ChatFooter, ChatTools
+from app.views.shared.empty_page import add_fill_button
 from app.widgets.focus_ring import FocusRing
 from core.events import Event
 from resources.language import tr
 
 
-def _spoken(turn: ConversationTurn) -> str:
+def _turn_description(turn: ConversationTurn) -> str:
     """The turn for a screen reader: who speaks, and what is said."""
     who = {"user": tr("user"), "assistant": tr("assistant"), "system": tr("system")}.get(turn.role, turn.role)
     return tr("{who}: {words}").format(who=who, words=turn.content)
@@ -35,30 +35,32 @@ class ChatView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("chatView", parent)
         theme = theme_for("light")
-        self.area, self._foot, self._tools = ChatArea(theme, self), ChatFoot(theme, self), ChatTools(self)
+        self.area, self._footer, self._tools = ChatArea(theme, self), ChatFooter(theme, self), ChatTools(self)
         self._ring = FocusRing(self.area)
         self._tools.hide()
         self._info: ModelInfo | None = None
-        self.offer = offer_on(self, self.area, tr("Write the first message"), CHAT, lambda: (tr(TITLE), tr(HINT)))
+        self.offer = add_fill_button(
+            self, self.area, tr("Write the first message"), CHAT, lambda: (tr(EMPTY_TITLE), tr(EMPTY_HINT))
+        )
         for part in (self, self.area):
             part.setAccessibleName(tr("Chat"))
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
         self._column.addWidget(self.area, 1)
-        self._column.addWidget(self._foot)
+        self._column.addWidget(self._footer)
         self.setFocusProxy(self.area)
         self._connect()
         self.set_theme(theme)
 
     def _connect(self) -> None:
         signals, tools = self.signals, self._tools
-        tools.newWanted.connect(signals.newChatWanted)
-        tools.regenerateWanted.connect(signals.regenerateWanted)
-        tools.editWanted.connect(signals.editLastWanted)
-        self._foot.whenFullChosen.connect(signals.whenFullChosen)
+        tools.newChatRequested.connect(signals.newChatRequested)
+        tools.regenerateRequested.connect(signals.regenerateRequested)
+        tools.editRequested.connect(signals.editLastRequested)
+        self._footer.overflowPolicyChosen.connect(signals.overflowPolicyChosen)
         self.area.tokenPicked.connect(signals.tokenActivated)
-        tools.formattedChosen.connect(self.area.set_formats)
+        tools.formattingToggled.connect(self.area.set_formatting_enabled)
 
     @property
     def conversation(self) -> Conversation:
@@ -69,7 +71,7 @@ class ChatView(View):
         """The view's tools, for the right end of the tab bar."""
         return self._tools
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """A line for each turn."""
         turns = self.conversation.turns
         return [("turn", "role", "text"), *((n, t.role, t.content) for n, t in enumerate(turns, 1))] if turns else ()
@@ -79,8 +81,8 @@ class ChatView(View):
         turns = [turn.message for turn in self.conversation.turns]
         if not turns:
             return None
-        told = "".join(f"<p><b>{escape(turn['role'])}</b>: {escape(turn['content'])}</p>" for turn in turns)
-        return Excerpt(format_turns(turns), told.replace("\n", "<br>"))
+        html = "".join(f"<p><b>{escape(turn['role'])}</b>: {escape(turn['content'])}</p>" for turn in turns)
+        return Excerpt(format_turns(turns), html.replace("\n", "<br>"))
 
     def set_conversation(self, conversation: Conversation) -> None:
         """Show that chat from now on."""
@@ -92,16 +94,16 @@ class ChatView(View):
         self.area.leave()
         self._arrange()
         last = self.conversation.turns[-1] if self.conversation.turns else None
-        words = _spoken(last) if last is not None else tr(HINT)
+        description = _turn_description(last) if last is not None else tr(EMPTY_HINT)
         for part in (self, self.area):
-            part.setAccessibleDescription(words)
+            part.setAccessibleDescription(description)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for part in (self.area, self._ring, self._foot, self._tools, self.offer):
+        for part in (self.area, self._ring, self._footer, self._tools, self.offer):
             part.set_theme(theme)
-        self._foot.setFixedHeight(theme.px(38))
-        self._foot.setContentsMargins(theme.px(26), 0, theme.px(26), 0)
+        self._footer.setFixedHeight(theme.px(38))
+        self._footer.setContentsMargins(theme.px(26), 0, theme.px(26), 0)
 
     def show_run(self, run: Run | None) -> None:
         """The answer of that run is the one whose tokens can be picked."""
@@ -125,10 +127,10 @@ class ChatView(View):
 
     def _arrange(self) -> None:
         """Bring tools, meter and bubbles up to the conversation."""
-        self._foot.show_conversation(self.conversation)
+        self._footer.show_conversation(self.conversation)
         self.area.arrange()
-        self._tools.show_conversation(self.conversation, self.area.has_formatted)
-        self.offer.offer(not self.conversation.turns, why_not(CHAT, self._info), tr(HINT))
+        self._tools.show_conversation(self.conversation, self.area.has_formattable_answer)
+        self.offer.update_state(not self.conversation.turns, fill_unsupported_reason(CHAT, self._info), tr(EMPTY_HINT))
 
     def model_ready(self, info: ModelInfo) -> None:
         """A model is loaded: it may have no template for chats."""
@@ -142,17 +144,17 @@ class ChatView(View):
             return
         if event.key() == Qt.Key.Key_T and not event.modifiers() and self.area.toggle_thinking():
             return
-        target = self.area.step(Qt.Key(event.key())) if not event.modifiers() else None
+        target = self.area.token_for_key(Qt.Key(event.key())) if not event.modifiers() else None
         if target is None:
             super().keyPressEvent(event)
         else:
             self.signals.tokenActivated.emit(target)
 
-    def carried(self) -> object:
+    def saved_view_state(self) -> object:
         """How answers are shown."""
-        return self.area.formats
+        return self.area.formats_answers
 
-    def carry_on(self, kept: object) -> None:
+    def restore_view_state(self, kept: object) -> None:
         """Show answers as before."""
         if isinstance(kept, bool):
             self._tools.formatted.setChecked(kept)

@@ -10,15 +10,15 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.theme.theme import Theme, theme_for
 from app.widgets.plain_text import PlainLabel
-from app.widgets.plots import PlotPanel, PlotSpec, Titled
+from app.widgets.plots import PlotPanel, PlotSpec, TitledPlot
 
-_BESIDE_FROM = 560
+_TWO_COLUMNS_FROM = 560
 """Pixels of width from which two stand side by side."""
-_A_BAR, _A_CURVE = 25, 180
+_BAR_HEIGHT, _CURVE_HEIGHT = 25, 180
 """Pixels of height for each bar on its side, and for a plot that stands upright."""
 
 
-class Charts(QWidget):
+class ChartGrid(QWidget):
     """As many plots as there are figures."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -37,10 +37,10 @@ class Charts(QWidget):
         self._grid.setVerticalSpacing(theme.px(14))
         for plot in self.plots:
             plot.set_theme(theme)
-            self._fit(plot)
+            self._set_height(plot)
         self._arrange()
 
-    def show_figures(self, figures: Sequence[Titled]) -> None:
+    def show_figures(self, figures: Sequence[TitledPlot]) -> None:
         """Draw these."""
         while len(self.plots) < len(figures):
             self._add(figures[len(self.plots)][0])
@@ -50,12 +50,12 @@ class Charts(QWidget):
             heading.setText(title.upper())
             plot.setAccessibleName(title)
             plot.show_figure(figure)
-            self._fit(plot)
+            self._set_height(plot)
         self._arrange()
 
     def _add(self, title: str) -> None:
         cell = QWidget(self)
-        heading, plot = PlainLabel(cell), PlotPanel(title, cell, least=(160, 60))
+        heading, plot = PlainLabel(cell), PlotPanel(title, cell, min_size=(160, 60))
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         column = QVBoxLayout(cell)
@@ -69,16 +69,16 @@ class Charts(QWidget):
         self._headings.append(heading)
         self.plots.append(plot)
 
-    def _fit(self, plot: PlotPanel) -> None:
+    def _set_height(self, plot: PlotPanel) -> None:
         """As high as its bars."""
-        plot.setFixedHeight(self._theme.px(height_of(plot.figure)))
+        plot.setFixedHeight(self._theme.px(chart_height(plot.figure)))
 
     def _arrange(self) -> None:
-        beside = 2 if self.width() >= self._theme.px(_BESIDE_FROM) else 1
+        column_count = 2 if self.width() >= self._theme.px(_TWO_COLUMNS_FROM) else 1
         for number, cell in enumerate(self._cells):
-            self._grid.addWidget(cell, number // beside, number % beside)
+            self._grid.addWidget(cell, number // column_count, number % column_count)
         for column in range(2):
-            self._grid.setColumnStretch(column, 1 if column < beside else 0)
+            self._grid.setColumnStretch(column, 1 if column < column_count else 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Below each other where it gets narrow."""
@@ -90,6 +90,6 @@ class Charts(QWidget):
         return QSize(self._theme.px(160), super().minimumSizeHint().height())
 
 
-def height_of(figure: PlotSpec) -> int:
+def chart_height(figure: PlotSpec) -> int:
     """Pixels at 100 %."""
-    return _A_BAR * figure.count + 12 if figure.sideways else _A_CURVE
+    return _BAR_HEIGHT * figure.count + 12 if figure.is_horizontal else _CURVE_HEIGHT

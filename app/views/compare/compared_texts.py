@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QPushButton, QVBoxLayout, QWi
 from app.state.comparison.results import Comparison, ComparisonEntry
 from app.state.comparison.text_diff import DiffSpan
 from app.theme.theme import Theme, theme_for
-from app.views.compare.comparison_wording import REFERENCE_MARK, said
-from app.widgets.flow_layout import FlowRow, clear
+from app.views.compare.comparison_wording import REFERENCE_MARK, entry_summary
+from app.widgets.flow_layout import FlowRow, clear_layout
 from app.widgets.plain_text import PlainLabel, RichLabel, caption, tooltip
 from resources.language import tr
 
-MOST = 12
+MAX_TEXTS = 12
 """Texts side by side; the table has them all."""
-_TEXT_WIDTH, _LEAST_WIDTH = 190, 130
-MISSING = "‸"
+_TEXT_WIDTH, _MIN_WIDTH = 190, 130
+MISSING_MARK = "‸"
 """Stands where words of the reference are missing."""
 
 
@@ -48,24 +48,24 @@ class TextCards(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        beside = max(1, min(len(self.cards), self.width() // self._theme.px(_TEXT_WIDTH)))
+        column_count = max(1, min(len(self.cards), self.width() // self._theme.px(_TEXT_WIDTH)))
         for number, card in enumerate(self.cards):
-            self._grid.addWidget(card, number // beside, number % beside)
+            self._grid.addWidget(card, number // column_count, number % column_count)
             card.show()  # a layout would do so a moment later, and a picture is not taken then
-        for number in range(max(self._grid.columnCount(), beside)):
-            self._grid.setColumnStretch(number, 1 if number < beside else 0)
+        for number in range(max(self._grid.columnCount(), column_count)):
+            self._grid.setColumnStretch(number, 1 if number < column_count else 0)
 
     def minimumSizeHint(self) -> QSize:
         """One text wide."""
-        return QSize(self._theme.px(_LEAST_WIDTH), super().minimumSizeHint().height())
+        return QSize(self._theme.px(_MIN_WIDTH), super().minimumSizeHint().height())
 
     def show_texts(self, comparison: Comparison, entries: Sequence[ComparisonEntry]) -> None:
         """A column for each of these."""
-        clear(self._grid)
+        clear_layout(self._grid)
         self.cards = [TextCard(comparison, entry, self._theme, self) for entry in entries]
         for card in self.cards:
-            card.compare.clicked.connect(card.ask_to_compare)
-            card.open.clicked.connect(card.ask_to_open)
+            card.compare.clicked.connect(card.request_reference)
+            card.open.clicked.connect(card.request_show)
         self._arrange()
 
 
@@ -81,8 +81,8 @@ class TextCard(QFrame):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.px(4))
         self._label(f"{REFERENCE_MARK} {title}" if is_reference else title, "heading")
-        self._label(said(comparison, entry), "muted")
-        self.text = RichLabel(marked_text(comparison.word_diff(entry), is_reference, theme), self)
+        self._label(entry_summary(comparison, entry), "muted")
+        self.text = RichLabel(diff_html(comparison.word_diff(entry), is_reference, theme), self)
         self.text.setWordWrap(True)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.text.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -102,40 +102,40 @@ class TextCard(QFrame):
         label.setProperty("role", role)
         self._column.addWidget(label)
 
-    def _button(self, text: str, help_text: str, is_wanted: bool) -> QPushButton:
+    def _button(self, text: str, help_text: str, is_visible: bool) -> QPushButton:
         button = QPushButton(caption(text), self)
         button.setProperty("role", "quiet")
         button.setAccessibleName(help_text)
         button.setToolTip(tooltip(help_text))
         button.setCursor(Qt.CursorShape.PointingHandCursor)
-        button.setVisible(is_wanted)
+        button.setVisible(is_visible)
         return button
 
-    def ask_to_compare(self) -> None:
+    def request_reference(self) -> None:
         """The others are to be compared with this one."""
         self._cards.referenceWanted.emit(self.entry)
 
-    def ask_to_open(self) -> None:
+    def request_show(self) -> None:
         """This run is to be shown in the other views."""
         self._cards.entryPicked.emit(self.entry)
 
 
-def marked_text(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> str:
+def diff_html(spans: Sequence[DiffSpan], is_reference: bool, theme: Theme) -> str:
     """The text as rich text: words that the reference has too are muted, its own are underlined on a tint, and a caret
     stands where words of the reference are missing. The reference itself is plain."""
     style = f"font-size: {theme.px(14)}px; line-height: 140%;"
     if is_reference:
         return f'<p style="{style}">{_escaped("".join(span.text for span in spans))}</p>'
-    return f'<p style="{style}">{"".join(_marked(spans, n, theme) for n in range(len(spans)))}</p>'
+    return f'<p style="{style}">{"".join(_diff_span_html(spans, n, theme) for n in range(len(spans)))}</p>'
 
 
-def _marked(spans: Sequence[DiffSpan], place: int, theme: Theme) -> str:
-    span = spans[place]
+def _diff_span_html(spans: Sequence[DiffSpan], index: int, theme: Theme) -> str:
+    span = spans[index]
     if span.kind == "same":
         return f'<span style="color: {theme.muted};">{_escaped(span.text)}</span>'
     if span.kind == "missing":
-        replaced = place + 1 < len(spans) and spans[place + 1].kind == "own"
-        return "" if replaced else f'<span style="color: {theme.refused};">{MISSING}</span>'
+        replaced = index + 1 < len(spans) and spans[index + 1].kind == "own"
+        return "" if replaced else f'<span style="color: {theme.refused};">{MISSING_MARK}</span>'
     own = span.text.lstrip()
     before = span.text[: len(span.text) - len(own)]
     return (
@@ -148,14 +148,14 @@ def _escaped(text: str) -> str:
     return html.escape(text, quote=False).replace("\n", "<br>")
 
 
-def side_by_side(comparison: Comparison) -> list[ComparisonEntry]:
+def displayed_entries(comparison: Comparison) -> list[ComparisonEntry]:
     """The entries whose texts are shown: all, of a large sweep those of the first seed, never more than a few; the
     reference is always among them."""
     entries = [entry for entry, _ in comparison.results]
     sweep, reference = comparison.sweep, comparison.reference
-    if sweep is not None and len(entries) > MOST:
+    if sweep is not None and len(entries) > MAX_TEXTS:
         entries = [entry for entry in entries if entry.candidate.request.seed == sweep.seeds[0]]
-    shown = entries[:MOST]
+    shown = entries[:MAX_TEXTS]
     if reference is not None and reference not in shown:
-        shown = [reference, *shown[: MOST - 1]]
+        shown = [reference, *shown[: MAX_TEXTS - 1]]
     return shown

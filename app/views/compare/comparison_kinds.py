@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import core
 from app.state.comparison import candidates as choose
-from app.state.comparison.candidates import Candidate
+from app.state.comparison.candidates import ComparisonCandidate
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo, RunRequest
 from core import ModelEntry, strategies
-from resources.language import mark, sentences, tr
+from resources.language import join_sentences, mark, tr
 
 CACHES, STRATEGIES, SEEDS, MODELS, SWEEP, RUNS = "caches", "strategies", "seeds", "models", "sweep", "runs"
 GRAMMAR = "grammar"
@@ -23,7 +23,7 @@ KINDS = (
     (GRAMMAR, mark("Grammar")),
     (RUNS, mark("Runs")),
 )
-WORDS = {
+DESCRIPTIONS = {
     CACHES: mark(
         "The prompt, seed and settings of the shown run, once on each cache. Dynamic is what they are measured by."
     ),
@@ -34,11 +34,11 @@ WORDS = {
     GRAMMAR: mark("The shown run, and what it would have been without its grammar, all else as it was."),
     RUNS: mark("Runs that are there already, as they were: those of this window, and those opened from elsewhere."),
 }
-LED = frozenset({CACHES, STRATEGIES, GRAMMAR})
+KINDS_WITH_REFERENCE = frozenset({CACHES, STRATEGIES, GRAMMAR})
 """Kinds whose first candidate is always compared: the others are measured by it."""
 
 
-def refusal(kind: str, request: RunRequest) -> str:
+def comparison_unsupported_reason(kind: str, request: RunRequest) -> str:
     """Why a run cannot be compared so; empty when it can. Runs as they are always can."""
     if kind == RUNS:
         return ""
@@ -50,16 +50,16 @@ def refusal(kind: str, request: RunRequest) -> str:
         return tr("The shown run scores a text that was given: nothing is chosen in it.")
     if kind == GRAMMAR and not request.grammar:
         return tr("The shown run has no grammar.")
-    return choose.why_no_seeds(request) if kind == SEEDS else ""
+    return choose.seeds_unsupported_reason(request) if kind == SEEDS else ""
 
 
-def words(kind: str, run: Run | None) -> str:
+def kind_description(kind: str, run: Run | None) -> str:
     """What the kind says of itself, and of the shown run what is worth knowing for it."""
-    acts = core.explain_grammar(_grammar_of(run)) if run is not None and kind == GRAMMAR else ""
-    return sentences(tr(WORDS[kind]), acts)
+    grammar_effect = core.explain_grammar(_grammar_figures(run)) if run is not None and kind == GRAMMAR else ""
+    return join_sentences(tr(DESCRIPTIONS[kind]), grammar_effect)
 
 
-def _grammar_of(run: Run) -> core.GrammarFigures | None:
+def _grammar_figures(run: Run) -> core.GrammarFigures | None:
     """What its grammar did to the text that is shown."""
     if run.beams is None:
         return core.grammar_figures(run.tokens)
@@ -67,19 +67,19 @@ def _grammar_of(run: Run) -> core.GrammarFigures | None:
     return core.beam_grammar_figures(run.beams.steps, node)
 
 
-def chips(
+def candidates_of(
     kind: str, base: RunRequest, info: ModelInfo | None, entries: Sequence[ModelEntry], runs: Sequence[Run]
-) -> list[Candidate]:
+) -> list[ComparisonCandidate]:
     """What a reader chooses from by chips; nothing for kinds that are chosen otherwise."""
     match kind:
         case "caches":
-            return choose.of_caches(base, info)
+            return choose.cache_candidates(base, info)
         case "strategies":
-            return choose.of_strategies(base, info)
+            return choose.strategy_candidates(base, info)
         case "models":
-            return choose.of_models(base, entries)
+            return choose.model_candidates(base, entries)
         case "runs":
-            return choose.of_runs(runs)
+            return choose.run_candidates(runs)
         case "grammar":
-            return choose.of_grammar(base)
+            return choose.grammar_candidates(base)
     return []

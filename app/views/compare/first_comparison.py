@@ -7,27 +7,27 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from app.state.run import Run
 from app.views.compare.compare_head import CompareHead
 from app.views.compare.comparison_kinds import STRATEGIES
-from app.widgets.empty_offer import EmptyOffer
+from app.widgets.empty_offer import FillButton
 
 
-class FirstComparison(QObject):
+class FirstComparisonStarter(QObject):
     """Once the run that `offer` has begun is there, chooses the strategies and presses the button."""
 
-    def __init__(self, offer: EmptyOffer, head: CompareHead) -> None:
+    def __init__(self, offer: FillButton, head: CompareHead) -> None:
         super().__init__(head)
         self._head = head
-        self._waits = False
+        self._is_waiting = False
         self._run: Run | None = None
-        offer.wanted.connect(self._expect)
+        offer.fillRequested.connect(self._on_requested)
 
     @Slot()
-    def _expect(self) -> None:
-        self._waits = True
+    def _on_requested(self) -> None:
+        self._is_waiting = True
 
-    def ended(self, run: Run) -> None:
+    def on_run_ended(self, run: Run) -> None:
         """A run has ended; it may be the one that is waited for."""
-        if self._waits:
-            self._waits, self._run = False, run
+        if self._is_waiting:
+            self._is_waiting, self._run = False, run
             QTimer.singleShot(0, self, self._begin)
 
     @Slot()

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
 
 from app.session.side_runs import MeasurementProgress
 from app.theme.theme import Theme
-from app.views.compare.comparison_wording import progress_words
+from app.views.compare.comparison_wording import progress_text
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
@@ -33,4 +33,4 @@ class ProgressRow(QWidget):
         """So far it has come."""
         self.bar.setMaximum(max(1, progress.total))
         self.bar.setValue(progress.done)
-        self.words.setText(progress_words(progress))
+        self.words.setText(progress_text(progress))

@@ -9,16 +9,16 @@ from PySide6.QtWidgets import QWidget
 
 from app.state.comparison.results import Comparison, ComparisonEntry
 from app.theme.theme import theme_for
-from app.views.compare.columns import COLUMNS, Column
-from app.views.compare.comparison_wording import REFERENCE_MARK, said
+from app.views.compare.columns import METRIC_COLUMNS, MetricColumn
+from app.views.compare.comparison_wording import REFERENCE_MARK, entry_summary
 from app.widgets.plain_text import tooltip
 from resources.language import tr
 
-NAME, SAID = 0, 1
+NAME, SUMMARY = 0, 1
 """Columns before the figures: the run's name, and how its text compares."""
-_FIRST_FIGURE = 2
+_FIRST_METRIC = 2
 _Index = QModelIndex | QPersistentModelIndex
-_NOWHERE = QModelIndex()
+_NO_PARENT = QModelIndex()
 
 
 class ResultsModel(QAbstractTableModel):
@@ -40,9 +40,9 @@ class ResultsModel(QAbstractTableModel):
         self.rows = self._sorted()
         self.endResetModel()
 
-    def is_figured(self, column: Column) -> bool:
+    def has_values(self, column: MetricColumn) -> bool:
         """Whether any row has that figure."""
-        return any(entry.figures is not None and column.value(entry.figures) is not None for entry in self.rows)
+        return any(entry.metrics is not None and column.value(entry.metrics) is not None for entry in self.rows)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort by a column, now and from now on; -1 for the comparison's own order."""
@@ -57,32 +57,34 @@ class ResultsModel(QAbstractTableModel):
         entries = list(self.comparison.entries)
         if column < 0:
             return entries
-        if column < _FIRST_FIGURE:
-            return sorted(entries, key=lambda e: self.words(e, column), reverse=order == Qt.SortOrder.DescendingOrder)
+        if column < _FIRST_METRIC:
+            return sorted(
+                entries, key=lambda e: self.cell_text(e, column), reverse=order == Qt.SortOrder.DescendingOrder
+            )
         known = [entry for entry in entries if self.value(entry, column) is not None]
         known.sort(key=lambda e: self.value(e, column) or 0.0, reverse=order == Qt.SortOrder.DescendingOrder)
         return [*known, *(entry for entry in entries if self.value(entry, column) is None)]
 
     def value(self, entry: ComparisonEntry, column: int) -> float | None:
         """A figure; None where it is not known."""
-        return COLUMNS[column - _FIRST_FIGURE].value(entry.figures) if entry.figures is not None else None
+        return METRIC_COLUMNS[column - _FIRST_METRIC].value(entry.metrics) if entry.metrics is not None else None
 
-    def words(self, entry: ComparisonEntry, column: int) -> str:
+    def cell_text(self, entry: ComparisonEntry, column: int) -> str:
         """What a cell says."""
         if column == NAME:
             return entry.candidate.title
-        if column == SAID:
-            return said(self.comparison, entry)
+        if column == SUMMARY:
+            return entry_summary(self.comparison, entry)
         value = self.value(entry, column)
-        return "–" if value is None else COLUMNS[column - _FIRST_FIGURE].words(value)
+        return "–" if value is None else METRIC_COLUMNS[column - _FIRST_METRIC].format(value)
 
-    def summary(self, entry: ComparisonEntry) -> str:
+    def tooltip_text(self, entry: ComparisonEntry) -> str:
         """All that is known of a row, for its tip."""
-        lines = [entry.candidate.title, said(self.comparison, entry)]
-        if entry.figures is not None:
-            values = [(column, column.value(entry.figures)) for column in COLUMNS]
+        lines = [entry.candidate.title, entry_summary(self.comparison, entry)]
+        if entry.metrics is not None:
+            values = [(column, column.value(entry.metrics)) for column in METRIC_COLUMNS]
             lines += [
-                tr("{what}: {figures}").format(what=tr(column.help), figures=column.words(value))
+                tr("{what}: {figures}").format(what=tr(column.help), figures=column.format(value))
                 for column, value in values
                 if value is not None
             ]
@@ -90,26 +92,26 @@ class ResultsModel(QAbstractTableModel):
 
     # What Qt asks
 
-    def rowCount(self, parent: _Index = _NOWHERE) -> int:
+    def rowCount(self, parent: _Index = _NO_PARENT) -> int:
         """How many runs there are."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: _Index = _NOWHERE) -> int:
+    def columnCount(self, parent: _Index = _NO_PARENT) -> int:
         """Name, words and figures."""
-        return 0 if parent.isValid() else _FIRST_FIGURE + len(COLUMNS)
+        return 0 if parent.isValid() else _FIRST_METRIC + len(METRIC_COLUMNS)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Titles, with the arrow of the one that sorts; what they mean as tips."""
         if orientation != Qt.Orientation.Horizontal:
             return None
-        column = COLUMNS[section - _FIRST_FIGURE] if section >= _FIRST_FIGURE else None
+        column = METRIC_COLUMNS[section - _FIRST_METRIC] if section >= _FIRST_METRIC else None
         if role == Qt.ItemDataRole.DisplayRole:
             title = tr(column.title) if column is not None else (tr("Run"), tr("Text"))[section]
             arrow = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
             return f"{title} {arrow}" if section == self._order[0] else title
         if role == Qt.ItemDataRole.ToolTipRole and column is not None:
             return tooltip(tr(column.help))
-        return _side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
+        return _alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """A cell."""
@@ -117,34 +119,34 @@ class ResultsModel(QAbstractTableModel):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return (
-                    f"{REFERENCE_MARK} {self.words(entry, column)}"
-                    if self._leads(entry, column)
-                    else self.words(entry, column)
+                    f"{REFERENCE_MARK} {self.cell_text(entry, column)}"
+                    if self._is_reference_cell(entry, column)
+                    else self.cell_text(entry, column)
                 )
             case Qt.ItemDataRole.ToolTipRole:
-                return tooltip(self.summary(entry))
+                return tooltip(self.tooltip_text(entry))
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self.words(entry, column)}"
+                return f"{self.headerData(column, Qt.Orientation.Horizontal)}: {self.cell_text(entry, column)}"
             case Qt.ItemDataRole.TextAlignmentRole:
-                return _side(column)
+                return _alignment(column)
             case Qt.ItemDataRole.FontRole:
                 strong = entry is self.shown and column == NAME
-                return self.theme.font(12, 600 if strong else 400, tabular=column >= _FIRST_FIGURE)
+                return self.theme.font(12, 600 if strong else 400, tabular=column >= _FIRST_METRIC)
             case Qt.ItemDataRole.ForegroundRole:
                 return self.theme.color(self._colour(entry, column))
         return None
 
-    def _leads(self, entry: ComparisonEntry, column: int) -> bool:
+    def _is_reference_cell(self, entry: ComparisonEntry, column: int) -> bool:
         return column == NAME and entry is self.comparison.reference and len(self.comparison.entries) > 1
 
     def _colour(self, entry: ComparisonEntry, column: int) -> str:
-        if column == SAID:
+        if column == SUMMARY:
             return "danger" if entry.state == "failed" else "muted"
         if column == NAME and entry is self.shown:
             return "accent"
         return "text" if entry.result is not None or entry.state == "failed" else "muted"
 
 
-def _side(column: int) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignRight if column >= _FIRST_FIGURE else Qt.AlignmentFlag.AlignLeft
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column >= _FIRST_METRIC else Qt.AlignmentFlag.AlignLeft
     return side | Qt.AlignmentFlag.AlignVCenter

@@ -9,29 +9,35 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.state.comparison import candidates as choose
 from app.state.comparison import sweep as sweeps
-from app.state.comparison.candidates import Candidate
-from app.state.comparison.results import Comparison, begun
+from app.state.comparison.candidates import ComparisonCandidate
+from app.state.comparison.results import Comparison, start_comparison
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo, RunRequest
 from app.theme.theme import Theme
 from app.views.compare.candidate_chips import CandidateChips
-from app.views.compare.comparison_kinds import LED, SEEDS, SWEEP, chips, refusal
+from app.views.compare.comparison_kinds import (
+    KINDS_WITH_REFERENCE,
+    SEEDS,
+    SWEEP,
+    candidates_of,
+    comparison_unsupported_reason,
+)
 from app.views.compare.sweep_form import SweepForm
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import ModelEntry
 from resources.language import tr
 
-_MOST_RUNS = 12
+_MAX_RUNS = 12
 """Runs of this window that are offered, the latest ones."""
-_SEEDS, _MOST_SEEDS = 4, 64
+_SEEDS, _MAX_SEEDS = 4, 64
 
 
 class CompareSetup(QWidget):
     """`changed()`: something else is to be compared. `info` is the loaded model, `entries` are those that can be."""
 
     changed = Signal()
-    chorusWanted = Signal(int)
+    samplesRequested = Signal(int)
     """What is set is to be written so many times at once, as one tree."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -40,29 +46,31 @@ class CompareSetup(QWidget):
         self.entries: Sequence[ModelEntry] = ()
         self._runs: list[Run] = []
         self._kind, self._base = "", RunRequest("")
-        self.refusal = ""
+        self.unsupported_reason = ""
         """Why the shown run cannot be compared so; empty where it can."""
         """Why the shown run cannot be compared so."""
-        self.choices, self.sweep = CandidateChips(self), SweepForm(self)
+        self.chips, self.sweep = CandidateChips(self), SweepForm(self)
         self.seeds, self._seed_row = SpinBox(self), QWidget(self)
-        self.chorus = QPushButton(tr("As one tree"), self._seed_row)
+        self.samples_button = QPushButton(tr("As one tree"), self._seed_row)
         self._reasons = PlainLabel(self, wordWrap=True)
         self._lay_out()
-        self.choices.changed.connect(self.changed)
+        self.chips.changed.connect(self.changed)
         self.sweep.changed.connect(self.changed)
         self.seeds.valueChanged.connect(self._on_seeds)
-        self.chorus.clicked.connect(self._on_chorus)
+        self.samples_button.clicked.connect(self._on_samples)
 
     def _lay_out(self) -> None:
         self.seeds.setObjectName("compareSeeds")
         self.seeds.setAccessibleName(tr("How many seeds"))
         self.seeds.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.seeds.setRange(2, _MOST_SEEDS)
+        self.seeds.setRange(2, _MAX_SEEDS)
         self.seeds.setValue(_SEEDS)
-        self.chorus.setObjectName("compareChorus")
-        self.chorus.setProperty("role", "quiet")
-        self.chorus.setToolTip(tr("What is set now, so many times at once, merged into one tree in the tree view"))
-        self.chorus.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.samples_button.setObjectName("compareChorus")
+        self.samples_button.setProperty("role", "quiet")
+        self.samples_button.setToolTip(
+            tr("What is set now, so many times at once, merged into one tree in the tree view")
+        )
+        self.samples_button.setCursor(Qt.CursorShape.PointingHandCursor)
         label = PlainLabel(tr("How many"), self._seed_row)
         label.setBuddy(self.seeds)
         row = QHBoxLayout(self._seed_row)
@@ -70,54 +78,54 @@ class CompareSetup(QWidget):
         row.addWidget(label)
         row.addWidget(self.seeds)
         row.addStretch(1)
-        row.addWidget(self.chorus)
+        row.addWidget(self.samples_button)
         self._reasons.setProperty("role", "muted")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
-        for part in (self.choices, self._seed_row, self.sweep, self._reasons):
+        for part in (self.chips, self._seed_row, self.sweep, self._reasons):
             column.addWidget(part)
 
     def set_theme(self, theme: Theme) -> None:
         """Other sizes."""
         self.sweep.set_theme(theme)
 
-    def keep(self, run: Run) -> None:
+    def add_run(self, run: Run) -> None:
         """Offer a run as it is."""
         if all(kept.id != run.id for kept in self._runs):
-            self._runs = [*self._runs, run][-_MOST_RUNS:]
+            self._runs = [*self._runs, run][-_MAX_RUNS:]
 
     def choose_runs(self, *runs: Run) -> None:
         """Of the runs that are offered, compare these."""
         wanted = {run.id for run in runs}
-        self.choices.want({run.id: run.id in wanted for run in self._runs})
+        self.chips.set_wanted({run.id: run.id in wanted for run in self._runs})
 
     def offer(self, kind: str, base: Run) -> None:
         """Let the reader choose how `base` is to be compared."""
         self._kind, self._base = kind, base.request
         info = self.info if self.info is not None and self.info.name == base.request.model else None
-        self.refusal = refusal(kind, base.request)
-        can = not self.refusal
-        offered = chips(kind, base.request, info, self.entries, self._runs) if can else []
-        self.choices.show_candidates(offered, kind in LED)
-        self.choices.setVisible(can and kind not in (SEEDS, SWEEP))
-        self._seed_row.setVisible(can and kind == SEEDS)
-        self.sweep.setVisible(can and kind == SWEEP)
-        if can and kind == SWEEP:
-            self.sweep.offer(base.request)
-        self._reasons.setText(self.refusal or _why_not(self.refused))
+        self.unsupported_reason = comparison_unsupported_reason(kind, base.request)
+        is_supported = not self.unsupported_reason
+        candidates = candidates_of(kind, base.request, info, self.entries, self._runs) if is_supported else []
+        self.chips.show_candidates(candidates, kind in KINDS_WITH_REFERENCE)
+        self.chips.setVisible(is_supported and kind not in (SEEDS, SWEEP))
+        self._seed_row.setVisible(is_supported and kind == SEEDS)
+        self.sweep.setVisible(is_supported and kind == SWEEP)
+        if is_supported and kind == SWEEP:
+            self.sweep.set_run(base.request)
+        self._reasons.setText(self.unsupported_reason or _reasons_text(self.unavailable))
         self._reasons.setVisible(bool(self._reasons.text()))
 
     @property
-    def chosen(self) -> Sequence[Candidate]:
+    def chosen(self) -> Sequence[ComparisonCandidate]:
         """What is to be compared, in order."""
-        if self.refusal:
+        if self.unsupported_reason:
             return []
         if self._kind == SEEDS:
-            return choose.of_seeds(self._base, self.seeds.value())
+            return choose.seed_candidates(self._base, self.seeds.value())
         if self._kind == SWEEP:
             sweep = self.sweep.sweep
-            return sweeps.candidates(self._base, sweep) if sweep is not None else []
-        return self.choices.chosen
+            return sweeps.sweep_candidates(self._base, sweep) if sweep is not None else []
+        return self.chips.chosen
 
     @property
     def count(self) -> int:
@@ -125,23 +133,23 @@ class CompareSetup(QWidget):
         return len(self.chosen)
 
     @property
-    def refused(self) -> list[Candidate]:
+    def unavailable(self) -> list[ComparisonCandidate]:
         """What cannot be."""
-        return [] if self._kind in (SEEDS, SWEEP) else self.choices.refused
+        return [] if self._kind in (SEEDS, SWEEP) else self.chips.unavailable
 
     def comparison(self) -> Comparison:
         """A comparison of what is chosen."""
-        return begun(self.chosen, self.sweep.sweep if self._kind == SWEEP else None)
+        return start_comparison(self.chosen, self.sweep.sweep if self._kind == SWEEP else None)
 
     @Slot()
-    def _on_chorus(self) -> None:
-        self.chorusWanted.emit(self.seeds.value())
+    def _on_samples(self) -> None:
+        self.samplesRequested.emit(self.seeds.value())
 
     @Slot()
     def _on_seeds(self) -> None:
         self.changed.emit()
 
 
-def _why_not(refused: Sequence[Candidate]) -> str:
+def _reasons_text(refused: Sequence[ComparisonCandidate]) -> str:
     """A line for each that cannot be compared."""
     return "\n".join(f"{candidate.title}: {candidate.reason}" for candidate in refused)

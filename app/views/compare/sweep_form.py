@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 from app.state import setting_values
 from app.state.comparison import sweep as sweeps
 from app.state.comparison.sweep import Sweep
-from app.state.setting_values import ValueProblem
+from app.state.setting_values import InvalidValueError
 from app.state.worker_messages import RunRequest
 from app.theme.theme import Theme
 from app.widgets.flow_layout import FlowRow
@@ -19,9 +19,9 @@ from app.widgets.plain_text import PlainLabel
 from core.strategies import Parameter
 from resources.language import tr, trc
 
-_FIRST = "temperature"
+_DEFAULT_SETTING = "temperature"
 """Swept unless the reader chooses otherwise, where the strategy has it."""
-_STEPS, _SEEDS, _MOST_STEPS, _MOST_SEEDS = 5, 3, 50, 50
+_STEPS, _SEEDS, _MAX_STEPS, _MAX_SEEDS = 5, 3, 50, 50
 _ENDS_WIDTH, _LIST_WIDTH = 64, 110
 """Pixels at 100 %."""
 
@@ -41,31 +41,31 @@ class SweepForm(QWidget):
         self.steps, self.seeds = SpinBox(self), SpinBox(self)
         self.problem = PlainLabel(self, wordWrap=True)
         self.problem.setProperty("role", "danger")
-        self._name()
+        self._set_names()
         self._lay_out()
         self.parameter.currentIndexChanged.connect(self._on_parameter)
         for edit in (self.low, self.high):
             edit.editingFinished.connect(self._on_range)
         self.steps.valueChanged.connect(self._on_range)
-        self.list.textChanged.connect(self._read)
-        self.seeds.valueChanged.connect(self._read)
+        self.list.textChanged.connect(self._parse_values)
+        self.seeds.valueChanged.connect(self._parse_values)
 
-    def _name(self) -> None:
-        for part, name, spoken in (
+    def _set_names(self) -> None:
+        for part, name, accessible_name in (
             (self.parameter, "sweepParameter", tr("Setting to sweep")), (self.low, "sweepLow", tr("First value")),
             (self.high, "sweepHigh", tr("Last value")), (self.steps, "sweepSteps", tr("How many values")),
             (self.list, "sweepValues", tr("Values")), (self.seeds, "sweepSeeds", tr("Seeds for each value")),
         ):  # fmt: skip
             part.setObjectName(name)
-            part.setAccessibleName(spoken)
+            part.setAccessibleName(accessible_name)
         self.list.setToolTip(tr("The values that are run, with commas or spaces between them"))
         for spin in (self.steps, self.seeds):
             spin.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.steps.setSuffix(tr(" steps"))
         self.seeds.setSuffix(tr(" seeds each"))
-        self.steps.setRange(2, _MOST_STEPS)
+        self.steps.setRange(2, _MAX_STEPS)
         self.steps.setValue(_STEPS)
-        self.seeds.setRange(1, _MOST_SEEDS)
+        self.seeds.setRange(1, _MAX_SEEDS)
         self.seeds.setValue(_SEEDS)
 
     def _lay_out(self) -> None:
@@ -96,27 +96,27 @@ class SweepForm(QWidget):
         """What is to be swept; None while something is wrong, which `problem` says."""
         return self._sweep
 
-    def offer(self, base: RunRequest) -> None:
+    def set_run(self, base: RunRequest) -> None:
         """Sweep this run; the setting and its values stay where its strategy has it too."""
         before, self._base = self._base, base
-        found = sweeps.parameters(base)
+        parameters = sweeps.sweepable_parameters(base)
         if before is None or before.strategy != base.strategy:
-            chosen = self.parameter.currentData() or _FIRST
-            self._parameters = found
+            chosen = self.parameter.currentData() or _DEFAULT_SETTING
+            self._parameters = parameters
             with QSignalBlocker(self.parameter):
                 self.parameter.clear()
-                for parameter in found:
+                for parameter in parameters:
                     self.parameter.addItem(tr(parameter.title), parameter.name)
-                names = [parameter.name for parameter in found]
+                names = [parameter.name for parameter in parameters]
                 self.parameter.setCurrentIndex(names.index(chosen) if chosen in names else 0)
             self._on_parameter()
         else:
-            self._read()
+            self._parse_values()
 
     @property
     def _chosen(self) -> Parameter | None:
-        at = self.parameter.currentIndex()
-        return self._parameters[at] if 0 <= at < len(self._parameters) else None
+        index = self.parameter.currentIndex()
+        return self._parameters[index] if 0 <= index < len(self._parameters) else None
 
     @Slot()
     def _on_parameter(self) -> None:
@@ -128,14 +128,14 @@ class SweepForm(QWidget):
         for part in (self.low, self.high, self.steps):
             part.setEnabled(is_number)
         if is_number:
-            low, high = sweeps.usual_range(parameter, base.settings.get(parameter.name, parameter.default))
+            low, high = sweeps.default_range(parameter, base.settings.get(parameter.name, parameter.default))
             self.low.setText(f"{low:.6g}")
             self.high.setText(f"{high:.6g}")
             self._on_range()
             return
         choices = parameter.choices if parameter.kind == "choice" else ("false", "true")
         self.list.setText(", ".join(str(choice) for choice in choices))
-        self._read()
+        self._parse_values()
 
     @Slot()
     def _on_range(self) -> None:
@@ -146,34 +146,34 @@ class SweepForm(QWidget):
         try:
             low, high = (setting_values.parse(parameter, edit.text()) for edit in (self.low, self.high))
             if low is None or high is None:
-                raise ValueProblem(tr("A range takes a number at either end."))
-            found = sweeps.spread(parameter, low, high, self.steps.value())
-        except ValueProblem as problem:
-            self._refuse(str(problem))
+                raise InvalidValueError(tr("A range takes a number at either end."))
+            values = sweeps.make_range(parameter, low, high, self.steps.value())
+        except InvalidValueError as problem:
+            self._set_problem(str(problem))
             return
         with QSignalBlocker(self.list):
-            self.list.setText(", ".join(setting_values.short(value) for value in found))
+            self.list.setText(", ".join(setting_values.short_text(value) for value in values))
             self.list.setCursorPosition(0)
-        self._read()
+        self._parse_values()
 
     @Slot()
-    def _read(self) -> None:
+    def _parse_values(self) -> None:
         """The sweep as everything stands."""
         parameter, base = self._chosen, self._base
         if parameter is None or base is None:
             return
         try:
-            found = sweeps.listed(parameter, self.list.text())
-        except ValueProblem as problem:
-            self._refuse(str(problem))
+            values = sweeps.parse_values(parameter, self.list.text())
+        except InvalidValueError as problem:
+            self._set_problem(str(problem))
             return
-        sweep = Sweep(parameter, found, tuple(range(base.seed, base.seed + self.seeds.value())))
-        self._refuse(sweeps.why_not(sweep))
+        sweep = Sweep(parameter, values, tuple(range(base.seed, base.seed + self.seeds.value())))
+        self._set_problem(sweeps.sweep_unsupported_reason(sweep))
         if not self.problem.text():
             self._sweep = sweep
             self.changed.emit()
 
-    def _refuse(self, reason: str) -> None:
+    def _set_problem(self, reason: str) -> None:
         self._sweep = None
         self.problem.setText(reason)
         self.problem.setVisible(bool(reason))

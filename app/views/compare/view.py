@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from app.session.side_runs import MeasurementProgress
-from app.state.comparison.comparison_table import table
+from app.state.comparison.comparison_table import comparison_rows
 from app.state.comparison.results import Comparison
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
@@ -19,18 +19,18 @@ from app.views.base import Table
 from app.views.compare.compare_head import CompareHead
 from app.views.compare.comparison_kinds import RUNS
 from app.views.compare.comparison_result import ComparisonResult
-from app.views.compare.comparison_state import ComparisonState
-from app.views.compare.first_comparison import FirstComparison
+from app.views.compare.comparison_state import ComparisonStore
+from app.views.compare.first_comparison import FirstComparisonStarter
 from app.views.compare.progress import ProgressRow
-from app.views.shared.deferred_work import OnceSeen
-from app.views.shared.scrolled_page import ScrolledPage
+from app.views.shared.deferred_work import WorkWhenVisible
+from app.views.shared.scrolled_page import ScrolledView
 from core import ModelEntry
 from core.events import Event
 from resources.language import mark, tr
 
-_BETWEEN = 12
+_SPACING = 12
 """Pixels at 100 % between the parts."""
-_BESIDE_FROM = 480
+_WIDE_FROM = 480
 """Pixels at 100 % of width from which the button stands beside the choice."""
 _TITLE = mark("The same request, side by side")
 _HINT = mark(
@@ -38,28 +38,28 @@ _HINT = mark(
 )
 
 
-class CompareView(ScrolledPage):
+class CompareView(ScrolledView):
     """Choice, table, texts and charts of a comparison; what is compared runs beside the shown run."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("compareView", tr(_TITLE), tr(_HINT), tr("Run it, then compare strategies"), parent)
         self._base: Run | None = None
         self._shown: Run | None = None
-        self.comparing = ComparisonState()
+        self.comparing = ComparisonStore()
         self.head, self.progress = CompareHead(self._page, self.comparing), ProgressRow(self._page)
         self.outcome = ComparisonResult(self._page, self.signals)
         self.kind, self.button, self.setup = self.head.kind, self.head.button, self.head.setup
-        self._first = FirstComparison(self.offer, self.head)
-        self._offering = OnceSeen(self, self._offer)
+        self._first_comparison = FirstComparisonStarter(self.offer, self.head)
+        self._deferred_offer = WorkWhenVisible(self, self._offer)
         self.setAccessibleName(tr("Compare"))
         self._column.addLayout(self.head.top)
-        for part in (self.head.words, self.setup, self.progress):
+        for part in (self.head.description, self.setup, self.progress):
             self._column.addWidget(part)
         self._column.addLayout(self.outcome.column)
         self._column.addStretch(1)
         self.setFocusProxy(self.button)
         self.kind.chosen.connect(self._offer)
-        self.setup.chorusWanted.connect(self.signals.chorusWanted)
+        self.setup.samplesRequested.connect(self.signals.samplesRequested)
         self.button.clicked.connect(self.compare_or_stop)
         self.set_theme(self._theme)
         self._offer()
@@ -79,39 +79,39 @@ class CompareView(ScrolledPage):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The button below the choice where it gets narrow."""
         super().resizeEvent(event)
-        self.head.turn(self.width() >= self._theme.px(_BESIDE_FROM))
+        self.head.set_wide(self.width() >= self._theme.px(_WIDE_FROM))
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        self._set_spacing(theme, _BETWEEN)
-        self.head.turn(self.width() >= theme.px(_BESIDE_FROM))
+        self._set_spacing(theme, _SPACING)
+        self.head.set_wide(self.width() >= theme.px(_WIDE_FROM))
         for part in (self.setup, self.progress):
             part.set_theme(theme)
-        self.outcome.set_theme(theme, _BETWEEN)
+        self.outcome.set_theme(theme, _SPACING)
         self._draw()
 
     def show_run(self, run: Run | None) -> None:
         """Compare what this run asked for; results of another request stay until the next comparison. A run that is
         one of the results is only marked."""
         self._shown = run
-        if self.comparing.holds(run):
+        if self.comparing.contains(run):
             self._draw()
             return
         self._base = run
         if run is not None:
-            self.setup.keep(run)
-        self._offering.want()
+            self.setup.add_run(run)
+        self._deferred_offer.schedule()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """A comparison can begin once the shown run has ended."""
         if run is not self._shown:
             self.show_run(run)
         elif run.outcome is not None:
-            self._offering.want()
-            self._first.ended(run)
+            self._deferred_offer.schedule()
+            self._first_comparison.on_run_ended(run)
 
     @property
-    def is_comparing(self) -> bool:
+    def shows_side_runs(self) -> bool:
         """Whether what is measured now becomes a row here, its failure too."""
         return self.comparing.active is not None
 
@@ -120,50 +120,50 @@ class CompareView(ScrolledPage):
         self.setup.info = info
         self._offer()
 
-    def models_listed(self, entries: Sequence[ModelEntry]) -> None:
+    def models_changed(self, entries: Sequence[ModelEntry]) -> None:
         """These can be compared."""
         self.setup.entries = entries
         self._offer()
 
-    def measuring_changed(self, on: bool) -> None:
+    def side_runs_changed(self, on: bool) -> None:
         """Measuring begins or ends, for this view or for another."""
-        self.comparing.follow(on)
+        self.comparing.set_measuring(on)
         self._draw()
 
-    def measuring_progressed(self, progress: MeasurementProgress) -> None:
+    def side_runs_progressed(self, progress: MeasurementProgress) -> None:
         """How far it has come."""
         self.progress.show_progress(progress)
 
-    def measured(self, run: Run) -> None:
+    def side_run_finished(self, run: Run) -> None:
         """A run beside the shown one has ended; it may be one of these."""
-        if self.comparing.take(run):
+        if self.comparing.add_result(run):
             self._draw()
 
-    def carried(self) -> object:
+    def saved_view_state(self) -> object:
         """What has been compared, with whom, and which comparison is seen."""
         return self.comparing.comparisons, self._base, self.kind.value
 
-    def carry_on(self, carried: Any) -> None:
+    def restore_view_state(self, state: Any) -> None:
         """Results that took their time are not to be made again."""
-        if carried is not None:
-            self.comparing.comparisons, self._base, kind = carried
+        if state is not None:
+            self.comparing.comparisons, self._base, kind = state
             self.kind.set_value(kind)
-            self._offering.want()
+            self._deferred_offer.schedule()
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """The comparison's exact figures."""
-        rows = table(self.comparison, self.setup.refused)
+        rows = comparison_rows(self.comparison, self.setup.unavailable)
         return rows if len(rows) > 1 else ()
 
     def compare_with(self, run: Run) -> None:
         """Hold a run that is kept elsewhere beside the shown one; while another comparison goes on, only offer it."""
         base = self._base = self._base or run
         for each in (base, run):
-            self.setup.keep(each)
+            self.setup.add_run(each)
         self.setup.choose_runs(base, run)
         self.kind.set_value(RUNS)
         self._offer()
-        if not self.is_comparing:
+        if not self.shows_side_runs:
             self.compare_or_stop()
 
     # What the reader does
@@ -171,13 +171,13 @@ class CompareView(ScrolledPage):
     @Slot()
     def compare_or_stop(self) -> None:
         """Run everything that is chosen, one after another; while that goes on, stop it and keep what is done."""
-        if self.is_comparing:
-            self.signals.stopWanted.emit()
+        if self.shows_side_runs:
+            self.signals.stopRequested.emit()
             return
         comparison = self.setup.comparison()
         if self.comparing.is_measuring or not comparison.entries:
             return
-        self.comparing.begin(self.kind.value, comparison, self.signals.measureWanted.emit)
+        self.comparing.begin(self.kind.value, comparison, self.signals.sideRunsRequested.emit)
         self._draw()
 
     # Drawing
@@ -192,6 +192,6 @@ class CompareView(ScrolledPage):
         self._scroll.setVisible(self._base is not None)
         self._show_offer(is_waiting=False)
         self.outcome.show_comparison(self.comparison, self.kind.value, self._shown, self._base)
-        self.progress.setVisible(self.is_comparing)
+        self.progress.setVisible(self.shows_side_runs)
         self.head.show_state(self._base)
         self.update()

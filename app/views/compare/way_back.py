@@ -13,10 +13,10 @@ from core import strategies
 from resources.language import tr, trc
 
 
-class WayBack(QWidget):
+class BackToBaseRow(QWidget):
     """A line with a button; hidden while the other views show the run that the comparison began from."""
 
-    wanted = Signal()
+    clicked = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -26,7 +26,7 @@ class WayBack(QWidget):
         self.button.setObjectName("compareBack")
         self.button.setProperty("role", "quiet")
         self.button.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.button.clicked.connect(self.wanted)
+        self.button.clicked.connect(self.clicked)
         row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(self._words, 1)

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from app.state.branching import why_forbidden
+from app.state.branching import forbidden_reason
 from app.theme.theme import Theme
 from app.widgets.plain_text import tooltip
 from core import words
@@ -28,20 +28,20 @@ class BranchBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._others: Sequence[Alternative] = ()
+        self._alternatives: Sequence[Alternative] = ()
         self._forbidden = frozenset[int]()
-        self._place = 0
+        self._index = 0
         self.button = QPushButton(self)
         self.button.setObjectName("branchButton")
-        self.button.clicked.connect(self._go)
+        self.button.clicked.connect(self._on_confirmed)
         self.field = QLineEdit(self)
         self.field.setObjectName("branchField")
         self.field.setPlaceholderText(tr("or type other words"))
         self.field.setAccessibleName(tr("Other words in its place"))
         self.field.setToolTip(tr("Other words in its place; ↑ and ↓ go through the alternatives"))
         self.field.setMaxLength(1000)
-        self.field.textChanged.connect(self._tell)
-        self.field.returnPressed.connect(self._go)
+        self.field.textChanged.connect(self._update_button)
+        self.field.returnPressed.connect(self._on_confirmed)
         self.field.installEventFilter(self)
         self._column = QVBoxLayout(self)
         self._column.addWidget(self.button)
@@ -51,18 +51,18 @@ class BranchBar(QWidget):
         """Take the theme's spacing."""
         self._column.setSpacing(theme.px(6))
         self._column.setContentsMargins(0, theme.px(8), 0, 0)
-        self._tell()
+        self._update_button()
 
-    def offer(self, token: TokenChosen, reason: str, forbidden: frozenset[int] = frozenset()) -> None:
+    def set_token(self, token: TokenChosen, reason: str, forbidden: frozenset[int] = frozenset()) -> None:
         """Speak of another token; `reason`: why nothing can stand in its place, empty where something can; `forbidden`:
         ids that the grammar forbids in its place."""
-        self._others = [item for item in token.alternatives if item.id != token.id]
+        self._alternatives = [item for item in token.alternatives if item.id != token.id]
         self._forbidden = forbidden
-        self._place = next((place for place, item in enumerate(self._others) if item.id not in forbidden), 0)
+        self._index = next((place for place, item in enumerate(self._alternatives) if item.id not in forbidden), 0)
         self.field.clear()
         self.setEnabled(not reason)
         self.setToolTip(tooltip(reason))
-        self._tell()
+        self._update_button()
 
     @property
     def choice(self) -> int | str | None:
@@ -75,47 +75,47 @@ class BranchBar(QWidget):
     @property
     def _marked(self) -> Alternative | None:
         """The alternative that was picked, where no words are typed."""
-        return self._others[self._place] if self._others and not self.field.text().strip() else None
+        return self._alternatives[self._index] if self._alternatives and not self.field.text().strip() else None
 
     @Slot(int)
-    def pick(self, token: int) -> None:
+    def select_alternative(self, token: int) -> None:
         """Mark that alternative."""
-        places = [place for place, item in enumerate(self._others) if item.id == token]
+        places = [place for place, item in enumerate(self._alternatives) if item.id == token]
         if places:
-            self._place = places[0]
+            self._index = places[0]
             self.field.clear()
-            self._tell()
+            self._update_button()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Up and Down go through the alternatives."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self._others:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and self._alternatives:
             step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
             if step is not None:
-                self.pick(self._others[(self._place + step) % len(self._others)].id)
+                self.select_alternative(self._alternatives[(self._index + step) % len(self._alternatives)].id)
                 return True
         return super().eventFilter(watched, event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The words on the button take the room there is."""
         super().resizeEvent(event)
-        self._tell()
+        self._update_button()
 
     @Slot()
-    def _tell(self) -> None:
+    def _update_button(self) -> None:
         """What the button does, and which row is marked."""
         marked, is_possible = self._marked, self.choice is not None
         self.button.setEnabled(is_possible)
         self.button.setText(self._title())
-        self.button.setAccessibleName(self._spoken())
-        told = tr("A new run: the text up to here, this, and then what is set now")
-        self.button.setToolTip(tooltip(told if is_possible or marked is None else self._spoken()))
+        self.button.setAccessibleName(self._description())
+        explanation = tr("A new run: the text up to here, this, and then what is set now")
+        self.button.setToolTip(tooltip(explanation if is_possible or marked is None else self._description()))
         self.picked.emit(marked.id if marked is not None else -1)
 
-    def _spoken(self) -> str:
+    def _description(self) -> str:
         """What the button does, or why it does nothing, in full."""
         if self.choice is not None:
             return tr("Continue with {name} instead").format(name=self._name())
-        return why_forbidden(self._marked.text, self._marked.special) if self._marked is not None else tr("Continue")
+        return forbidden_reason(self._marked.text, self._marked.special) if self._marked is not None else tr("Continue")
 
     def _name(self) -> str:
         marked = self._marked
@@ -129,13 +129,13 @@ class BranchBar(QWidget):
         if not name:
             return tr("Continue with other words")
         room = self.button.width() - 4 * metrics.averageCharWidth()
-        titles = [self._spoken()]
+        titles = [self._description()]
         if self.choice is not None:
             titles += [tr("Continue with {name}").format(name=name), tr("With {name}").format(name=name)]
         fitting = (title for title in titles if metrics.horizontalAdvance(title) <= room)
         return next(fitting, metrics.elidedText(titles[-1], Qt.TextElideMode.ElideRight, max(room, 40)))
 
     @Slot()
-    def _go(self) -> None:
+    def _on_confirmed(self) -> None:
         if (choice := self.choice) is not None:
             self.wanted.emit(choice)

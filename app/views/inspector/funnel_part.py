@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from app.state.what_if import as_order, moved
+from app.state.what_if import move_stage, order_setting
 from app.theme.theme import Theme
-from app.views.inspector.inspector_section import Section
-from app.widgets.funnel import FunnelWidget, PaintedStage
+from app.views.inspector.inspector_section import InspectorSection
+from app.widgets.funnel import FunnelStage, FunnelWidget
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.events import TokenChosen
 
 
-class FunnelPart(QWidget):
+class FunnelSection(QWidget):
     """`orderWanted(names)`: the stages are to act in this order; None: in the default one."""
 
     orderWanted = Signal(object)
@@ -30,7 +30,7 @@ class FunnelPart(QWidget):
         self._theme = theme
         self.stages = FunnelWidget(theme)
         self.stages.setObjectName("funnel")
-        self._section = Section(tr("Funnel"), self.stages, "row.funnel", self)
+        self._section = InspectorSection(tr("Funnel"), self.stages, "row.funnel", self)
         self._pictures: StagePictures | None = None
         """Made with the first step that has one."""
         self._default_order = QPushButton(tr("Default order"), self)
@@ -42,7 +42,7 @@ class FunnelPart(QWidget):
         self._column.addWidget(self._section)
         self._column.addWidget(self._default_order, 0, Qt.AlignmentFlag.AlignLeft)
         self._default_order.clicked.connect(lambda: self.orderWanted.emit(None))
-        self.stages.moved.connect(self._on_moved)
+        self.stages.stageMoved.connect(self._on_moved)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -53,10 +53,10 @@ class FunnelPart(QWidget):
         if self._pictures is not None:
             self._pictures.set_theme(theme)
 
-    def tell(self, run: Run, token: TokenChosen, stages: Sequence[PaintedStage]) -> None:
+    def show_step(self, run: Run, token: TokenChosen, stages: Sequence[FunnelStage]) -> None:
         """Show what the stages of a step left over; nothing where it had none."""
         self.stages.set_stages(stages)
-        is_usual = as_order(self.stages.movable) is None
+        is_usual = order_setting(self.stages.movable_stages) is None
         remark = "" if is_usual else tr("Order of the stages changed.")
         if run.started is not None and run.started.engine:
             remark = tr("{engine} applies its settings on its own machine, and tells nothing of the stages.").format(
@@ -65,30 +65,30 @@ class FunnelPart(QWidget):
         self._section.set_title(tr("Funnel"), remark)
         self.stages.setVisible(bool(stages))
         self._default_order.setVisible(not is_usual)
-        self._tell_pictures(run, token)
+        self._show_pictures(run, token)
         self.setVisible(bool(stages) or (run.started is not None and bool(run.started.engine)))
 
-    def settle(self) -> None:
+    def activate_layout(self) -> None:
         """Give every part its place at once."""
         if self._pictures is not None:
-            self._pictures.settle()
-        self._section.settle()
+            self._pictures.activate_layout()
+        self._section.activate_layout()
         self._column.activate()
 
-    def _tell_pictures(self, run: Run, token: TokenChosen) -> None:
+    def _show_pictures(self, run: Run, token: TokenChosen) -> None:
         """Of stages that tell more than how many they left."""
-        told = any(stage.detail is not None for stage in token.funnel)
-        if told and self._pictures is None:
+        has_details = any(stage.detail is not None for stage in token.funnel)
+        if has_details and self._pictures is None:
             from app.views.inspector.pictures import StagePictures
 
             self._pictures = StagePictures(self._theme, self)
             self._column.insertWidget(1, self._pictures)
         if self._pictures is not None:
-            self._pictures.setVisible(told)
-            if told:
-                self._pictures.tell(run, token)
+            self._pictures.setVisible(has_details)
+            if has_details:
+                self._pictures.show_step(run, token)
 
     @Slot(str, int)
-    def _on_moved(self, stage: str, place: int) -> None:
+    def _on_moved(self, stage: str, index: int) -> None:
         """A stage was dragged."""
-        self.orderWanted.emit(as_order(moved(self.stages.movable, stage, place)))
+        self.orderWanted.emit(order_setting(move_stage(self.stages.movable_stages, stage, index)))

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, Weight, decided_at
+from app.state.layer_queries import LayerAttention, LayerQuery, LayerView, PositionWeight, deciding_layer
 from app.views.text.token_wording import token_text
 from app.widgets.bars_layout import BarRow
 from core import cut_short, words
 from resources import depth
 from resources.depth import pick
-from resources.language import mark, sentences, tr, trn
+from resources.language import join_sentences, mark, tr, trn
 
-MOST = 10
+MAX_ROWS = 10
 """Parts of the text that are listed: those that matter most."""
-LEAST = 0.005
+MIN_WEIGHT = 0.005
 """Nats below which nothing is listed, where anything weighs more."""
-EMBEDDING = mark("words")
+EMBEDDING_LABEL = mark("words")
 """What stands for the number of a layer before the first one."""
 
 
-_COMMON = (",", " the")
+_COMMON_TOKENS = (",", " the")
 """Tokens that say little in an English text."""
 
 
 def replacements() -> list[tuple[str | None, str]]:
     """What may stand in the place of a part that is taken out: (`LayerQuery.instead`, its words)."""
-    common = [(text, tr("Replaced by {word}").format(word=token_text(text))) for text in _COMMON]
+    common = [(text, tr("Replaced by {word}").format(word=token_text(text))) for text in _COMMON_TOKENS]
     return [(None, tr("Left out")), ("", tr("Replaced by a token for nothing")), *common]
 
 
 def layer_rows(layers: Sequence[LayerView]) -> list[BarRow]:
     """A row for each layer, the last one on top: its first choice, and how likely it finds that."""
-    decided = decided_at(layers)
+    decided = deciding_layer(layers)
     return [_layer_row(view, decided) for view in reversed(layers)]
 
 
 def _layer_row(view: LayerView, decided: int) -> BarRow:
-    number = f"{view.layer}" if view.layer else tr(EMBEDDING)
+    number = f"{view.layer}" if view.layer else tr(EMBEDDING_LABEL)
     tip = tr(
         "Layer {layer}: first choice {word} ({share}); the chosen token {chosen}, rank {rank:,}"
     ).format(
@@ -54,65 +54,74 @@ def _layer_row(view: LayerView, decided: int) -> BarRow:
     )
 
 
-def layers_told(layers: Sequence[LayerView]) -> str:
+def layers_sentence(layers: Sequence[LayerView]) -> str:
     """Where it was decided."""
     return pick(
         tr("From layer {layer} of {last} on, the network would have written {word}."),
         tr("Decided at layer {layer} of {last}: from there on every layer's first choice is {word}."),
         tr("Decided at layer {layer} of {last}: from there on argmax head(norm(hₗ)) is {word} (a raw lens)."),
-    ).format(layer=decided_at(layers), last=layers[-1].layer, word=words.quote(layers[-1].word, layers[-1].special))
+    ).format(layer=deciding_layer(layers), last=layers[-1].layer, word=words.quote(layers[-1].word, layers[-1].special))
 
 
-def weight_rows(weights: Sequence[Weight], texts: Sequence[str]) -> list[BarRow]:
+def weight_rows(weights: Sequence[PositionWeight], texts: Sequence[str]) -> list[BarRow]:
     """The parts of the text that matter most, the largest first."""
-    felt = [one for one in weights if abs(one.weight) >= LEAST] or weights
-    ranked = sorted(felt, key=lambda one: -abs(one.weight))[:MOST]
+    significant = [one for one in weights if abs(one.weight) >= MIN_WEIGHT] or weights
+    ranked = sorted(significant, key=lambda one: -abs(one.weight))[:MAX_ROWS]
     largest = abs(ranked[0].weight) if ranked else 0.0
     return [_weight_row(one, texts, largest or 1.0) for one in ranked]
 
 
-def _weight_row(one: Weight, texts: Sequence[str], largest: float) -> BarRow:
-    part = "".join(texts[one.start : one.stop])
-    told = tr("{part} helps: without it the choice loses {nats} nats of log-probability")
-    if one.weight < 0:
-        told = tr("{part} hinders: without it the choice gains {nats} nats of log-probability")
+def _weight_row(weight: PositionWeight, texts: Sequence[str], largest: float) -> BarRow:
+    part = "".join(texts[weight.start : weight.stop])
+    template = tr("{part} helps: without it the choice loses {nats} nats of log-probability")
+    if weight.weight < 0:
+        template = tr("{part} hinders: without it the choice gains {nats} nats of log-probability")
     return BarRow(
         label=token_text(cut_short(part, 40)),
-        lengths=(abs(one.weight) / largest,),
-        figures=(signed(one.weight),),
-        strokes=("accent" if one.weight >= 0 else "refused",),
-        tip=told.format(part=words.quote(part.strip()), nats=words.decimal(abs(one.weight))),
+        lengths=(abs(weight.weight) / largest,),
+        figures=(format_signed(weight.weight),),
+        bar_colors=("accent" if weight.weight >= 0 else "refused",),
+        tip=template.format(part=words.quote(part.strip()), nats=words.decimal(abs(weight.weight))),
     )
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """`+1.23`, `−0.40`."""
     return f"{value:+.2f}".replace("-", "−")
 
 
-def influence_told(
-    weights: Sequence[Weight], texts: Sequence[str], wish: LayerQuery, chosen: str, other: str, share: tuple[int, int]
+def influence_sentence(
+    weights: Sequence[PositionWeight],
+    texts: Sequence[str],
+    query: LayerQuery,
+    chosen: str,
+    other: str,
+    progress: tuple[int, int],
 ) -> str:
-    """What matters most, and of how many parts so far where that is not all: `share` is (looked at, in all)."""
+    """What matters most, and of how many parts so far where that is not all: `progress` is (looked at, in all)."""
     if not weights:
         return tr("The text before is a single part: without it nothing would be left to read.")
     top = max(weights, key=lambda one: abs(one.weight))
     part, is_for = words.quote("".join(texts[top.start : top.stop]).strip()), top.weight >= 0
-    told = _contrasted(is_for) if wish.other is not None else _changed(is_for, wish.instead is not None)
-    nats = signed(top.weight) if depth.current() == depth.EXACT else words.decimal(abs(top.weight))
-    said = told.format(part=part, chosen=chosen, other=other, nats=nats)
-    done, total = share
+    template = (
+        _contrast_template(is_for)
+        if query.other_token is not None
+        else _change_template(is_for, query.replacement is not None)
+    )
+    nats = format_signed(top.weight) if depth.current_depth() == depth.EXACT else words.decimal(abs(top.weight))
+    sentence = template.format(part=part, chosen=chosen, other=other, nats=nats)
+    done, total = progress
     if done >= total:
-        return said
-    return sentences(
-        said,
+        return sentence
+    return join_sentences(
+        sentence,
         trn("{done:,} of {total:,} part was looked at.", "{done:,} of {total:,} parts were looked at.", total).format(
             done=done, total=total
         ),
     )
 
 
-def _contrasted(is_for: bool) -> str:
+def _contrast_template(is_for: bool) -> str:
     """Why this and not that."""
     if is_for:
         return pick(
@@ -127,7 +136,7 @@ def _contrasted(is_for: bool) -> str:
     )
 
 
-def _changed(is_for: bool, is_replaced: bool) -> str:
+def _change_template(is_for: bool, is_replaced: bool) -> str:
     """What a choice hangs on, by what becomes of it without."""
     if is_replaced:
         return pick(
@@ -146,14 +155,14 @@ def _changed(is_for: bool, is_replaced: bool) -> str:
     )
 
 
-def attention_weights(one: LayerAttention) -> tuple[Weight, ...]:
+def attention_weights(attention: LayerAttention) -> tuple[PositionWeight, ...]:
     """One layer's shares, place by place."""
-    return tuple(Weight(place, place + 1, share) for place, share in enumerate(one.shares))
+    return tuple(PositionWeight(place, place + 1, share) for place, share in enumerate(attention.weights))
 
 
-def attention_rows(weights: Sequence[Weight], texts: Sequence[str]) -> list[BarRow]:
+def attention_rows(weights: Sequence[PositionWeight], texts: Sequence[str]) -> list[BarRow]:
     """The places that were read most, the largest share first."""
-    ranked = sorted(weights, key=lambda one: -one.weight)[:MOST]
+    ranked = sorted(weights, key=lambda one: -one.weight)[:MAX_ROWS]
     largest = max((one.weight for one in ranked), default=0.0) or 1.0
     return [
         BarRow(
@@ -168,7 +177,7 @@ def attention_rows(weights: Sequence[Weight], texts: Sequence[str]) -> list[BarR
     ]
 
 
-def attention_told() -> str:
+def attention_sentence() -> str:
     """What it is, and what it is not."""
     return pick(
         tr("Where the network looked, not why it chose."),

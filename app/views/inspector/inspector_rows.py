@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.views.text.token_wording import bits, bits_told, is_elsewhere, token_text
+from app.views.text.token_wording import format_bits, is_remote_token, surprise_bits, token_text
 from app.widgets.bars_layout import BarRow
-from app.widgets.funnel import PaintedStage
+from app.widgets.funnel import FunnelStage
 from core import Sentence, explain_cut, explain_stage, stage_label, strategies, words
 from core import share as share_told
 from resources import depth
@@ -18,9 +18,9 @@ from resources.language import mark, tr
 if TYPE_CHECKING:
     from core.events import Alternative, LayerChoice, Method, Stage, TokenChosen, TokenCompared
 
-SAME = 5e-4
+SAME_TOLERANCE = 5e-4
 """Probabilities closer than this are the same to the eye."""
-SMALL = 0.25
+SMALL_PROBABILITY = 0.25
 """Where even the likeliest candidate has less, faint strokes show the candidates on a scale of their own."""
 _HINT = mark("\nThe bar is of 100 %; the faint stroke is of the likeliest here")
 
@@ -29,7 +29,7 @@ def is_processed(token: TokenChosen) -> bool:
     """Whether the settings changed any probability that is shown."""
     pairs = [(token.raw_probability, token.probability)]
     pairs += [(a.raw_probability, a.probability) for a in token.alternatives]
-    return any(abs(raw - final) > SAME for raw, final in pairs)
+    return any(abs(raw - final) > SAME_TOLERANCE for raw, final in pairs)
 
 
 def is_contrastive(token: TokenChosen) -> bool:
@@ -37,67 +37,69 @@ def is_contrastive(token: TokenChosen) -> bool:
     return any(a.score is not None for a in token.alternatives)
 
 
-def facts(token: TokenChosen, vocabulary: int) -> str:
+def token_facts(token: TokenChosen, vocabulary: int) -> str:
     """Two lines of figures on a token, at the depth of now; `a → b` where the settings changed it."""
-    if is_elsewhere(token):
-        return _elsewhere_facts(token)
-    return depth.pick(_plain_facts, _usual_facts, _exact_facts)(token, vocabulary)
+    if is_remote_token(token):
+        return _remote_facts(token)
+    return depth.pick(_plain_facts, _standard_facts, _exact_facts)(token, vocabulary)
 
 
-def _elsewhere_facts(token: TokenChosen) -> str:
+def _remote_facts(token: TokenChosen) -> str:
     """`id 412 · rank 3`, and below it `31 % · surprise 1.7 bits`, as far as the engine tells."""
     place = [tr("id {id}").format(id=f"{token.id:,}")] if token.id >= 0 else []
     place += [tr("rank {rank}").format(rank=words.rank(token.rank))] if token.rank else []
     if math.isnan(token.raw_probability):
         known = "" if math.isnan(token.probability) else words.percent(token.probability)
         return "\n".join((" · ".join(place), known or tr("its probability is not told"))).strip()
-    surprise = bits_told(bits(token.raw_log_probability))
-    share = words.percent(token.raw_probability)
-    return "\n".join((" · ".join(place), tr("{share} · surprise {surprise}").format(share=share, surprise=surprise)))
+    surprise = format_bits(surprise_bits(token.raw_log_probability))
+    probability = words.percent(token.raw_probability)
+    return "\n".join(
+        (" · ".join(place), tr("{share} · surprise {surprise}").format(share=probability, surprise=surprise))
+    )
 
 
 def _plain_facts(token: TokenChosen, vocabulary: int) -> str:
     """`number 3 on its list of 2,048`, and below it `about 3 in 10`."""
     template = tr("number {rank} on its list of {vocabulary:,}") if vocabulary else tr("number {rank} on its list")
-    rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
-    chance = _change(share_told(token.raw_probability), share_told(token.probability))
+    rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
+    chance = _format_change(share_told(token.raw_probability), share_told(token.probability))
     return "\n".join((template.format(rank=rank, vocabulary=vocabulary), chance))
 
 
 def _exact_facts(token: TokenChosen, vocabulary: int) -> str:
     """`id 412 · rank 3 → 2 of 2,048`, and below it `p 0.3142 → 0.4 · ln p −1.158 → −0.916`."""
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
-    rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
-    chance = _change(share_told(token.raw_probability), share_told(token.probability))
-    log = _change(words.decimal(token.raw_log_probability, 3), words.decimal(token.log_probability, 3))
+    rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
+    chance = _format_change(share_told(token.raw_probability), share_told(token.probability))
+    log = _format_change(words.decimal(token.raw_log_probability, 3), words.decimal(token.log_probability, 3))
     figures = tr("p {chance} · ln p {log}").format(chance=chance, log=log)
     return "\n".join((template.format(id=token.id, rank=rank, vocabulary=vocabulary), figures))
 
 
-def _usual_facts(token: TokenChosen, vocabulary: int) -> str:
+def _standard_facts(token: TokenChosen, vocabulary: int) -> str:
     """`id 412 · rank 3 of 2,048`, and below it `31 % · surprise 1.7 bits`."""
-    chance = _change(words.percent(token.raw_probability), words.percent(token.probability))
-    rank = _change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
+    chance = _format_change(words.percent(token.raw_probability), words.percent(token.probability))
+    rank = _format_change(f"{token.rank:,}", f"{token.final_rank or token.rank:,}")
     template = tr("id {id:,} · rank {rank} of {vocabulary:,}") if vocabulary else tr("id {id:,} · rank {rank}")
-    surprise = bits_told(bits(token.raw_log_probability))
+    surprise = format_bits(surprise_bits(token.raw_log_probability))
     place = template.format(id=token.id, rank=rank, vocabulary=vocabulary)
     return "\n".join((place, tr("{share} · surprise {surprise}").format(share=chance, surprise=surprise)))
 
 
-def _change(before: str, after: str) -> str:
+def _format_change(before: str, after: str) -> str:
     return before if before == after else f"{before} → {after}"
 
 
-def emphasized(sentence: str) -> str:
+def with_bold_figures(sentence: str) -> str:
     """The sentence as rich text with its figures (31 %, 14 of 2,048) bold."""
-    text, done = "", 0
+    text, position = "", 0
     for start, stop in sentence.figures if isinstance(sentence, Sentence) else ():
         figure = html.escape(sentence[start:stop], quote=False).replace(" ", "&nbsp;")
-        text, done = f"{text}{html.escape(sentence[done:start], quote=False)}<b>{figure}</b>", stop
-    return text + html.escape(sentence[done:], quote=False)
+        text, position = f"{text}{html.escape(sentence[position:start], quote=False)}<b>{figure}</b>", stop
+    return text + html.escape(sentence[position:], quote=False)
 
 
-def alternative_head(token: TokenChosen) -> tuple[str, ...]:
+def alternative_columns(token: TokenChosen) -> tuple[str, ...]:
     """Names of the columns of figures."""
     return (tr("before"), tr("after")) if is_processed(token) else ()
 
@@ -105,25 +107,25 @@ def alternative_head(token: TokenChosen) -> tuple[str, ...]:
 def alternative_rows(token: TokenChosen) -> list[BarRow]:
     """The likeliest candidates; above what the model gave them, below what the settings made of it."""
     both = is_processed(token)
-    longest = max((max(_shares(a, both)) for a in token.alternatives), default=0.0)
-    hint = 1 / longest if 0 < longest < SMALL else 0.0
+    longest = max((max(_bar_lengths(a, both)) for a in token.alternatives), default=0.0)
+    hint = 1 / longest if 0 < longest < SMALL_PROBABILITY else 0.0
     return [_alternative_row(a, token, both, hint) for a in token.alternatives]
 
 
-def _shares(item: Alternative, both: bool) -> tuple[float, ...]:
+def _bar_lengths(item: Alternative, both: bool) -> tuple[float, ...]:
     """What its bars stand for."""
     if math.isnan(item.probability) or math.isnan(item.raw_probability):  # an engine tells one of the two, or none
-        told = item.raw_probability if math.isnan(item.probability) else item.probability
-        return (0.0 if math.isnan(told) else told,)
+        known = item.raw_probability if math.isnan(item.probability) else item.probability
+        return (0.0 if math.isnan(known) else known,)
     return (item.raw_probability, item.probability) if both else (item.probability,)
 
 
 def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: float) -> BarRow:
     """`hint`: how many times longer the faint strokes are than the bars; 0 for none."""
     cut = item.probability == 0.0
-    shares = _shares(item, both)
+    shares = _bar_lengths(item, both)
     final = tr("cut") if cut else words.brief_percent(item.probability)
-    done = _done(token.method) if token.id == item.id else ""
+    status = _chosen_word(token.method) if token.id == item.id else ""
     return BarRow(
         label=token_text(item.text, item.special),
         lengths=shares,
@@ -132,7 +134,7 @@ def _alternative_row(item: Alternative, token: TokenChosen, both: bool, hint: fl
         strong=item.id == token.id,
         faint=cut,
         key=None if item.id == token.id else item.id,
-        tip=_alternative_tip(item, done) + (tr(_HINT) if hint else ""),
+        tip=_alternative_tip(item, status) + (tr(_HINT) if hint else ""),
     )
 
 
@@ -142,17 +144,17 @@ def _figures(item: Alternative, final: str, both: bool) -> tuple[str, ...]:
     return (words.brief_percent(item.raw_probability), final) if both else (final,)
 
 
-def _done(method: Method) -> str:
+def _chosen_word(method: Method) -> str:
     """What became of the token of a step."""
-    if method in _DRAWN:
+    if method in _SAMPLING_METHODS:
         return tr("drawn")
     return tr("given") if method == "scored" else tr("chosen")
 
 
-_DRAWN: frozenset[Method] = frozenset({"sampled", "dola_sampled"})
+_SAMPLING_METHODS: frozenset[Method] = frozenset({"sampled", "dola_sampled"})
 
 
-def _alternative_tip(item: Alternative, done: str) -> str:
+def _alternative_tip(item: Alternative, status: str) -> str:
     place = tr("id {id:,} · rank {rank:,}").format(id=item.id, rank=item.rank)
     if item.id < 0 or not item.rank:  # the engine does not tell it
         place = tr("rank {rank}").format(rank=words.rank(item.rank)) if item.rank else ""
@@ -162,11 +164,11 @@ def _alternative_tip(item: Alternative, done: str) -> str:
     after = tr("{share} after the settings").format(share=words.percent(item.probability))
     if math.isnan(item.probability):
         after = tr("what the settings made of that is not told")
-    head = " · ".join(part for part in (token_text(item.text, item.special), place, done) if part)
+    head = " · ".join(part for part in (token_text(item.text, item.special), place, status) if part)
     return "\n".join((head, model, after if item.probability else tr("cut by the settings")))
 
 
-def second_facts(second: TokenCompared) -> str:
+def comparison_facts(second: TokenCompared) -> str:
     """`0.4 % · rank 212 · 11.8 bits apart`: what the second model holds of the token."""
     share = words.percent(second.probability)
     return tr("{share} · rank {rank:,} · the two are {divergence} bits apart here").format(
@@ -174,7 +176,7 @@ def second_facts(second: TokenCompared) -> str:
     )
 
 
-def second_rows(second: TokenCompared) -> list[BarRow]:
+def comparison_rows(second: TokenCompared) -> list[BarRow]:
     """The second model's own likeliest tokens."""
     return [
         BarRow(
@@ -207,7 +209,7 @@ def _contrastive_row(item: Alternative, chosen: int) -> BarRow:
         strong=item.id == chosen,
         key=None if item.id == chosen else item.id,
         tip=_contrastive_tip(item, item.id == chosen),
-        strokes=("accent", "refused"),
+        bar_colors=("accent", "refused"),
     )
 
 
@@ -250,23 +252,27 @@ def _layer_tip(is_chosen: bool) -> str:
     return tr("Jensen–Shannon divergence of layer {layer} from the last one: {divergence:.5f}")
 
 
-def funnel_stages(token: TokenChosen, before: TokenChosen | None = None) -> list[PaintedStage]:
+def funnel_stages(token: TokenChosen, before: TokenChosen | None = None) -> list[FunnelStage]:
     """The stages of the funnel, and the one token that came out. `before`: the same step as it was, where `token` is
     what it would be."""
     can_move = strategies.movable()
     was = {stage.name: stage.survivors for stage in before.funnel} if before is not None else {}
     stages = [
-        PaintedStage(
+        FunnelStage(
             stage.survivors, stage_label(stage), _stage_tip(stage, ahead),
             name=stage.name if stage.name in can_move else "",
-            was=was.get(stage.name, stage.survivors) if before is not None else None,
+            original_survivors=was.get(stage.name, stage.survivors) if before is not None else None,
             top_removed=_top_removed(stage),
         )
         for ahead, stage in zip((None, *token.funnel), token.funnel, strict=False)
     ]  # fmt: skip
     if stages:
-        tip = _done_tip(token.method).format(piece=token_text(token.piece, token.is_special))
-        stages.append(PaintedStage(1, _done(token.method), tip, last=True, was=None if before is None else 1))
+        tip = _chosen_tip(token.method).format(piece=token_text(token.piece, token.is_special))
+        stages.append(
+            FunnelStage(
+                1, _chosen_word(token.method), tip, is_outcome=True, original_survivors=None if before is None else 1
+            )
+        )
     return stages
 
 
@@ -276,8 +282,8 @@ def _top_removed(stage: Stage) -> float:
     return 1 - stage.mass if cut is not None and cut.removed else 0.0
 
 
-def _done_tip(method: Method) -> str:
-    if method in _DRAWN:
+def _chosen_tip(method: Method) -> str:
+    if method in _SAMPLING_METHODS:
         return tr("{piece} was drawn.")
     return tr("{piece} was given.") if method == "scored" else tr("{piece} was chosen.")
 
@@ -287,46 +293,50 @@ def _stage_tip(stage: Stage, before: Stage | None) -> str:
     return "\n".join(filter(None, (explain_cut(stage, before), explain_stage(stage))))
 
 
-def numbers(token: TokenChosen) -> list[tuple[str, str]]:
+def step_figures(token: TokenChosen) -> list[tuple[str, str]]:
     """Facts about the step, each with its name, at the depth of now."""
-    doubt = _untold_doubt if is_elsewhere(token) else depth.pick(_plain_doubt, _usual_doubt, _exact_doubt)
-    rows = doubt(token) + _of_stages(token)
+    doubt = (
+        _unknown_uncertainty
+        if is_remote_token(token)
+        else depth.pick(_plain_uncertainty, _standard_uncertainty, _exact_uncertainty)
+    )
+    rows = doubt(token) + _stage_figures(token)
     if token.seconds:  # a still picture tells no times
         rows.append((tr("Time"), tr("{seconds:,.1f} ms").format(seconds=token.seconds * 1000)))
     return rows
 
 
-def _of_stages(token: TokenChosen) -> list[tuple[str, str]]:
+def _stage_figures(token: TokenChosen) -> list[tuple[str, str]]:
     """Figures that are those of this step alone: its temperature, how far it was from the surprise asked for."""
     rows, digits = [], depth.pick(1, 2, 4)
     for detail in token.details:
         if detail.heat is not None:
             name = depth.pick(tr("Heat"), tr("Temperature"), tr("Temperature T"))
             rows.append((name, words.decimal(detail.heat.temperature, digits)))
-        if detail.aim is not None and depth.current() != depth.PLAIN:
-            told = tr("{surprise} bits, {target:g} asked for")
+        if detail.aim is not None and depth.current_depth() != depth.PLAIN:
+            template = tr("{surprise} bits, {target:g} asked for")
             surprise = words.decimal(detail.aim.surprise, digits)
-            rows.append((tr("Surprise"), told.format(surprise=surprise, target=detail.aim.target)))
+            rows.append((tr("Surprise"), template.format(surprise=surprise, target=detail.aim.target)))
     return rows
 
 
-def _untold_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+def _unknown_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
     """It takes the whole distribution."""
     return [(tr("Entropy"), tr("not told by the engine"))]
 
 
-def _plain_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+def _plain_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
     choices = math.exp(token.entropy)
     words = tr("as if among {choices:,} equal choices") if choices >= 1.5 else tr("hardly any")
     return [(tr("Doubt"), words.format(choices=round(choices)))]
 
 
-def _exact_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+def _exact_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
     entropy = tr("{nats:.4f} nats, {bits:.4f} bits").format(nats=token.entropy, bits=token.entropy / math.log(2))
     return [(tr("Entropy H"), entropy), (tr("Perplexity exp H"), f"{math.exp(token.entropy):,.4f}")]
 
 
-def _usual_doubt(token: TokenChosen) -> list[tuple[str, str]]:
+def _standard_uncertainty(token: TokenChosen) -> list[tuple[str, str]]:
     choices = math.exp(token.entropy)
     likeness = (
         tr("{perplexity:,.1f}, as if among {choices:,} equal choices")
@@ -339,7 +349,7 @@ def _usual_doubt(token: TokenChosen) -> list[tuple[str, str]]:
     ]
 
 
-def joined(rows: Sequence[tuple[str, str]]) -> str:
+def figures_table(rows: Sequence[tuple[str, str]]) -> str:
     """Rows as a small rich-text table."""
     cells = "".join(f"<tr><td style='padding-right:12px'>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>"
                     for a, b in rows)  # fmt: skip

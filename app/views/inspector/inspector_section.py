@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.inspector import inspector_rows
-from app.views.shared.glossary_link import explain
-from app.views.text.token_wording import is_elsewhere
-from app.widgets.bars import Bars
+from app.views.shared.glossary_link import add_glossary_tooltip
+from app.views.text.token_wording import is_remote_token
+from app.widgets.bars import BarList
 from app.widgets.plain_text import PlainLabel
 from core import words
 from resources.language import tr
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.events import TokenChosen
 
 
-class Section(QWidget):
+class InspectorSection(QWidget):
     """A small heading, an optional remark, and one part below."""
 
     def __init__(self, title: str, part: QWidget, term: str, parent: QWidget | None = None) -> None:
@@ -32,7 +32,7 @@ class Section(QWidget):
         self._remark.setWordWrap(True)
         self._remark.hide()
         self.term = term
-        explain(self._title, lambda: self.term)
+        add_glossary_tooltip(self._title, lambda: self.term)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         for widget in (self._title, self._remark, part):
@@ -42,7 +42,7 @@ class Section(QWidget):
         """Take the theme's spacing; the part is its owner's."""
         self._column.setSpacing(theme.px(7))
 
-    def settle(self) -> None:
+    def activate_layout(self) -> None:
         """Give its parts their places at once."""
         self._column.activate()
 
@@ -58,12 +58,12 @@ def _capitals(title: str) -> str:
     return "".join(letter.upper() if letter.isascii() else letter for letter in title)
 
 
-def tell_alternatives(section: Section, bars: Bars, token: TokenChosen) -> None:
+def show_alternatives(section: InspectorSection, bars: BarList, token: TokenChosen) -> None:
     """What else could have been chosen, and what else was looked at."""
     section.show()
     bars.setVisible(bool(token.alternatives))
     section.term = "row.alternatives"
-    if not token.alternatives and is_elsewhere(token):
+    if not token.alternatives and is_remote_token(token):
         section.set_title(tr("Alternatives"), tr("The engine tells none."))
     elif not token.alternatives:
         section.set_title(tr("Alternatives"), tr("Not recorded: this run kept no alternatives (top n was 0)."))
@@ -75,21 +75,21 @@ def tell_alternatives(section: Section, bars: Bars, token: TokenChosen) -> None:
     else:
         section.set_title(tr("Alternatives"))
         bars.set_rows(
-            inspector_rows.alternative_rows(token), inspector_rows.alternative_head(token), words.WIDEST_PERCENT
+            inspector_rows.alternative_rows(token), inspector_rows.alternative_columns(token), words.LONGEST_PERCENT
         )
 
 
-def tell_second(section: Section, bars: Bars, run: Run | None, token: TokenChosen) -> None:
+def show_comparison_model(section: InspectorSection, bars: BarList, run: Run | None, token: TokenChosen) -> None:
     """What another model holds of a token that both have scored."""
-    there = run is not None and token.step < len(run.compared)
-    section.setVisible(there)
-    if run is not None and run.started is not None and there:
-        second = run.compared[token.step]
-        section.set_title(run.started.second, inspector_rows.second_facts(second))
-        bars.set_rows(inspector_rows.second_rows(second), widest=words.WIDEST_PERCENT)
+    has_comparison = run is not None and token.step < len(run.comparisons)
+    section.setVisible(has_comparison)
+    if run is not None and run.started is not None and has_comparison:
+        second = run.comparisons[token.step]
+        section.set_title(run.started.second, inspector_rows.comparison_facts(second))
+        bars.set_rows(inspector_rows.comparison_rows(second), widest=words.LONGEST_PERCENT)
 
 
-def tell_layers(section: Section, bars: Bars, token: TokenChosen) -> None:
+def show_layer_choice(section: InspectorSection, bars: BarList, token: TokenChosen) -> None:
     """Which layer's guess the last one's was held against."""
     choice = token.layer_choice
     section.setVisible(choice is not None)

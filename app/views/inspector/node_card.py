@@ -7,13 +7,13 @@ import html
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.inspector.inspector_rows import emphasized
+from app.views.inspector.inspector_rows import with_bold_figures
 from app.views.inspector.report_table import ReportTable
 from app.views.node_reports import NodeReport
-from app.views.shared.glossary_link import explain
+from app.views.shared.glossary_link import add_glossary_tooltip
 from app.widgets.plain_text import PlainLabel
 from app.widgets.text_block import TextBlock
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 
 class NodeCard(QFrame):
@@ -26,15 +26,15 @@ class NodeCard(QFrame):
         self.report: NodeReport | None = None
         self._heading, self._token = TextBlock(self, "heading"), TextBlock(self, "title")
         self._facts = TextBlock(self, "muted")
-        explain(self._heading, lambda: self.report.term if self.report is not None else "")
+        add_glossary_tooltip(self._heading, lambda: self.report.term if self.report is not None else "")
         self._card = QFrame(self)
         self._card.setProperty("role", "card")
         self._sentence = TextBlock(self._card, rich=True)
         self._text_title, self._text = self._title(tr("Text so far")), TextBlock(self)
         self._table_title, self._table = self._title(""), ReportTable(self)
         self._score_title, self._score = self._title(tr("Score")), TextBlock(self, "muted")
-        self._inside = QHBoxLayout(self._card)
-        self._inside.addWidget(self._sentence)
+        self._card_layout = QHBoxLayout(self._card)
+        self._card_layout.addWidget(self._sentence)
         column = self._column = QVBoxLayout(self)
         for widget in (self._heading, self._token, self._facts, self._card, self._text_title, self._text,
                        self._table_title, self._table, self._score_title, self._score):  # fmt: skip
@@ -51,7 +51,7 @@ class NodeCard(QFrame):
         """Other colours and sizes."""
         self._column.setSpacing(theme.px(5))
         self._column.setContentsMargins(theme.px(16), theme.px(14), theme.px(16), theme.px(14))
-        self._inside.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
+        self._card_layout.setContentsMargins(theme.px(13), theme.px(11), theme.px(13), theme.px(11))
         for title in (self._text_title, self._table_title, self._score_title):
             title.setContentsMargins(0, theme.px(10), 0, 0)
         self._table.set_theme(theme)
@@ -68,7 +68,7 @@ class NodeCard(QFrame):
         self._token.set_text(report.token)
         self._facts.set_text(report.facts)
         verdict = f"<b>{html.escape(report.verdict)}</b>" if report.verdict else ""
-        self._sentence.set_text(sentences(verdict, emphasized(report.sentence)))
+        self._sentence.set_text(join_sentences(verdict, with_bold_figures(report.sentence)))
         self._text.set_text(report.so_far.strip())
         self._text_title.setVisible(bool(report.so_far.strip()))
         self._text.setVisible(bool(report.so_far.strip()))

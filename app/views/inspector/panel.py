@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.branching import Continuation, Replacement, forbidden_in
+from app.state.branching import PathContinuation, TokenReplacement, forbidden_ids
 from app.state.empty_view import AS_SET
 from app.state.run import Run
-from app.state.uncertainty import doubtful, why_no_doubt
+from app.state.uncertainty import uncertain_steps, uncertain_unavailable_reason
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
-from app.views.inspector.inspector_pages import Pages
+from app.views.inspector.inspector_pages import InspectorPages
 from app.views.node_reports import NodeReport
-from app.views.shared.table_export import of_alternatives
+from app.views.shared.table_export import alternative_table
 from app.views.tokens.token_headings import is_waiting
 from app.widgets.focus_ring import FocusRing
 from resources.language import tr
@@ -27,48 +27,48 @@ if TYPE_CHECKING:
     from app.views.inspector.what_if import WhatIfContent
     from core.events import Event, TokenChosen
 
-FOLLOW_MS = 500
+FOLLOW_INTERVAL_MS = 500
 """While text streams the inspector follows the newest token twice a second at most: nobody reads figures sooner, and
 each time takes as long as several steps of a small model. A token that comes later than that is spoken of at once."""
-SOON_MS = 250
+EMPTY_PAGE_DELAY_MS = 250
 """A run that has begun to write by then follows the one before without an empty page in between."""
 
-LEAST_WIDTH = 360
+MAX_MINIMUM_WIDTH = 360
 """Pixels that large type may claim for the panel at least."""
 
 
 class Inspector(View):
-    """Speaks of the selected token, else of the newest one. `insideMade(InsidePart)`: there is one now."""
+    """Speaks of the selected token, else of the newest one. `internalsCreated(InsidePart)`: there is one now."""
 
-    insideMade = Signal(object)
+    internalsCreated = Signal(object)
 
     stagesWanted = Signal(object)
     """The stages are to act in this order, by name; None: in the default one."""
     backWanted = Signal()
     """What is set is to be what the run had."""
-    nowhereToGo = Signal(str, str)
+    targetMissing = Signal(str, str)
     """Why what was asked for is not there; what that is called."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("inspector", parent)
         self._run: Run | None = None
-        self._told: TokenChosen | None = None
-        self._supposed: WhatIfContent | None = None
-        self.area = Pages(self)
+        self._shown_token: TokenChosen | None = None
+        self._what_if: WhatIfContent | None = None
+        self.area = InspectorPages(self)
         self._ring = FocusRing(self.area)
         self._timer = QTimer(self, singleShot=True)
-        self._timer.timeout.connect(self._tell)
-        self._since = time.monotonic()
+        self._timer.timeout.connect(self._update_page)
+        self._last_update = time.monotonic()
         """When it has last spoken, or a run has begun."""
-        self.area.made.connect(self._follow)
-        self.area.empty.offer.wanted.connect(lambda: self.signals.fillWanted.emit(AS_SET))
+        self.area.tokenPageCreated.connect(self._connect_token_page)
+        self.area.empty.offer.fillRequested.connect(lambda: self.signals.fillRequested.emit(AS_SET))
         self.setAccessibleName(tr("Inspector"))
         self.setFocusProxy(self.area)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.area)
         self.set_theme(theme_for("light"))
-        self._tell()
+        self._update_page()
 
     @property
     def page(self) -> TokenPage:
@@ -76,11 +76,11 @@ class Inspector(View):
         return self.area.token
 
     @Slot(object)
-    def _follow(self, page: TokenPage) -> None:
+    def _connect_token_page(self, page: TokenPage) -> None:
         """Hear what is wanted on the page of a token."""
-        page.insideMade.connect(self.insideMade)
+        page.internalsCreated.connect(self.internalsCreated)
         page.backWanted.connect(self.backWanted)
-        page.runSoWanted.connect(self._on_run_so)
+        page.runWhatIfWanted.connect(self._on_run_what_if)
         page.branch.wanted.connect(self._on_branch)
         page.funnel.orderWanted.connect(self._on_order)
 
@@ -88,55 +88,55 @@ class Inspector(View):
         """Take other colours and sizes at once."""
         for whole in (self._ring, self.area):
             whole.set_theme(theme)
-        self.setMinimumWidth(min(theme.px(284), LEAST_WIDTH))
+        self.setMinimumWidth(min(theme.px(284), MAX_MINIMUM_WIDTH))
 
     @Slot()
-    def type_words(self) -> None:
+    def focus_branch_field(self) -> None:
         """Have words typed in place of the token."""
         self.page.branch.field.setFocus()
 
-    def branch_reason(self) -> str:
+    def no_branch_reason(self) -> str:
         """Why no other words can stand in the place of the token that is shown; empty where they can."""
-        if self._told is None or self.area.speaks_of_node:
+        if self._shown_token is None or self.area.shows_node:
             return tr("Pick a token of a run first.")
         branch = self.page.branch
         return "" if branch.isEnabled() else branch.toolTip()
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """The alternatives of the token it speaks of; those of a node are figures of the view that it was picked in."""
-        told = self._told if not self.area.speaks_of_node else None
-        return of_alternatives(told) if told is not None and told.alternatives else ()
+        token = self._shown_token if not self.area.shows_node else None
+        return alternative_table(token) if token is not None and token.alternatives else ()
 
     @Slot(object)
     def show_report(self, report: NodeReport | None) -> None:
         """Speak of what a view has picked instead of a token, as long as it is not None."""
         self.area.show_report(report)
 
-    def show_supposed(self, supposed: WhatIfContent | None) -> None:
+    def show_what_if(self, what_if: WhatIfContent | None) -> None:
         """Show the selected step as it would be; None: as it was."""
-        if supposed is not None or self._supposed is not None:
-            self._supposed, self._told = supposed, None
-            self._tell()
+        if what_if is not None or self._what_if is not None:
+            self._what_if, self._shown_token = what_if, None
+            self._update_page()
 
-    def grammar_set(self, grammar: object) -> None:
+    def grammar_changed(self, grammar: object) -> None:
         """Offer what a run that is held to it can go on with."""
-        super().grammar_set(grammar)
-        self._told = None
-        self._tell()
+        super().grammar_changed(grammar)
+        self._shown_token = None
+        self._update_page()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Say it all again."""
-        self._told = None
-        self._tell()
+        self._shown_token = None
+        self._update_page()
 
     def show_run(self, run: Run | None) -> None:
         """Speak of another run; None for no run at all."""
-        self._run, self._since = run, time.monotonic()
+        self._run, self._last_update = run, time.monotonic()
         self.show_report(None)
-        if self._told is not None and self.subject is None and is_waiting(run):
-            self._timer.start(SOON_MS)  # a run that is soon there would have the page come and go
+        if self._shown_token is not None and self.current_index is None and is_waiting(run):
+            self._timer.start(EMPTY_PAGE_DELAY_MS)  # a run that is soon there would have the page come and go
         else:
-            self._tell()
+            self._update_page()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Follow the newest token, not faster than the eye."""
@@ -144,22 +144,22 @@ class Inspector(View):
         if run.finished is not None or run.outcome is not None:
             self._timer.start(0)  # the text and its end come first
         elif run.selected is None:
-            self._timer.start(max(0, FOLLOW_MS - round((time.monotonic() - self._since) * 1000)))
+            self._timer.start(max(0, FOLLOW_INTERVAL_MS - round((time.monotonic() - self._last_update) * 1000)))
 
     def cursor_moved(self, run: Run) -> None:
         """Follow the cursor at once: a replay is read, and stands elsewhere a moment later."""
         self._run = run
         if run.selected is None:
             self._timer.stop()
-            self._tell()
+            self._update_page()
 
     def selection_changed(self, run: Run) -> None:
         """Speak of the selected token at once."""
         self._run = run
-        self._tell()
+        self._update_page()
 
     @property
-    def subject(self) -> int | None:
+    def current_index(self) -> int | None:
         """Which token it speaks of; None for none."""
         run = self._run
         if run is None:
@@ -168,63 +168,63 @@ class Inspector(View):
         return run.selected if run.selected is not None else newest if newest >= 0 else None
 
     @Slot()
-    def _tell(self) -> None:
-        index, run, self._since = self.subject, self._run, time.monotonic()
+    def _update_page(self) -> None:
+        index, run, self._last_update = self.current_index, self._run, time.monotonic()
         if run is None or index is None or index >= len(run.tokens):
-            self._told = self._supposed = None
-            self.area.tell_nothing(is_waiting(run))
+            self._shown_token = self._what_if = None
+            self.area.show_empty(is_waiting(run))
             return
         token = run.tokens[index]
         is_growing = run.finished is None and run.outcome is None
-        follows = run.selected is None and run.following and is_growing
+        follows = run.selected is None and run.is_following and is_growing
         heading = tr("TOKEN {number:,} · FOLLOWING THE NEWEST") if follows else tr("TOKEN {number:,}")
-        page = self.area.tell_token()
-        page.heading.set_text(heading.format(number=run.number_of(index)) + _doubt_told(run, index))
-        if token is not self._told:
-            self._told = token
-            if self._supposed is not None and not self._supposed.speaks_of(token):
-                self._supposed = None
-            page.tell(run, token, self._supposed, forbidden_in(run, token, self.grammar))
+        page = self.area.show_token_page()
+        page.heading.set_text(heading.format(number=run.number_of(index)) + _uncertainty_suffix(run, index))
+        if token is not self._shown_token:
+            self._shown_token = token
+            if self._what_if is not None and not self._what_if.is_about(token):
+                self._what_if = None
+            page.show_token(run, token, self._what_if, forbidden_ids(run, token, self.grammar))
 
     @Slot()
-    def next_doubt(self) -> None:
+    def next_uncertain(self) -> None:
         """On to the next of the steps that the model doubted most, the most doubtful first."""
-        if reason := why_no_doubt(self._run):
-            self.nowhereToGo.emit(reason, tr("No step of doubt"))
+        if reason := uncertain_unavailable_reason(self._run):
+            self.targetMissing.emit(reason, tr("No step of doubt"))
             return
-        places = doubtful(self._run)
-        here = self.subject if self._run is not None and self._run.selected is not None else None
+        places = uncertain_steps(self._run)
+        here = self.current_index if self._run is not None and self._run.selected is not None else None
         place = places.index(here) + 1 if here in places else 0
         self.signals.inspectorRequested.emit()
         self.signals.tokenActivated.emit(places[place % len(places)])
 
     @Slot()
-    def _on_run_so(self) -> None:
+    def _on_run_what_if(self) -> None:
         """Go on from the step as it would be: with the token that would be chosen, where that is known."""
-        index, supposed = self.subject, self._supposed
-        if index is not None and self._run is not None and supposed is not None and supposed.found is not None:
-            chosen = (supposed.found.after.id,) if supposed.found.is_decided else ()
+        index, what_if = self.current_index, self._what_if
+        if index is not None and self._run is not None and what_if is not None and what_if.replay is not None:
+            chosen = (what_if.replay.after.id,) if what_if.replay.is_decided else ()
             before = tuple(token.id for token in self._run.tokens[:index])
-            self.signals.branchWanted.emit(Continuation((*before, *chosen), len(before)))
+            self.signals.branchRequested.emit(PathContinuation((*before, *chosen), len(before)))
 
     @Slot(object)
     def _on_order(self, stages: list[str] | None) -> None:
         """The order is another from now on, and the step that it was changed on is the one to look at."""
-        index = self.subject
+        index = self.current_index
         if index is not None:
             self.signals.tokenActivated.emit(index)
             self.stagesWanted.emit(stages)
 
     @Slot(object)
     def _on_branch(self, what: int | str) -> None:
-        index = self.subject
+        index = self.current_index
         if index is not None:
-            self.signals.branchWanted.emit(Replacement(index, what))
+            self.signals.branchRequested.emit(TokenReplacement(index, what))
 
 
-def _doubt_told(run: Run, index: int) -> str:
+def _uncertainty_suffix(run: Run, index: int) -> str:
     """Which of them a step is."""
-    places = doubtful(run)
+    places = uncertain_steps(run)
     if index not in places:
         return ""
     return tr(" · DOUBT {number} OF {count}").format(number=places.index(index) + 1, count=len(places))

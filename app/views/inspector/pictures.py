@@ -10,15 +10,15 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.inspector import stage_values as values
-from app.views.inspector.inspector_section import Section
+from app.views.inspector.inspector_section import InspectorSection
 from app.views.inspector.stage_parts import (
-    AimPicture,
-    HeatPicture,
-    PassagePicture,
-    ScoresPicture,
-    SignPicture,
+    RepetitionPicture,
+    ScoreHistogramPicture,
     StagePicture,
-    TopPicture,
+    SurprisePicture,
+    TemperaturePicture,
+    TopCutPicture,
+    WatermarkPicture,
 )  # fmt: skip
 from core import explain_stage, stage_label
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from core.events import Stage, StageDetail, TokenChosen
 
 
-def picture_for(detail: StageDetail) -> Callable[[Theme], StagePicture] | None:
+def picture_class(detail: StageDetail) -> Callable[[Theme], StagePicture] | None:
     """The kind of picture that shows it."""
     if detail.repeats is not None:
-        return PassagePicture
+        return RepetitionPicture
     if detail.top_cut is not None:
-        return TopPicture
+        return TopCutPicture
     if detail.spread is not None:
-        return ScoresPicture
+        return ScoreHistogramPicture
     if detail.aim is not None:
-        return AimPicture
+        return SurprisePicture
     if detail.heat is not None:
-        return HeatPicture
-    return SignPicture if detail.sign is not None else None
+        return TemperaturePicture
+    return WatermarkPicture if detail.sign is not None else None
 
 
 class StagePictures(QWidget):
@@ -47,7 +47,7 @@ class StagePictures(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._sections: dict[str, tuple[Section, StagePicture]] = {}
+        self._sections: dict[str, tuple[InspectorSection, StagePicture]] = {}
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -60,36 +60,36 @@ class StagePictures(QWidget):
             section.set_theme(theme)
             section.setContentsMargins(0, theme.px(14), 0, 0)
 
-    def tell(self, run: Run, token: TokenChosen) -> None:
+    def show_step(self, run: Run, token: TokenChosen) -> None:
         """Show those of one step; the others are hidden."""
-        told = {stage.name: stage for stage in token.funnel if stage.detail is not None}
-        for name, stage in told.items():
-            self._tell_stage(name, stage, run, token)
+        stages = {stage.name: stage for stage in token.funnel if stage.detail is not None}
+        for name, stage in stages.items():
+            self._show_stage(name, stage, run, token)
         for name, (section, _) in self._sections.items():
-            section.setVisible(name in told)
+            section.setVisible(name in stages)
 
-    def settle(self) -> None:
+    def activate_layout(self) -> None:
         """Give every part its place at once."""
         for section, _ in self._sections.values():
-            section.settle()
+            section.activate_layout()
         self._column.activate()
 
-    def _tell_stage(self, name: str, stage: Stage, run: Run, token: TokenChosen) -> None:
+    def _show_stage(self, name: str, stage: Stage, run: Run, token: TokenChosen) -> None:
         assert stage.detail is not None
-        made = self._sections.get(name) or self._made(name, stage.detail)
-        if made is None:
+        entry = self._sections.get(name) or self._create(name, stage.detail)
+        if entry is None:
             return
-        section, picture = made
-        said = explain_stage(stage) or values.watermark_said(stage.name, run, token)
-        section.set_title(stage_label(stage), said.replace(" %", "\u00a0%"))
-        picture.tell(stage.detail, run, token, said)
+        section, picture = entry
+        sentence = explain_stage(stage) or values.watermark_sentence(stage.name, run, token)
+        section.set_title(stage_label(stage), sentence.replace(" %", "\u00a0%"))
+        picture.show_detail(stage.detail, run, token, sentence)
 
-    def _made(self, name: str, detail: StageDetail) -> tuple[Section, StagePicture] | None:
-        kind = picture_for(detail)
+    def _create(self, name: str, detail: StageDetail) -> tuple[InspectorSection, StagePicture] | None:
+        kind = picture_class(detail)
         if kind is None:
             return None
         picture = kind(self._theme)
-        section = Section("", picture, f"param.{name}", self)
+        section = InspectorSection("", picture, f"param.{name}", self)
         self._sections[name] = section, picture
         self._column.addWidget(section)
         self.set_theme(self._theme)

@@ -17,7 +17,7 @@ class ReportTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
-        self._shown: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
+        self._content: tuple[tuple[str, ...], tuple[ReportRow, ...]] = ((), ())
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._cells: list[QLabel] = []
@@ -27,48 +27,55 @@ class ReportTable(QWidget):
         """Other colours and sizes."""
         self._theme = theme
         self._grid.setVerticalSpacing(theme.px(3))
-        self.show_rows(*self._shown)
+        self.show_rows(*self._content)
 
     def show_rows(self, columns: tuple[str, ...], rows: tuple[ReportRow, ...]) -> None:
         """Fill it; cells are used again."""
-        self._shown = (columns, rows)
-        wide = max(1, len(columns))
+        self._content = (columns, rows)
+        column_count = max(1, len(columns))
         texts = [(text, "muted", 400) for text in columns]
         for row in rows:
             colour = "muted" if row.faint else "text"
             texts += [(text, colour, 600 if row.strong else 400) for text in row.cells]
         while len(self._cells) < len(texts):
             self._cells.append(PlainLabel(self))
-        for place, label in enumerate(self._cells):
-            label.setVisible(place < len(texts))
-            if place < len(texts):
-                self._fill(label, *texts[place], place % wide)
-        self._place()
+        for index, label in enumerate(self._cells):
+            label.setVisible(index < len(texts))
+            if index < len(texts):
+                self._fill(label, *texts[index], index % column_count)
+        self._arrange()
 
-    def _place(self) -> None:
+    def _arrange(self) -> None:
         """Every cell in its column; stacked, the words have a line of their own, and the figures the next."""
-        wide = max(1, len(self._shown[0]))
-        self._is_stacked = wide > 1 and self._width(stacked=False) > self.width()
+        column_count = max(1, len(self._content[0]))
+        self._is_stacked = column_count > 1 and self._required_width(stacked=False) > self.width()
         self._grid.setHorizontalSpacing(self._gap(self._is_stacked))
-        used = wide * (1 + len(self._shown[1]))
-        for place, label in enumerate(self._cells[:used]):
-            row, column = divmod(place, wide)
+        used = column_count * (1 + len(self._content[1]))
+        for index, label in enumerate(self._cells[:used]):
+            row, column = divmod(index, column_count)
             if not self._is_stacked:
                 self._grid.addWidget(label, row, column)
             elif column == 0:
-                self._grid.addWidget(label, 2 * row, 0, 1, wide)
+                self._grid.addWidget(label, 2 * row, 0, 1, column_count)
             else:
                 self._grid.addWidget(label, 2 * row + 1, column)
         self._grid.setColumnStretch(0, 1)
         self.updateGeometry()
 
-    def _width(self, stacked: bool) -> int:
+    def _required_width(self, stacked: bool) -> int:
         """That no figure is cut and no word broken."""
-        wide = max(1, len(self._shown[0]))
-        used = self._cells[: wide * (1 + len(self._shown[1]))]
-        columns = [max((label.minimumSizeHint().width() for label in used[n::wide]), default=0) for n in range(wide)]
+        column_count = max(1, len(self._content[0]))
+        used = self._cells[: column_count * (1 + len(self._content[1]))]
+        columns = [
+            max((label.minimumSizeHint().width() for label in used[n::column_count]), default=0)
+            for n in range(column_count)
+        ]
         gap = self._gap(stacked)
-        return max(columns[0], sum(columns[1:]) + gap * (wide - 2)) if stacked else sum(columns) + gap * (wide - 1)
+        return (
+            max(columns[0], sum(columns[1:]) + gap * (column_count - 2))
+            if stacked
+            else sum(columns) + gap * (column_count - 1)
+        )
 
     def _gap(self, stacked: bool) -> int:
         """Pixels between two columns: fewer where room is scarce."""
@@ -76,13 +83,13 @@ class ReportTable(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """Words and figures may stand below each other."""
-        return QSize(self._width(stacked=True), super().minimumSizeHint().height())
+        return QSize(self._required_width(stacked=True), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Another width, another order."""
         super().resizeEvent(event)
-        if self._is_stacked != (self._width(stacked=False) > self.width()):
-            self._place()
+        if self._is_stacked != (self._required_width(stacked=False) > self.width()):
+            self._arrange()
 
     def _fill(self, label: QLabel, text: str, colour: str, weight: int, column: int) -> None:
         theme = self._theme

@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.inspector import stage_values as values
-from app.widgets.bars import Bars
+from app.widgets.bars import BarList
 from app.widgets.plots import PlotPanel
 from app.widgets.repeat_arc import RepeatArc
-from app.widgets.scale import Scale
+from app.widgets.scale import NumberScale
 from resources.language import tr
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ class StagePicture(QWidget):
         self._theme = theme
         self.column.setSpacing(theme.px(6))
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
-        """Show the detail of one step; `said`: the same in words."""
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
+        """Show the detail of one step; `sentence`: the same in words."""
 
 
-class PassagePicture(StagePicture):
+class RepetitionPicture(StagePicture):
     """DRY: the passage that stands twice, and all that was held back."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.arc, self.bars = RepeatArc(theme), Bars(theme, tr("Held back"))
+        self.arc, self.bars = RepeatArc(theme), BarList(theme, tr("Held back"))
         self.column.addWidget(self.arc)
         self.column.addWidget(self.bars)
 
@@ -52,47 +52,47 @@ class PassagePicture(StagePicture):
         self.arc.set_theme(theme)
         self.bars.set_theme(theme)
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """The arc to the longest passage; the bars where several tokens were held back."""
         found = detail.repeats.found if detail.repeats is not None else ()
         self.arc.setVisible(bool(found))
         self.bars.setVisible(len(found) > 1)
         if found:
-            self.arc.show_passage(values.passage(found[0], run, token), said)
+            self.arc.show_passage(values.repeated_passage(found[0], run, token), sentence)
         self.bars.set_rows(values.repeat_rows(found, token), (tr("passage"), tr("penalty")), "00.00")
 
 
-class TopPicture(StagePicture):
+class TopCutPicture(StagePicture):
     """XTC: the die on its scale, and the words at the top that it took, or left."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.die, self.bars = Scale(theme, tr("The die")), Bars(theme, tr("The likeliest"))
-        self.column.addWidget(self.die)
+        self.scale, self.bars = NumberScale(theme, tr("The die")), BarList(theme, tr("The likeliest"))
+        self.column.addWidget(self.scale)
         self.column.addWidget(self.bars)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         super().set_theme(theme)
-        self.die.set_theme(theme)
+        self.scale.set_theme(theme)
         self.bars.set_theme(theme)
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Where the die fell, and on what."""
         if detail.top_cut is None:
             return
         cut = detail.top_cut
-        self.die.show_marks(0.0, 1.0, (0.0, cut.chance), values.die_marks(cut), said)
+        self.scale.show_marks(0.0, 1.0, (0.0, cut.chance), values.draw_marks(cut), sentence)
         self.bars.setVisible(bool(cut.likely))
-        self.bars.set_rows(values.top_rows(cut, token.id), widest=values.WIDEST_TOP)
+        self.bars.set_rows(values.top_rows(cut, token.id), widest=values.WIDEST_TOP_FIGURE)
 
 
-class ScoresPicture(StagePicture):
+class ScoreHistogramPicture(StagePicture):
     """Top-nσ: one line on the histogram of the scores."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.plot = PlotPanel(tr("Scores of all tokens"), self, size=(240, 130), least=(120, 110))
+        self.plot = PlotPanel(tr("Scores of all tokens"), self, size=(240, 130), min_size=(120, 110))
         self.column.addWidget(self.plot)
 
     def set_theme(self, theme: Theme) -> None:
@@ -101,18 +101,18 @@ class ScoresPicture(StagePicture):
         self.plot.set_theme(theme)
         self.plot.setFixedHeight(theme.px(130))
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """The histogram of this step."""
         if detail.spread is not None:
-            self.plot.show_figure(values.histogram(detail.spread))
+            self.plot.show_figure(values.score_histogram(detail.spread))
 
 
-class AimPicture(StagePicture):
+class SurprisePicture(StagePicture):
     """Mirostat: how much it surprised, beside what was asked for and what was let through."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.scale = Scale(theme, tr("Surprise"))
+        self.scale = NumberScale(theme, tr("Surprise"))
         self.column.addWidget(self.scale)
 
     def set_theme(self, theme: Theme) -> None:
@@ -120,20 +120,20 @@ class AimPicture(StagePicture):
         super().set_theme(theme)
         self.scale.set_theme(theme)
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Bits, from none to what is let through."""
         if detail.aim is not None:
             aim = detail.aim
             end = max(aim.limit, aim.surprise, 2 * aim.target)
-            self.scale.show_marks(0.0, end, (0.0, max(aim.limit, 0.0)), values.aim_marks(aim), said)
+            self.scale.show_marks(0.0, end, (0.0, max(aim.limit, 0.0)), values.surprise_marks(aim), sentence)
 
 
-class HeatPicture(StagePicture):
+class TemperaturePicture(StagePicture):
     """Dynamic temperature: that of the step, between the least and the greatest."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.scale = Scale(theme, tr("Temperature"))
+        self.scale = NumberScale(theme, tr("Temperature"))
         self.column.addWidget(self.scale)
 
     def set_theme(self, theme: Theme) -> None:
@@ -141,20 +141,20 @@ class HeatPicture(StagePicture):
         super().set_theme(theme)
         self.scale.set_theme(theme)
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Where between its two ends it was."""
         if detail.heat is not None:
             heat = detail.heat
             filled = (heat.low, heat.temperature)
-            self.scale.show_marks(heat.low, heat.high, filled, values.heat_marks(heat), said)
+            self.scale.show_marks(heat.low, heat.high, filled, values.temperature_marks(heat), sentence)
 
 
-class SignPicture(StagePicture):
+class WatermarkPicture(StagePicture):
     """Watermark: the statistic up to this token, and from where on it speaks for one."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme)
-        self.scale = Scale(theme, tr("Watermark"))
+        self.scale = NumberScale(theme, tr("Watermark"))
         self.column.addWidget(self.scale)
 
     def set_theme(self, theme: Theme) -> None:
@@ -162,9 +162,11 @@ class SignPicture(StagePicture):
         super().set_theme(theme)
         self.scale.set_theme(theme)
 
-    def tell(self, detail: StageDetail, run: Run, token: TokenChosen, said: str) -> None:
+    def show_detail(self, detail: StageDetail, run: Run, token: TokenChosen, sentence: str) -> None:
         """Standard deviations above chance."""
-        found = values.watermark(values.stage_of(detail, token), run, token)
+        found = values.watermark_up_to(values.stage_name(detail, token), run, token)
         if found is not None:
-            low, high = min(found.z, -2.0), max(found.z, values.THRESHOLD + 2)
-            self.scale.show_marks(low, high, (values.THRESHOLD, high), values.sign_marks(found), said)
+            low, high = min(found.z, -2.0), max(found.z, values.WATERMARK_THRESHOLD + 2)
+            self.scale.show_marks(
+                low, high, (values.WATERMARK_THRESHOLD, high), values.watermark_marks(found), sentence
+            )

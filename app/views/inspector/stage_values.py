@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.state.run import Run
-from app.views.text.token_wording import bits_told, token_text
+from app.views.text.token_wording import format_bits, token_text
 from app.widgets.bars_layout import BarRow
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
 from app.widgets.repeat_arc import RepeatedPassage
@@ -28,76 +28,76 @@ if TYPE_CHECKING:
         TopCut,
     )  # fmt: skip
 
-_LONGEST = 24
+_MAX_PASSAGE_TOKENS = 24
 """Tokens of a passage that are spelled: there is no room for more."""
 
 
-def passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPassage:
+def repeated_passage(repeat: Repeat, run: Run, token: TokenChosen) -> RepeatedPassage:
     """The passage with which the text ended before `token`, as it is spelled."""
     own = [*(asked.text for asked in run.before), *(each.text for each in run.tokens[: token.step])]
-    spelled = "".join(own[-min(repeat.length, _LONGEST) :])
-    again = words.visible(spelled).replace("\n", "↵")
+    spelled = "".join(own[-min(repeat.length, _MAX_PASSAGE_TOKENS) :])
+    shown = words.visible(spelled).replace("\n", "↵")
     penalty = f"−{words.decimal(repeat.penalty)}"
     return RepeatedPassage(
-        f"…{again}", token_text(repeat.text, repeat.special), token_text(token.piece, token.is_special), penalty
+        f"…{shown}", token_text(repeat.text, repeat.special), token_text(token.piece, token.is_special), penalty
     )
 
 
-def repeat_rows(found: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
+def repeat_rows(repeats: Sequence[Repeat], token: TokenChosen) -> list[BarRow]:
     """What was held back, the heaviest first."""
-    most = max((repeat.penalty for repeat in found), default=1.0) or 1.0
+    largest = max((repeat.penalty for repeat in repeats), default=1.0) or 1.0
     return [
         BarRow(
             token_text(repeat.text, repeat.special),
-            (repeat.penalty / most,),
+            (repeat.penalty / largest,),
             (f"{repeat.length:,}", words.decimal(repeat.penalty)),
             strong=repeat.id == token.id,
             tip=trn(
                 "stood {back:,} token ago behind the same passage", "stood {back:,} tokens ago behind the same passage",
                 repeat.back,
             ).format(back=repeat.back),
-            strokes=("refused",),
+            bar_colors=("refused",),
         )
-        for repeat in found
+        for repeat in repeats
     ]  # fmt: skip
 
 
-WIDEST_TOP = f"✕ {words.WIDEST_PERCENT}"
+WIDEST_TOP_FIGURE = f"✕ {words.LONGEST_PERCENT}"
 """The longest figure of `top_rows`."""
 
 
-def die_marks(cut: TopCut) -> list[ScaleMark]:
+def draw_marks(cut: TopCut) -> list[ScaleMark]:
     """Where the die fell, and up to where it cuts."""
     return [
-        ScaleMark(cut.die, words.decimal(cut.die), strong=True),
+        ScaleMark(cut.die, words.decimal(cut.die), is_outcome=True),
         ScaleMark(cut.chance, tr("cuts below {chance:g}").format(chance=cut.chance)),
     ]
 
 
 def top_rows(cut: TopCut, chosen: int) -> list[BarRow]:
     """The likely tokens; those that were taken away are faint and say so."""
-    most = max((item.probability for item in cut.likely), default=1.0) or 1.0
+    largest = max((item.probability for item in cut.likely), default=1.0) or 1.0
     return [
-        _top_row(item, place < cut.removed, item.id == chosen, most) for place, item in enumerate(cut.likely)
+        _top_row(item, place < cut.removed, item.id == chosen, largest) for place, item in enumerate(cut.likely)
     ]  # fmt: skip
 
 
-def _top_row(item: Likely, gone: bool, chosen: bool, most: float) -> BarRow:
+def _top_row(item: Likely, is_removed: bool, chosen: bool, largest: float) -> BarRow:
     label = token_text(item.text, item.special)
     share, exact = words.brief_percent(item.probability), words.percent(item.probability)
-    template = tr("{token} was taken away: it had {share}") if gone else tr("{token} stayed: it had {share}")
+    template = tr("{token} was taken away: it had {share}") if is_removed else tr("{token} stayed: it had {share}")
     return BarRow(
         label,
-        (item.probability / most,),
-        (f"✕ {share}" if gone else share,),
+        (item.probability / largest,),
+        (f"✕ {share}" if is_removed else share,),
         strong=chosen,
-        faint=gone,
+        faint=is_removed,
         tip=template.format(token=label, share=exact),
-        strokes=("refused" if gone else "accent",),
+        bar_colors=("refused" if is_removed else "accent",),
     )
 
 
-def histogram(spread: ScoreSpread) -> PlotSpec:
+def score_histogram(spread: ScoreSpread) -> PlotSpec:
     """How many tokens have about such a score: those that stayed stand out; two lines say where the cut lies."""
     count = len(spread.counts)
     width = (spread.best - spread.lowest) / count if count else 1.0
@@ -112,68 +112,68 @@ def histogram(spread: ScoreSpread) -> PlotSpec:
     )
     top = max(tall, default=1.0) * 1.25
     gone = PlotBars(
-        tr("cut"), "faint", tuple(0.0 if stay else n for n, stay in zip(tall, stays, strict=True)), tips=tips
+        tr("cut"), "faint", tuple(0.0 if stay else n for n, stay in zip(tall, stays, strict=True)), tooltips=tips
     )
     kept = PlotBars(tr("kept"), "accent", tuple(n if stay else 0.0 for n, stay in zip(tall, stays, strict=True)),
-                tips=("",) * count)  # fmt: skip
+                tooltips=("",) * count)  # fmt: skip
     place = (spread.floor - spread.lowest) / width - 0.5 if width else 0.0
     lines = (
-        PlotLine(tr("max − nσ"), "refused", ((place, 0.0), (place, top)), (4.0, 3.0), hovered=False),
-        PlotLine(tr("max"), "text", ((count - 0.5, 0.0), (count - 0.5, top)), hovered=False),
+        PlotLine(tr("max − nσ"), "refused", ((place, 0.0), (place, top)), (4.0, 3.0), shows_on_hover=False),
+        PlotLine(tr("max"), "text", ((count - 0.5, 0.0), (count - 0.5, top)), shows_on_hover=False),
     )
     labels = tuple(words.decimal(round(edge + width / 2), 0) for edge in edges)
-    counted = PlotAxis(tr("tokens"), lambda value: f"{10**value - 1:,.0f}", shown=False)
+    counted = PlotAxis(tr("tokens"), lambda value: f"{10**value - 1:,.0f}", is_visible=False)
     return PlotSpec(
-        PlotAxis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, kept), top=top, stacked=True
+        PlotAxis(tr("score"), labels=labels), counted, lines=lines, bars=(gone, kept), top=top, is_stacked=True
     )
 
 
-def aim_marks(aim: SurpriseAim) -> list[ScaleMark]:
+def surprise_marks(aim: SurpriseAim) -> list[ScaleMark]:
     """Bits that it surprised by, that were asked for, that are let through."""
-    is_plain = depth.current() == depth.PLAIN
+    is_plain = depth.current_depth() == depth.PLAIN
     return [
-        ScaleMark(aim.surprise, tr("this one") if is_plain else bits_told(aim.surprise), strong=True),
+        ScaleMark(aim.surprise, tr("this one") if is_plain else format_bits(aim.surprise), is_outcome=True),
         ScaleMark(aim.target, tr("asked for") if is_plain else f"τ {aim.target:g}"),
         ScaleMark(max(aim.limit, 0.0), tr("at most") if is_plain else f"μ {words.decimal(aim.limit, 1)}"),
     ]
 
 
-def heat_marks(heat: StepTemperature) -> list[ScaleMark]:
+def temperature_marks(heat: StepTemperature) -> list[ScaleMark]:
     """The step's temperature, and its two ends."""
     return [
-        ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", strong=True),
+        ScaleMark(heat.temperature, f"T {words.decimal(heat.temperature)}", is_outcome=True),
         ScaleMark(heat.low, f"{heat.low:g}"),
         ScaleMark(heat.high, f"{heat.high:g}"),
     ]
 
 
-THRESHOLD = 3.0
+WATERMARK_THRESHOLD = 3.0
 """Standard deviations above chance from which on a text is said to carry a watermark."""
 
 
-def stage_of(detail: StageDetail, token: TokenChosen) -> str:
+def stage_name(detail: StageDetail, token: TokenChosen) -> str:
     """The stage whose detail it is."""
     return next((stage.name for stage in token.funnel if stage.detail is detail), "")
 
 
-def watermark(name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
+def watermark_up_to(name: str, run: Run, token: TokenChosen) -> WatermarkFound | None:
     """What the text shows of that stage's watermark, up to a token."""
     stages = (stage for each in run.tokens[: token.step + 1] for stage in each.funnel if stage.name == name)
     signs = [stage.detail.sign for stage in stages if stage.detail is not None and stage.detail.sign is not None]
     return watermark_found(signs)[-1] if signs else None
 
 
-def watermark_said(name: str, run: Run, token: TokenChosen) -> str:
+def watermark_sentence(name: str, run: Run, token: TokenChosen) -> str:
     """The same in a sentence; empty without one."""
-    found = watermark(name, run, token)
+    found = watermark_up_to(name, run, token)
     return explain_watermark(found) if found is not None else ""
 
 
-def sign_marks(found: WatermarkFound) -> list[ScaleMark]:
+def watermark_marks(found: WatermarkFound) -> list[ScaleMark]:
     """Where the statistic stands, what chance gives, and the threshold."""
-    is_plain = depth.current() == depth.PLAIN
+    is_plain = depth.current_depth() == depth.PLAIN
     return [
-        ScaleMark(found.z, tr("this text") if is_plain else f"z {words.decimal(found.z)}", strong=True),
+        ScaleMark(found.z, tr("this text") if is_plain else f"z {words.decimal(found.z)}", is_outcome=True),
         ScaleMark(0.0, tr("chance")),
-        ScaleMark(THRESHOLD, tr("marked from here on")),
+        ScaleMark(WATERMARK_THRESHOLD, tr("marked from here on")),
     ]

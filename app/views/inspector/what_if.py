@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QPushButton, QVBoxLayout, QWidget
 
-from app.state.what_if import told
-from app.state.worker_messages import MemoryEstimate, PrefixNews, StepReplayRequest
+from app.state.what_if import changes_text
+from app.state.worker_messages import MemoryEstimate, PrefixResult, StepReplayRequest
 from app.theme.theme import Theme
 from app.views.inspector import inspector_rows
-from app.views.shared.glossary_link import explain
+from app.views.shared.glossary_link import add_glossary_tooltip
 from app.widgets.accessibility import announce
 from app.widgets.flow_layout import FlowLayout
 from app.widgets.text_block import TextBlock
 from core import Sentence, explain_what_if
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 if TYPE_CHECKING:
     from app.session.mailbox import Answer
@@ -31,29 +31,29 @@ class WhatIfContent(NamedTuple):
     sequence: int
     changes: str
     """What is set otherwise."""
-    found: WhatIf | None = None
-    trouble: str = ""
+    replay: WhatIf | None = None
+    error: str = ""
 
     @classmethod
-    def of(cls, asked: StepReplayRequest, answer: Answer) -> WhatIfContent:
+    def from_answer(cls, request: StepReplayRequest, answer: Answer) -> WhatIfContent:
         """An answer of the worker."""
-        about = cls(asked.step, asked.sequence, told(asked))
+        about = cls(request.step, request.sequence, changes_text(request))
         if answer.error is not None:
-            return about._replace(trouble=sentences(answer.error.cause, answer.error.remedy))
+            return about._replace(error=join_sentences(answer.error.cause, answer.error.remedy))
         return about._replace(
-            found=None if isinstance(answer.result, PrefixNews | MemoryEstimate | bool) else answer.result
+            replay=None if isinstance(answer.result, PrefixResult | MemoryEstimate | bool) else answer.result
         )
 
-    def speaks_of(self, token: TokenChosen) -> bool:
+    def is_about(self, token: TokenChosen) -> bool:
         """Whether that is its step."""
         return (self.step, self.sequence) == (token.step, token.sequence)
 
     @property
     def sentence(self) -> Sentence:
         """What would be otherwise, or why nobody knows."""
-        if self.found is None:
-            return Sentence(self.trouble)
-        return explain_what_if(self.found.before, self.found.after, self.found.is_decided)
+        if self.replay is None:
+            return Sentence(self.error)
+        return explain_what_if(self.replay.before, self.replay.after, self.replay.is_decided)
 
 
 class WhatIfCard(QFrame):
@@ -75,7 +75,7 @@ class WhatIfCard(QFrame):
         self.back.setToolTip(tr("Set what the run had"))
         self.run.clicked.connect(self.runWanted)
         self.back.clicked.connect(self.backWanted)
-        explain(self._heading, "row.what_if")
+        add_glossary_tooltip(self._heading, "row.what_if")
         self._column, self._buttons = QVBoxLayout(self), FlowLayout()
         for block in (self._heading, self._changes, self._sentence):
             self._column.addWidget(block)
@@ -90,12 +90,12 @@ class WhatIfCard(QFrame):
         for block in (self._heading, self._changes, self._sentence):
             block.refit()
 
-    def tell(self, supposed: WhatIfContent) -> None:
+    def show_content(self, content: WhatIfContent) -> None:
         """Say what came of it."""
-        sentence = supposed.sentence
+        sentence = content.sentence
         self._heading.set_text(tr("What if").upper())
-        self._changes.set_text(supposed.changes)
-        self._sentence.set_text(inspector_rows.emphasized(sentence))
-        self.run.setEnabled(supposed.found is not None)
+        self._changes.set_text(content.changes)
+        self._sentence.set_text(inspector_rows.with_bold_figures(sentence))
+        self.run.setEnabled(content.replay is not None)
         self._column.activate()
-        announce(self, tr("What if: {changes}. {sentence}").format(changes=supposed.changes, sentence=sentence))
+        announce(self, tr("What if: {changes}. {sentence}").format(changes=content.changes, sentence=sentence))

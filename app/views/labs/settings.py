@@ -31,20 +31,20 @@ class SettingsColumn(QScrollArea):
         """Take other sizes."""
         self.setFixedWidth(theme.px(self._width))
 
-    def heading(self, text: str) -> QLabel:
+    def make_heading(self, text: str) -> QLabel:
         """Names what follows."""
         label = PlainLabel(text.upper(), self.page)
         label.setProperty("role", "heading")
         return label
 
-    def combo(self) -> QComboBox:
+    def make_combo(self) -> QComboBox:
         """One that is no wider than the column, whatever can be chosen."""
         combo = ComboBox(self.page)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(8)
         return combo
 
-    def words(self, text: str, editor: QComboBox | QSpinBox, name: str) -> QLabel:
+    def editor_label(self, text: str, editor: QComboBox | QSpinBox, name: str) -> QLabel:
         """What stands above an editor, which is called `name` by the program."""
         label = PlainLabel(text, self.page)
         label.setWordWrap(True)
@@ -55,7 +55,7 @@ class SettingsColumn(QScrollArea):
         return label
 
 
-def shown_beside(page: QWidget, settings: SettingsColumn, name: str) -> QVBoxLayout:
+def lay_out_beside_settings(page: QWidget, settings: SettingsColumn, name: str) -> QVBoxLayout:
     """Lay `page` out: its settings to the left, beside them what scrolls, which is called `name` by a screen reader.
     Gives back the column of that."""
     shown = QWidget(page)

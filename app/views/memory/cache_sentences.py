@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from app.state.cache_history import CacheHistory, Point
-from app.views.text.token_wording import tokens_told
+from app.state.cache_history import CacheHistory, CachePoint
+from app.views.text.token_wording import format_token_count
 from core import words
 from core.events import CachePlan
 from resources.depth import pick
 from resources.language import tr
 
 
-def sentence(model: CacheHistory, point: Point, length: int) -> str:
+def cache_sentence(model: CacheHistory, point: CachePoint, length: int) -> str:
     """From the run's own figures; `length`: tokens read."""
     plan = model.plan
     if plan is None:
         return tr("The cache holds {size}; this model's memory has no formula.").format(size=words.size(point.bytes))
     if not model.forecast.per_token:
-        return _state(point)
+        return _recurrent_sentence(point)
     if any(part == "cross" for _, part in model.parts):
-        return _encoded(model, point)
+        return _encoder_sentence(model, point)
     if plan.window is not None:
-        return _windowed(plan, length, round(model.forecast.dynamic(length) or 0))
+        return _window_sentence(plan, length, round(model.forecast.dynamic(length) or 0))
     if plan.block is not None:
-        return _packed(plan, plan.block, length, round(model.forecast.dynamic(length) or 0))
+        return _quantized_sentence(plan, plan.block, length, round(model.forecast.dynamic(length) or 0))
     if plan.capacity is not None:
-        return _allotted(plan.capacity, length)
+        return _static_sentence(plan.capacity, length)
     if any(place == "disk" for place, _ in model.parts):
-        return _on_disk(sum(size for (place, _), size in point.parts if place == "disk"))
-    return _kept(model.forecast.per_token, length)
+        return _disk_sentence(sum(size for (place, _), size in point.parts if place == "disk"))
+    return _dynamic_sentence(model.forecast.per_token, length)
 
 
-def _state(point: Point) -> str:
+def _recurrent_sentence(point: CachePoint) -> str:
     return pick(
         tr("All that was read is folded into {size}, which stays as large as it is."),
         tr("Whatever was read is folded into a state of {size}; it does not grow with the text."),
@@ -38,7 +38,7 @@ def _state(point: Point) -> str:
     ).format(size=words.size(point.bytes), bytes=point.bytes)
 
 
-def _encoded(model: CacheHistory, point: Point) -> str:
+def _encoder_sentence(model: CacheHistory, point: CachePoint) -> str:
     cross = sum(size for (_, part), size in point.parts if part == "cross")
     return pick(
         tr("{size} hold the text that was given, and stay so; every word piece written adds {per_token:,} bytes."),
@@ -47,7 +47,7 @@ def _encoded(model: CacheHistory, point: Point) -> str:
     ).format(size=words.size(cross), bytes=cross, per_token=model.forecast.per_token)
 
 
-def _windowed(plan: CachePlan, length: int, dynamic: int) -> str:
+def _window_sentence(plan: CachePlan, length: int, dynamic: int) -> str:
     window = plan.window or 0
     facts = {"dynamic": words.size(dynamic), "bytes": dynamic, "room": window - 1}
     if not plan.sinks:
@@ -61,18 +61,18 @@ def _windowed(plan: CachePlan, length: int, dynamic: int) -> str:
             tr("There is room for {room:,} word pieces; so far none had to be forgotten. Then the oldest will."),
             tr("There is room for {tokens}; so far none had to go. Then the oldest will."),
             tr("{length:,} of {room:,} positions are taken; nothing is evicted yet."),
-        ).format(**facts, tokens=tokens_told(window - 1), length=length)
+        ).format(**facts, tokens=format_token_count(window - 1), length=length)
     return pick(
         tr("The first {sinks} and the latest {latest:,} word pieces are remembered, what lies between is forgotten. To "
            "remember all would take {dynamic}."),
         tr("The first {tokens} stay as sinks; of the rest only the latest {latest:,}. Without it, the cache would hold "
            "{dynamic} by now."),
         tr("{sinks} sinks + the latest {latest:,} of {length:,} positions; a dynamic cache: {bytes:,} bytes."),
-    ).format(**facts, tokens=tokens_told(plan.sinks), sinks=plan.sinks, latest=window - 1 - plan.sinks,
+    ).format(**facts, tokens=format_token_count(plan.sinks), sinks=plan.sinks, latest=window - 1 - plan.sinks,
              length=length)  # fmt: skip
 
 
-def _packed(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
+def _quantized_sentence(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
     return pick(
         tr("What is older is written down roughly, the latest {waiting} word pieces are still exact. All of it exact "
            "would take {dynamic}."),
@@ -84,7 +84,7 @@ def _packed(plan: CachePlan, block: int, length: int, dynamic: int) -> str:
              dynamic=words.size(dynamic), bytes=dynamic)  # fmt: skip
 
 
-def _allotted(capacity: int, length: int) -> str:
+def _static_sentence(capacity: int, length: int) -> str:
     return pick(
         tr("Room for {capacity:,} word pieces was taken at once; {used} of it is in use."),
         tr("Room for {capacity:,} tokens was taken at once; {used} of it is in use."),
@@ -92,7 +92,7 @@ def _allotted(capacity: int, length: int) -> str:
     ).format(capacity=capacity, length=length, used=words.percent(min(1.0, length / capacity)))
 
 
-def _on_disk(size: int) -> str:
+def _disk_sentence(size: int) -> str:
     return pick(
         tr("{size} wait on the disk, and are fetched piece by piece when they are needed."),
         tr("{size} wait on disk; only one layer at a time is in memory between two steps."),
@@ -100,7 +100,7 @@ def _on_disk(size: int) -> str:
     ).format(size=words.size(size), bytes=size)
 
 
-def _kept(per_token: int, length: int) -> str:
+def _dynamic_sentence(per_token: int, length: int) -> str:
     return pick(
         tr("Every word piece adds {per_token:,} bytes, and none is ever forgotten."),
         tr("Every token adds {per_token:,} bytes, and none is ever forgotten."),

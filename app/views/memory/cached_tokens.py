@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.state.cache_history import CacheHistory, Point
+from app.state.cache_history import CacheHistory, CachePoint
 from app.state.run import Run
 from app.views.text.token_wording import token_text
 from core import medium_part
@@ -13,7 +13,7 @@ from resources.language import mark, tr
 
 HELD, SINK, RECENT, EVICTED, ROOM, SOURCE = "held", "sink", "recent", "evicted", "room", "source"
 PACKED, EXACT = "packed", "exact"
-WORDS = {
+STATE_NAMES = {
     HELD: mark("held"),
     SINK: mark("sinks"),
     RECENT: mark("recent"),
@@ -27,7 +27,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRow:
+class CachedTokenRow:
     """Tokens of one half of the cache, in the order of the text."""
 
     title: str
@@ -36,24 +36,24 @@ class TokenRow:
     """The prompt's tokens come first (else they are all there is, or there are none)."""
 
 
-def rows(model: CacheHistory, run: Run, x: int) -> list[TokenRow]:
+def token_rows(model: CacheHistory, run: Run, x: int) -> list[CachedTokenRow]:
     """Every token the cache has read at `x`, and what became of it; nothing for a state without tokens."""
     point = model.at(x)
     if point is None or (not point.tokens and not model.forecast.per_token):
         return []
     length = model.length_at(x)
-    own = TokenRow(tr("Which tokens are held"), states(model, point, length), True)
+    own = CachedTokenRow(tr("Which tokens are held"), token_states(model, point, length), True)
     if not any(part in ("self", "cross") for _, part in model.parts):
         return [own]
-    heard = encoded(run)
-    source = (SOURCE,) * (heard.last + 1 if heard is not None else len(run.prompt))
+    medium = encoder_medium(run)
+    source = (SOURCE,) * (medium.last + 1 if medium is not None else len(run.prompt))
     return [
-        TokenRow(tr("Cross-attention: what the encoder read, kept once"), source, True),
-        TokenRow(tr("Self-attention: what was written, one more each step"), own.states, False),
+        CachedTokenRow(tr("Cross-attention: what the encoder read, kept once"), source, True),
+        CachedTokenRow(tr("Self-attention: what was written, one more each step"), own.states, False),
     ]
 
 
-def states(model: CacheHistory, point: Point, length: int) -> tuple[str, ...]:
+def token_states(model: CacheHistory, point: CachePoint, length: int) -> tuple[str, ...]:
     """A state for each of `length` tokens, and for the room behind them."""
     plan = model.plan
     if plan is None:
@@ -62,14 +62,14 @@ def states(model: CacheHistory, point: Point, length: int) -> tuple[str, ...]:
         packed = length // plan.block * plan.block
         return (PACKED,) * packed + (EXACT,) * (length - packed)
     if plan.window is not None:
-        return _windowed(held(model, point, length), plan.sinks, length)
+        return _window_states(held_spans(model, point, length), plan.sinks, length)
     return (HELD,) * length + (ROOM,) * max(0, (plan.capacity or 0) - length)
 
 
-def held(model: CacheHistory, point: Point, length: int) -> tuple[tuple[int, int], ...]:
+def held_spans(model: CacheHistory, point: CachePoint, length: int) -> tuple[tuple[int, int], ...]:
     """Places [start, stop) that are held: as measured, else by the window's rule."""
-    if point.measured and point.held:
-        return point.held
+    if point.measured and point.held_ranges:
+        return point.held_ranges
     plan = model.plan
     if plan is None or plan.window is None or length < plan.window:
         return ((0, length),)
@@ -78,7 +78,7 @@ def held(model: CacheHistory, point: Point, length: int) -> tuple[tuple[int, int
     )
 
 
-def _windowed(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tuple[str, ...]:
+def _window_states(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tuple[str, ...]:
     marks = [EVICTED] * length
     for start, stop in spans:
         for place in range(start, min(stop, length)):
@@ -86,7 +86,7 @@ def _windowed(spans: tuple[tuple[int, int], ...], sinks: int, length: int) -> tu
     return tuple(marks)
 
 
-def cost(model: CacheHistory, state: str) -> int:
+def token_bytes(model: CacheHistory, state: str) -> int:
     """Bytes a token in that state takes, all rows and layers together."""
     if state in (EVICTED, ROOM):
         return model.forecast.per_token if state == ROOM else 0
@@ -98,23 +98,25 @@ def cost(model: CacheHistory, state: str) -> int:
     return model.forecast.per_token
 
 
-def describe(model: CacheHistory, run: Run, row: TokenRow, place: int) -> str:
+def token_tooltip(model: CacheHistory, run: Run, row: CachedTokenRow, index: int) -> str:
     """What hovering over a token says: its text, its fate, its cost."""
-    state = row.states[place]
+    state = row.states[index]
     if state == ROOM:
         return tr("room for token {number:,}: {bytes:,} bytes, reserved from the start").format(
-            number=place + 1, bytes=model.forecast.per_token
+            number=index + 1, bytes=model.forecast.per_token
         )
-    text = _text(run, row, place)
-    name = (tr("token {number:,} “{text}”") if text else tr("token {number:,}")).format(number=place + 1, text=text)
+    text = _token_text(run, row, index)
+    name = (tr("token {number:,} “{text}”") if text else tr("token {number:,}")).format(number=index + 1, text=text)
     if state == EVICTED:
         fate = tr("forgotten: costs 0 bytes now, took {bytes:,}").format(bytes=model.forecast.per_token)
     else:
-        fate = tr("{fate}: costs {bytes:,} bytes").format(fate=_fate(model, state), bytes=cost(model, state))
+        fate = tr("{fate}: costs {bytes:,} bytes").format(
+            fate=_state_text(model, state), bytes=token_bytes(model, state)
+        )
     return f"{name}\n{fate}"
 
 
-def _fate(model: CacheHistory, state: str) -> str:
+def _state_text(model: CacheHistory, state: str) -> str:
     """What became of a token that is held."""
     if state == PACKED and model.plan is not None:
         return tr("held in {bits} bits a number").format(bits=model.plan.bits)
@@ -123,29 +125,29 @@ def _fate(model: CacheHistory, state: str) -> str:
     return {SINK: tr("a sink, never forgotten"), RECENT: tr("held as it is")}.get(state, tr("held"))
 
 
-def encoded(run: Run) -> MediumRead | None:
+def encoder_medium(run: Run) -> MediumRead | None:
     """The sound or picture that an encoder reads; None where it reads text, or there is none."""
     media = run.started.media if run.started is not None else ()
     return next((medium for medium in media if medium.place == "encoder"), None)
 
 
-def _text(run: Run, row: TokenRow, place: int) -> str:
-    heard, seen = encoded(run), _before(run)
-    if heard is not None and row.prompt:
-        return medium_part(heard, place)
-    if seen is not None:
-        if place <= seen.last:
-            return medium_part(seen, place)
-        place -= seen.last + 1
-    prompt = run.before if row.prompt or heard is not None else run.beginning
-    place -= 0 if row.prompt or heard is not None else 1  # the decoder's own first token
-    if 0 <= place < len(prompt):
-        return token_text(prompt[place].piece or prompt[place].text, prompt[place].special)
-    new = place - len(prompt)
+def _token_text(run: Run, row: CachedTokenRow, index: int) -> str:
+    encoder_input, leading_picture = encoder_medium(run), _leading_picture(run)
+    if encoder_input is not None and row.prompt:
+        return medium_part(encoder_input, index)
+    if leading_picture is not None:
+        if index <= leading_picture.last:
+            return medium_part(leading_picture, index)
+        index -= leading_picture.last + 1
+    prompt = run.before if row.prompt or encoder_input is not None else run.beginning
+    index -= 0 if row.prompt or encoder_input is not None else 1  # the decoder's own first token
+    if 0 <= index < len(prompt):
+        return token_text(prompt[index].piece or prompt[index].text, prompt[index].special)
+    new = index - len(prompt)
     return token_text(run.tokens[new].piece, run.tokens[new].is_special) if 0 <= new < len(run.tokens) else ""
 
 
-def _before(run: Run) -> MediumRead | None:
+def _leading_picture(run: Run) -> MediumRead | None:
     """The picture that stands before the text's first token."""
     media = run.started.media if run.started is not None else ()
     return next((medium for medium in media if medium.place == "before"), None)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
-from app.state.cache_history import CacheHistory, Point
+from app.state.cache_history import CacheHistory, CachePoint
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.memory import cached_tokens as memory_tokens
-from app.views.memory.legend import Key, MemoryLegend
-from app.views.memory.plots import by_layer, colour_of, layers_title, over_the_run
-from app.views.memory.report import formula_line, part_name, reuse_line, tip
-from app.views.memory.token_cells import COLOURS, HOLLOW, TokenCells
+from app.views.memory.legend import LegendKey, MemoryLegend
+from app.views.memory.plots import bytes_by_layer, bytes_over_run, layers_title, part_colour
+from app.views.memory.report import curve_tooltip, formula_line, part_name, reuse_line
+from app.views.memory.token_cells import HOLLOW_STATES, STATE_COLOURS, TokenCells
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import PlotPanel
 from core import sizes
@@ -24,19 +24,19 @@ class MemoryCharts(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self._history, self._place = CacheHistory(), 0
+        self._history, self._position = CacheHistory(), 0
         self._run: Run | None = None
         self._is_presenting = False
         self.chart = PlotPanel(tr("Bytes held, by tokens written"), self)
         self.legend, self.cells = MemoryLegend(self), TokenCells(self)
-        self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), least=(80, 56))
+        self.layers = PlotPanel(tr("Bytes by layer"), self, size=(180, 64), min_size=(80, 56))
         self._axis, self._layers_title = PlainLabel(self), PlainLabel(tr("Per layer"), self)
         self._formula, self.notice, self.reuse = (PlainLabel(self) for _ in range(3))
         self.chart.setObjectName("memoryChart")
         self.cells.setObjectName("memoryCells")
         self._column = QVBoxLayout(self)
         self._lay_out()
-        self.chart.describe, self.cells.describe = self.tip, self.token_tip
+        self.chart.describe_position, self.cells.describe = self.tip, self.token_tip
 
     def _lay_out(self) -> None:
         for label in (self._axis, self._layers_title, self._formula, self.notice, self.reuse):
@@ -55,66 +55,66 @@ class MemoryCharts(QWidget):
             part.set_theme(theme)
         self.layers.setFixedHeight(theme.px(64))
         for label in (self._axis, self._layers_title):
-            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.letters(11)}px;")
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.font_pixels(11)}px;")
         for label in (self._formula, self.reuse):
-            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.letters(12)}px;")
+            label.setStyleSheet(f"color: {theme.muted}; font-size: {theme.font_pixels(12)}px;")
 
     def set_presenting(self, on: bool) -> None:
         """On a stage: the curve and its key."""
         for part in (self.cells, self.layers, self._layers_title):
             part.setVisible(not on)
-        self.chart.set_modest(on)
+        self.chart.set_compact(on)
         self._is_presenting = on
 
-    def draw(self, history: CacheHistory, run: Run, place: int, point: Point) -> None:
-        """Show `history` at `place`, where the cache was as `point` tells."""
-        self._history, self._run, self._place = history, run, place
+    def draw(self, history: CacheHistory, run: Run, position: int, point: CachePoint) -> None:
+        """Show `history` at `position`, where the cache was as `point` tells."""
+        self._history, self._run, self._position = history, run, position
         self._draw_chart(run)
         self._draw_tokens(run)
-        self.layers.show_figure(by_layer(history, point))
+        self.layers.show_figure(bytes_by_layer(history, point))
         self._layers_title.setText(layers_title(point))
-        self._formula.setToolTip(tooltip(sizes.in_names(history.plan.size) if history.plan is not None else ""))
-        _say(self._formula, "" if self._is_presenting else formula_line(history, history.length_at(place)))
-        _say(self.notice, "\n".join(history.notices))
-        _say(self.reuse, "" if self._is_presenting else reuse_line(run))
+        self._formula.setToolTip(tooltip(sizes.format_names(history.plan.size) if history.plan is not None else ""))
+        _set_or_hide(self._formula, "" if self._is_presenting else formula_line(history, history.length_at(position)))
+        _set_or_hide(self.notice, "\n".join(history.notices))
+        _set_or_hide(self.reuse, "" if self._is_presenting else reuse_line(run))
 
     def _draw_chart(self, run: Run) -> None:
         right = self._history.forecast.limit if run.outcome is None else max(run.length, 1)
-        self.chart.show_figure(over_the_run(self._history, self._place, right))
-        self.chart.set_cursor(self._place, self.tip(self._place))
+        self.chart.show_figure(bytes_over_run(self._history, self._position, right))
+        self.chart.set_cursor(self._position, self.tip(self._position))
         self._axis.setText(tr("{unit} held, by tokens written").format(unit=tr(self.chart.figure.unit()[1])))
 
     def _draw_tokens(self, run: Run) -> None:
-        rows = memory_tokens.rows(self._history, run, self._place)
+        rows = memory_tokens.token_rows(self._history, run, self._position)
         self.cells.set_rows(rows)
         self.cells.setVisible(bool(rows) and not self._is_presenting)
         names = self._history.parts
-        named = [part_name(part, names) for part in names]
-        if len(named) > 1:  # not every eye tells the colours of areas apart, but all see what lies below
-            named[0] = tr("{part} (lowest)").format(part=named[0])
-        keys = [Key(word, colour_of(p), "disk" if p[0] == "disk" else "area")
-                for word, p in zip(named, names, strict=True)]  # fmt: skip
+        labels = [part_name(part, names) for part in names]
+        if len(labels) > 1:  # not every eye tells the colours of areas apart, but all see what lies below
+            labels[0] = tr("{part} (lowest)").format(part=labels[0])
+        keys = [LegendKey(word, part_colour(p), "disk" if p[0] == "disk" else "area")
+                for word, p in zip(labels, names, strict=True)]  # fmt: skip
         states = dict.fromkeys(state for row in rows for state in row.states)
         if len(states) > 1:
-            words = {state: tr(memory_tokens.WORDS[state]) for state in states}
-            keys += [Key(words[s], COLOURS[s], "hollow" if s in HOLLOW else "cell")
+            words = {state: tr(memory_tokens.STATE_NAMES[state]) for state in states}
+            keys += [LegendKey(words[s], STATE_COLOURS[s], "hollow" if s in HOLLOW_STATES else "cell")
                      for s in states if words[s] not in {key.word for key in keys}]  # fmt: skip
         self.legend.set_keys(keys)
 
     def tip(self, x: int) -> str:
         """What hovering over the curve says."""
-        return tip(self._history, x)
+        return curve_tooltip(self._history, x)
 
-    def token_tip(self, row: int, place: int) -> str:
+    def token_tip(self, row: int, index: int) -> str:
         """What hovering over a token says; empty where none is."""
         run = self._run
-        rows = memory_tokens.rows(self._history, run, self._place) if run is not None else []
-        if run is None or row >= len(rows) or place >= len(rows[row].states):
+        rows = memory_tokens.token_rows(self._history, run, self._position) if run is not None else []
+        if run is None or row >= len(rows) or index >= len(rows[row].states):
             return ""
-        return memory_tokens.describe(self._history, run, rows[row], place)
+        return memory_tokens.token_tooltip(self._history, run, rows[row], index)
 
 
-def _say(label: QLabel, words: str) -> None:
+def _set_or_hide(label: QLabel, words: str) -> None:
     """Show the words, or nothing where there are none."""
     label.setText(words)
     label.setVisible(bool(words))

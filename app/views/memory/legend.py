@@ -15,7 +15,7 @@ from resources.language import tr
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class LegendKey:
     """A word and its mark: area, disk (hatched), cell or hollow."""
 
     word: str
@@ -29,7 +29,7 @@ class MemoryLegend(QWidget, AccessibleWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
-        self._keys: tuple[Key, ...] = ()
+        self._keys: tuple[LegendKey, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.hide()
 
@@ -39,7 +39,7 @@ class MemoryLegend(QWidget, AccessibleWidget):
         self.updateGeometry()
         self.update()
 
-    def set_keys(self, keys: Sequence[Key]) -> None:
+    def set_keys(self, keys: Sequence[LegendKey]) -> None:
         """Explain these."""
         if tuple(keys) != self._keys:
             self._keys = tuple(keys)
@@ -48,7 +48,7 @@ class MemoryLegend(QWidget, AccessibleWidget):
             self.updateGeometry()
             self.update()
 
-    def _places(self) -> list[QRectF]:
+    def _key_rects(self) -> list[QRectF]:
         theme, fm = self._theme, QFontMetricsF(self._theme.font(12))
         places, x, y = [], 0.0, 0.0
         for key in self._keys:
@@ -66,7 +66,7 @@ class MemoryLegend(QWidget, AccessibleWidget):
 
     def sizeHint(self) -> QSize:
         """As high as its lines."""
-        places = self._places()
+        places = self._key_rects()
         return QSize(self._theme.px(120), round(places[-1].bottom()) if places else self._theme.px(20))
 
     minimumSizeHint = sizeHint
@@ -76,7 +76,7 @@ class MemoryLegend(QWidget, AccessibleWidget):
         theme, painter = self._theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font(12))
-        for key, place in zip(self._keys, self._places(), strict=True):
+        for key, place in zip(self._keys, self._key_rects(), strict=True):
             size = theme.px(10)
             box = QRectF(place.left() + 0.5, place.center().y() - size / 2, size, size)
             _paint_mark(painter, key, box, theme)
@@ -86,7 +86,7 @@ class MemoryLegend(QWidget, AccessibleWidget):
         painter.end()
 
 
-def _paint_mark(painter: QPainter, key: Key, box: QRectF, theme: Theme) -> None:
+def _paint_mark(painter: QPainter, key: LegendKey, box: QRectF, theme: Theme) -> None:
     painter.setPen(QPen(theme.color(key.colour), 1) if key.mark != "cell" else Qt.PenStyle.NoPen)
     painter.setBrush(Qt.BrushStyle.NoBrush if key.mark == "hollow" else theme.color(key.colour, 0.38))
     if key.mark == "cell":

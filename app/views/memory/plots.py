@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.state.cache_history import CacheHistory, Part, Point
+from app.state.cache_history import CacheHistory, CachePart, CachePoint
 from app.views.memory.report import part_name
 from app.widgets.plots import BYTES, PlotArea, PlotAxis, PlotBars, PlotLine, PlotSpec
 from core import words
@@ -14,30 +14,30 @@ PART_COLOURS = {"keys": "kept", "values": "finished", "scales": "best", "residua
                 "cross": "finished", "state": "best"}  # fmt: skip
 
 
-def over_the_run(history: CacheHistory, cursor: int, right: int) -> PlotSpec:
+def bytes_over_run(history: CacheHistory, cursor: int, right: int) -> PlotSpec:
     """What was held up to `cursor`, in parts that lie on each other, below what was foretold up to `right`."""
     curve = history.curve(cursor)
     return PlotSpec(
-        x=PlotAxis(tr("tokens written"), whole=True),
+        x=PlotAxis(tr("tokens written"), integers_only=True),
         y=PlotAxis(tr("bytes held"), words.size, BYTES),
         xs=tuple(float(point.x) for point in curve),
         areas=tuple(_area(part, history.parts, curve) for part in history.parts),
-        lines=tuple(_lines(history, max(right, cursor))),
+        lines=tuple(_forecast_lines(history, max(right, cursor))),
         right=float(max(right, cursor)),
     )
 
 
-def colour_of(part: Part) -> str:
+def part_colour(part: CachePart) -> str:
     """The theme's colour for it."""
     return PART_COLOURS.get(part[1], "accent")
 
 
-def _area(part: Part, parts: list[Part], curve: Sequence[Point]) -> PlotArea:
+def _area(part: CachePart, parts: list[CachePart], curve: Sequence[CachePoint]) -> PlotArea:
     values = tuple(float(dict(point.parts).get(part, 0)) for point in curve)
-    return PlotArea(part_name(part, parts), colour_of(part), values, hatched=part[0] == "disk")
+    return PlotArea(part_name(part, parts), part_colour(part), values, hatched=part[0] == "disk")
 
 
-def _lines(history: CacheHistory, right: int) -> Iterator[PlotLine]:
+def _forecast_lines(history: CacheHistory, right: int) -> Iterator[PlotLine]:
     predicted, dynamic = history.lines(right)
     if dynamic and not history.forecast.is_plain:
         yield PlotLine(tr("dynamic would be"), "muted", tuple(dynamic), (5.0, 4.0))
@@ -45,7 +45,7 @@ def _lines(history: CacheHistory, right: int) -> Iterator[PlotLine]:
         yield PlotLine(tr("predicted"), "warning", tuple(predicted), (1.5, 3.0))
 
 
-def by_layer(history: CacheHistory, point: Point) -> PlotSpec:
+def bytes_by_layer(history: CacheHistory, point: CachePoint) -> PlotSpec:
     """A bar for each layer that holds anything."""
     halves = any(part in ("self", "cross") for _, part in history.parts)
     half = len(point.layers) // 2
@@ -58,16 +58,16 @@ def by_layer(history: CacheHistory, point: Point) -> PlotSpec:
         name = template.format(place=place)
         labels.append(name if halves else str(place))
         sizes.append(float(size))
-        told = tr("{layer}: {bytes:,} bytes ({size})").format(layer=name, bytes=size, size=words.size(size))
-        tips.append(told)
+        tip = tr("{layer}: {bytes:,} bytes ({size})").format(layer=name, bytes=size, size=words.size(size))
+        tips.append(tip)
     return PlotSpec(
         x=PlotAxis(tr("layer"), labels=tuple(labels)),
-        y=PlotAxis(tr("bytes"), words.size, BYTES, shown=False),
-        bars=(PlotBars("", "accent", tuple(sizes), tips=tuple(tips)),) if sizes else (),
+        y=PlotAxis(tr("bytes"), words.size, BYTES, is_visible=False),
+        bars=(PlotBars("", "accent", tuple(sizes), tooltips=tuple(tips)),) if sizes else (),
     )
 
 
-def layers_title(point: Point) -> str:
+def layers_title(point: CachePoint) -> str:
     """`Per layer`, and how much each holds where all hold the same."""
     sizes = {size for size in point.layers if size}
     return tr("Per layer, {size} each").format(size=words.size(min(sizes))) if len(sizes) == 1 else tr("Per layer")

@@ -10,31 +10,42 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.memory.cached_tokens import EVICTED, EXACT, HELD, PACKED, RECENT, ROOM, SINK, SOURCE, WORDS, TokenRow
+from app.views.memory.cached_tokens import (
+    EVICTED,
+    EXACT,
+    HELD,
+    PACKED,
+    RECENT,
+    ROOM,
+    SINK,
+    SOURCE,
+    STATE_NAMES,
+    CachedTokenRow,
+)
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 from resources.language import tr
 
-COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
+STATE_COLOURS = {HELD: "kept", SINK: "best", RECENT: "kept", EVICTED: "pruned", PACKED: "kept", EXACT: "refused",
            ROOM: "pruned", SOURCE: "finished"}  # fmt: skip
-HOLLOW = (EVICTED, ROOM)
+HOLLOW_STATES = (EVICTED, ROOM)
 _PITCHES = (14, 11, 9, 7, 5, 4)
 """Pixels from cell to cell, the largest that leaves room for all of them."""
-MOST_HEIGHT = 108
+MAX_HEIGHT = 108
 """Pixels that the cells of all halves may take together."""
 
 
 class TokenCells(QWidget, AccessibleWidget):
     """A grid of cells under a title for each half of the cache; `describe(row, place)` says the tip of one."""
 
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
-        self._rows: tuple[TokenRow, ...] = ()
+        self._rows: tuple[CachedTokenRow, ...] = ()
         self.describe: Callable[[int, int], str] | None = None
-        self._merged, self._told = 1, -1
+        self._tokens_per_cell, self._announced_height = 1, -1
         self._columns, self._pitch = 1, float(_PITCHES[0])
         self.setAccessibleName(tr("Tokens held"))
         self.setMouseTracking(True)
@@ -43,20 +54,22 @@ class TokenCells(QWidget, AccessibleWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self._measure()
+        self._update_layout()
 
-    def set_rows(self, rows: Sequence[TokenRow]) -> None:
+    def set_rows(self, rows: Sequence[CachedTokenRow]) -> None:
         """Show these tokens."""
         if tuple(rows) != self._rows:
             self._rows = tuple(rows)
-            self.setAccessibleDescription("; ".join(_spoken(row) for row in rows))
-            self._measure()
+            self.setAccessibleDescription("; ".join(_row_sentence(row) for row in rows))
+            self._update_layout()
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A half after the other, how many of its tokens are in which state."""
-        return [AccessiblePart(_spoken(row), partial(self._half, number)) for number, row in enumerate(self._rows)]
+        return [
+            AccessiblePart(_row_sentence(row), partial(self._row_rect, number)) for number, row in enumerate(self._rows)
+        ]
 
-    def _half(self, number: int) -> QRect:
+    def _row_rect(self, number: int) -> QRect:
         top = self._tops()[number] - self._title_height
         lines = -(-self._cells(self._rows[number]) // self._columns)
         return QRectF(0, top, self.width(), self._title_height + lines * self._pitch).toAlignedRect()
@@ -64,25 +77,25 @@ class TokenCells(QWidget, AccessibleWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Another width holds another number of cells."""
         super().resizeEvent(event)
-        self._measure()
+        self._update_layout()
 
-    def _measure(self) -> None:
+    def _update_layout(self) -> None:
         """The largest cells that fit, or several tokens to a cell."""
-        most, self._merged = self._theme.px(MOST_HEIGHT), 1
+        max_height, self._tokens_per_cell = self._theme.px(MAX_HEIGHT), 1
         for pitch in _PITCHES:
             self._pitch = float(self._theme.px(pitch))
             self._columns = max(1, int(self.width() / self._pitch))
-            if self._lines() * self._pitch <= most:
+            if self._lines() * self._pitch <= max_height:
                 break
-        while self._lines() * self._pitch > most and self._merged < 1 << 20:
-            self._merged += 1
-        if self._height() != self._told:
-            self._told = self._height()
+        while self._lines() * self._pitch > max_height and self._tokens_per_cell < 1 << 20:
+            self._tokens_per_cell += 1
+        if self._height() != self._announced_height:
+            self._announced_height = self._height()
             self.updateGeometry()
         self.update()
 
-    def _cells(self, row: TokenRow) -> int:
-        return -(-len(row.states) // self._merged)
+    def _cells(self, row: CachedTokenRow) -> int:
+        return -(-len(row.states) // self._tokens_per_cell)
 
     def _lines(self) -> int:
         return sum(-(-self._cells(row) // self._columns) for row in self._rows)
@@ -117,33 +130,33 @@ class TokenCells(QWidget, AccessibleWidget):
         painter.setFont(self._theme.font(11))
         for row, top in zip(self._rows, self._tops(), strict=True):
             painter.setPen(self._theme.color("muted"))
-            merged = tr("{title} · a cell is {count} tokens").format(title=row.title, count=self._merged)
+            merged = tr("{title} · a cell is {count} tokens").format(title=row.title, count=self._tokens_per_cell)
             base = top - self._theme.px(5) - QFontMetricsF(painter.font()).descent()
-            painter.drawText(0, round(base), merged if self._merged > 1 else row.title)
+            painter.drawText(0, round(base), merged if self._tokens_per_cell > 1 else row.title)
             self._paint_row(painter, row, top)
         painter.end()
 
-    def _paint_row(self, painter: QPainter, row: TokenRow, top: float) -> None:
+    def _paint_row(self, painter: QPainter, row: CachedTokenRow, top: float) -> None:
         theme, gap = self._theme, max(1.0, self._pitch * 0.16)
         radius = min(2.5 * theme.scale, self._pitch * 0.2)
         for cell in range(self._cells(row)):
-            state = row.states[cell * self._merged]
+            state = row.states[cell * self._tokens_per_cell]
             box = QRectF(cell % self._columns * self._pitch, top + cell // self._columns * self._pitch,
                          self._pitch - gap, self._pitch - gap)  # fmt: skip
-            if state in HOLLOW:
-                painter.setPen(QPen(theme.color(COLOURS[state]), 1, _pen(state)))
+            if state in HOLLOW_STATES:
+                painter.setPen(QPen(theme.color(STATE_COLOURS[state]), 1, _pen_style(state)))
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 box.adjust(0.5, 0.5, -0.5, -0.5)
             else:
                 painter.setPen(Qt.PenStyle.NoPen)
-                painter.setBrush(theme.color(COLOURS[state]))
+                painter.setBrush(theme.color(STATE_COLOURS[state]))
             painter.drawRoundedRect(box, radius, radius)
             if state == EVICTED and self._pitch >= 7:
                 painter.drawLine(box.bottomLeft(), box.topRight())
 
-    def cell_rect(self, row: int, place: int) -> QRectF:
-        """Where token `place` of a half is drawn."""
-        cell = place // self._merged
+    def cell_rect(self, row: int, index: int) -> QRectF:
+        """Where token `index` of a half is drawn."""
+        cell = index // self._tokens_per_cell
         return QRectF(cell % self._columns * self._pitch, self._tops()[row] + cell // self._columns * self._pitch,
                       self._pitch, self._pitch)  # fmt: skip
 
@@ -151,7 +164,7 @@ class TokenCells(QWidget, AccessibleWidget):
         """(half, place) of the token at a pixel."""
         for number, (row, top) in enumerate(zip(self._rows, self._tops(), strict=True)):
             column, line = int(x // self._pitch), int((y - top) // self._pitch)
-            place = (line * self._columns + column) * self._merged
+            place = (line * self._columns + column) * self._tokens_per_cell
             if y >= top and 0 <= column < self._columns and 0 <= place < len(row.states):
                 return number, place
         return None
@@ -166,11 +179,13 @@ class TokenCells(QWidget, AccessibleWidget):
         return super().event(event)
 
 
-def _pen(state: str) -> Qt.PenStyle:
+def _pen_style(state: str) -> Qt.PenStyle:
     return Qt.PenStyle.DotLine if state == ROOM else Qt.PenStyle.SolidLine
 
 
-def _spoken(row: TokenRow) -> str:
+def _row_sentence(row: CachedTokenRow) -> str:
     counts = {state: row.states.count(state) for state in dict.fromkeys(row.states)}
-    told = (tr("{count:,} {state}").format(count=count, state=tr(WORDS[state])) for state, count in counts.items())
-    return tr("{what}: {figures}").format(what=row.title, figures=", ".join(told))
+    parts = (
+        tr("{count:,} {state}").format(count=count, state=tr(STATE_NAMES[state])) for state, count in counts.items()
+    )
+    return tr("{what}: {figures}").format(what=row.title, figures=", ".join(parts))

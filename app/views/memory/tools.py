@@ -6,11 +6,11 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.theme.theme import Theme
-from app.widgets.ask_file import ask_what_to_open, ask_where_to_save
+from app.widgets.ask_file import open_file_dialog, open_save_dialog
 from app.widgets.menu_button import MenuButton
 from resources.language import mark, tr
 
-_KINDS = mark("Prefixes (*.safetensors)")
+_FILE_FILTER = mark("Prefixes (*.safetensors)")
 
 
 class MemoryTools(QWidget):
@@ -22,7 +22,7 @@ class MemoryTools(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         words = tr("Save what this run has read, or start from what was read before")
-        actions = ((tr("Save prefix…"), self._ask_save), (tr("Load prefix…"), self._ask_load))
+        actions = ((tr("Save prefix…"), self._choose_save_path), (tr("Load prefix…"), self._choose_load_path))
         self.button = MenuButton("prefixButton", tr("Prefix"), words, actions, self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -34,9 +34,9 @@ class MemoryTools(QWidget):
         self.button.setFont(theme.font(12))
 
     @Slot()
-    def _ask_save(self) -> None:
-        ask_where_to_save(self, tr("Save the prefix"), "prefix.safetensors", tr(_KINDS), self.saveWanted.emit)
+    def _choose_save_path(self) -> None:
+        open_save_dialog(self, tr("Save the prefix"), "prefix.safetensors", tr(_FILE_FILTER), self.saveWanted.emit)
 
     @Slot()
-    def _ask_load(self) -> None:
-        ask_what_to_open(self, tr("Load a prefix"), tr(_KINDS), self.loadWanted.emit)
+    def _choose_load_path(self) -> None:
+        open_file_dialog(self, tr("Load a prefix"), tr(_FILE_FILTER), self.loadWanted.emit)

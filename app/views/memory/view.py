@@ -8,16 +8,16 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from app.state.cache_history import CacheHistory, Point
+from app.state.cache_history import CacheHistory, CachePoint
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.base import Table
 from app.views.memory.charts import MemoryCharts
-from app.views.memory.report import report_on
+from app.views.memory.report import cache_report
 from app.views.memory.tools import MemoryTools
 from app.views.node_reports import NodeReport
-from app.views.shared.scrolled_page import ScrolledPage
-from app.views.shared.table_export import of_cache
+from app.views.shared.scrolled_page import ScrolledView
+from app.views.shared.table_export import cache_table
 from core.events import Event
 from resources.language import mark, tr
 
@@ -25,7 +25,7 @@ _TITLE = mark("Every byte the model remembers with")
 _HINT = mark("Choose a cache above and press Ctrl+Enter: what it holds appears here, step by step, layer by layer.")
 
 
-class MemoryView(ScrolledPage):
+class MemoryView(ScrolledView):
     """The cache over the run, by part, by token and by layer; its formula goes to the inspector."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -36,8 +36,8 @@ class MemoryView(ScrolledPage):
         self.chart, self.cells = self.charts.chart, self.charts.cells
         self._tools = MemoryTools(self)
         self._tools.hide()
-        self._tools.saveWanted.connect(self.signals.prefixSaveWanted)
-        self._tools.loadWanted.connect(self.signals.prefixLoadWanted)
+        self._tools.saveWanted.connect(self.signals.prefixSaveRequested)
+        self._tools.loadWanted.connect(self.signals.prefixLoadRequested)
         self._column.addWidget(self.charts)
         self.setAccessibleName(tr("Memory"))
         self.setFocusProxy(self.chart)
@@ -62,7 +62,7 @@ class MemoryView(ScrolledPage):
         self._tools.set_theme(theme)
         self._draw()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Say it all again."""
         self._draw()
 
@@ -71,20 +71,20 @@ class MemoryView(ScrolledPage):
         self.charts.set_presenting(on)
         self._draw()
 
-    def caption(self) -> str:
+    def presentation_caption(self) -> str:
         """What the cache holds at the cursor, and why."""
         return self.report.sentence if self.report is not None else ""
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
         self._run, self.model = run, CacheHistory()
-        self.chart.show_whole()
-        self._catch_up()
+        self.chart.reset_zoom()
+        self._update_model()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """The cache has grown."""
         self._run = run
-        self._catch_up()
+        self._update_model()
 
     def _hint_for(self, run: Run | None) -> str:
         """What the page is for; of a run elsewhere, why it stays empty."""
@@ -96,7 +96,7 @@ class MemoryView(ScrolledPage):
     def cursor_moved(self, run: Run) -> None:
         """Show the cache as it was then."""
         self._run = run
-        self._catch_up()
+        self._update_model()
 
     def selection_changed(self, run: Run) -> None:
         """The memory is that of the whole text, whichever token is selected."""
@@ -105,11 +105,11 @@ class MemoryView(ScrolledPage):
     def showEvent(self, event: QShowEvent) -> None:
         """Draw what has come meanwhile."""
         super().showEvent(event)
-        self._catch_up()
+        self._update_model()
 
     # From the run to the picture
 
-    def _catch_up(self) -> None:
+    def _update_model(self) -> None:
         run = self._run
         if run is not None:
             self.model = run.cache_history
@@ -117,12 +117,12 @@ class MemoryView(ScrolledPage):
             self._draw()
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """Tokens written at the place that is shown."""
         return self._run.cursor if self._run is not None else 0
 
-    def _point(self) -> Point | None:
-        return self.model.at(self.place)
+    def _point(self) -> CachePoint | None:
+        return self.model.at(self.position)
 
     def _draw(self) -> None:
         point, run = self._point(), self._run
@@ -131,12 +131,12 @@ class MemoryView(ScrolledPage):
         self._show_offer(is_waiting=run is not None and run.outcome is None)
         self.update()
         if point is None or run is None:
-            self._say(None)
+            self._set_report(None)
             return
-        self.charts.draw(self.model, run, self.place, point)
-        self._say(report_on(self.model, run, self.place))
+        self.charts.draw(self.model, run, self.position, point)
+        self._set_report(cache_report(self.model, run, self.position))
 
-    def _say(self, report: NodeReport | None) -> None:
+    def _set_report(self, report: NodeReport | None) -> None:
         if report != self.report:
             self.report = report
             if self.isVisible():
@@ -150,6 +150,6 @@ class MemoryView(ScrolledPage):
         if run is not None:
             self.signals.cursorRequested.emit(min(x, run.length))
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """Every measurement, a line each."""
-        return of_cache(self.model) if self.model.points else ()
+        return cache_table(self.model) if self.model.points else ()

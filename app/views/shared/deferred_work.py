@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
 
-class OnceSeen(QObject):
+class WorkWhenVisible(QObject):
     """Does `work` when `widget` is in front: a run does not wait for what nobody sees."""
 
     def __init__(self, widget: QWidget, work: Callable[[], None]) -> None:
@@ -17,18 +17,18 @@ class OnceSeen(QObject):
         self._is_due = False
         widget.installEventFilter(self)
 
-    def want(self) -> None:
+    def schedule(self) -> None:
         """Now, or when the widget comes to the front."""
         self._is_due = True
         if self._widget.isVisible():
-            self._do()
+            self._run_work()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Do what was put off."""
         if event.type() == QEvent.Type.Show and self._is_due:
-            self._do()
+            self._run_work()
         return False
 
-    def _do(self) -> None:
+    def _run_work(self) -> None:
         self._is_due = False
         self._work()

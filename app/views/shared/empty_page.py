@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QWidget
 from app.state.run import Run
 from app.theme.theme import Theme
 from app.views.base import View
-from app.widgets.empty_offer import EmptyOffer
+from app.widgets.empty_offer import FillButton
 from resources.language import tr
 
-Words = tuple[str, str]
+TitleAndHint = tuple[str, str]
 """Title and hint."""
-GAP, OFFER = 14, 40
+GAP, BUTTON_HEIGHT = 14, 40
 """Pixels at 100 % between the words and what is offered below them, and for that."""
 _FLAGS = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
 
@@ -31,40 +31,44 @@ def waiting_title(run: Run | None) -> str:
     )
 
 
-def offer_on(
-    view: View, over: QWidget, text: str, wanted: str, words: Callable[[], Words], down: int = 0
-) -> EmptyOffer:
-    """The button below the words of an empty page, which asks for what is `wanted`; `words()` are those words now, and
-    `down` how many pixels (at 100 %) lower than usual they stand."""
-    offer = EmptyOffer(text, over, lambda area, theme: below(area, theme, words(), down))
-    offer.wanted.connect(lambda: view.signals.fillWanted.emit(wanted))
+def add_fill_button(
+    view: View, parent: QWidget, text: str, action: str, title_and_hint: Callable[[], TitleAndHint], offset: int = 0
+) -> FillButton:
+    """The button below the words of an empty page, which asks for what is `action`; `title_and_hint()` are those words now, and
+    `offset` how many pixels (at 100 %) lower than usual they stand."""
+    offer = FillButton(text, parent, lambda area, theme: button_top(area, theme, title_and_hint(), offset))
+    offer.fillRequested.connect(lambda: view.signals.fillRequested.emit(action))
     return offer
 
 
-def below(area: QRect, theme: Theme, words: Words, down: int = 0) -> float:
+def button_top(area: QRect, theme: Theme, title_and_hint: TitleAndHint, offset: int = 0) -> float:
     """Where the words of an empty page end, and some room below them."""
-    return laid_out(area, theme, words)[1].bottom() + theme.px(GAP + down)
+    return title_and_hint_rects(area, theme, title_and_hint)[1].bottom() + theme.px(GAP + offset)
 
 
-def laid_out(area: QRect, theme: Theme, words: Words, extra: float = 0) -> tuple[QRectF, QRectF]:
+def title_and_hint_rects(
+    area: QRect, theme: Theme, title_and_hint: TitleAndHint, extra: float = 0
+) -> tuple[QRectF, QRectF]:
     """Where title and hint stand: in the middle, or higher where what is offered below them needs the room, and
     `extra` pixels more."""
     side = max(theme.px(16), (area.width() - theme.px(460)) / 2)
     room = QRectF(0, 0, area.width() - 2 * side, 10_000)
-    title = QFontMetricsF(theme.font(18, 600)).boundingRect(room, int(_FLAGS), words[0]).height()
-    hint = QFontMetricsF(theme.font(14)).boundingRect(room, int(_FLAGS), words[1]).height()
+    title = QFontMetricsF(theme.font(18, 600)).boundingRect(room, int(_FLAGS), title_and_hint[0]).height()
+    hint = QFontMetricsF(theme.font(14)).boundingRect(room, int(_FLAGS), title_and_hint[1]).height()
     title = max(title, theme.px(28))
-    total = title + theme.px(4) + hint + theme.px(GAP + OFFER) + extra
+    total = title + theme.px(4) + hint + theme.px(GAP + BUTTON_HEIGHT) + extra
     usual = QRectF(area).center().y() - theme.px(24)
     top = max(area.top() + 4.0, min(usual, area.bottom() - total))
     return QRectF(side, top, room.width(), title), QRectF(side, top + title + theme.px(4), room.width(), hint)
 
 
-def paint_empty_page(painter: QPainter, area: QRect, theme: Theme, words: Words, extra: float = 0) -> None:
+def paint_empty_page(
+    painter: QPainter, area: QRect, theme: Theme, title_and_hint: TitleAndHint, extra: float = 0
+) -> None:
     """A title and a hint below it."""
-    places = laid_out(area, theme, words, extra)
+    places = title_and_hint_rects(area, theme, title_and_hint, extra)
     for text, place, font, color in zip(
-        words, places, (theme.font(18, 600), theme.font(14)), ("text", "muted"), strict=True
+        title_and_hint, places, (theme.font(18, 600), theme.font(14)), ("text", "muted"), strict=True
     ):
         painter.setFont(font)
         painter.setPen(theme.color(color))

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
-from app.state.glossary_terms import told
-from app.widgets.lazy_tooltip import LateTip
+from app.state.glossary_terms import tooltip_html
+from app.widgets.lazy_tooltip import LazyTooltip
 
 
-def explain(widget: QWidget, name: str | Callable[[], str], described: QWidget | None = None) -> LateTip:
+def add_glossary_tooltip(
+    widget: QWidget, term: str | Callable[[], str], described: QWidget | None = None
+) -> LazyTooltip:
     """Explain `widget` by the term of that id, or of what it stands for (`param.top_k`); several stand apart by a
     space. A function is asked anew whenever somebody hovers. `described` bears the accessible description, where that
     is another widget."""
-    return LateTip(widget, lambda _place: name if isinstance(name, str) else name(), told, described)
+    return LazyTooltip(widget, lambda _place: term if isinstance(term, str) else term(), tooltip_html, described)

@@ -9,10 +9,10 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from app.state.empty_view import AS_SET
 from app.theme.theme import Theme, theme_for
 from app.views.base import View
-from app.views.shared.empty_page import offer_on, paint_empty_page
+from app.views.shared.empty_page import add_fill_button, paint_empty_page
 
 
-class ScrolledPage(View):
+class ScrolledView(View):
     """The page `_page` with its `_column` of parts; while `is_empty`, a title and a hint stand in its place."""
 
     def __init__(self, name: str, title: str, hint: str, offer: str, parent: QWidget | None = None) -> None:
@@ -30,7 +30,7 @@ class ScrolledPage(View):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(self._scroll)
-        self.offer = offer_on(self, self, offer, AS_SET, lambda: (self._title, self._hint))
+        self.offer = add_fill_button(self, self, offer, AS_SET, lambda: (self._title, self._hint))
 
     @property
     def is_empty(self) -> bool:
@@ -50,7 +50,7 @@ class ScrolledPage(View):
 
     def _show_offer(self, is_waiting: bool) -> None:
         """Offer to fill the page while it is empty, unless a run is about to."""
-        self.offer.offer(self.is_empty and not is_waiting, about=self._hint)
+        self.offer.update_state(self.is_empty and not is_waiting, description=self._hint)
 
     def _set_spacing(self, theme: Theme, between: int) -> None:
         """Margins, and pixels at 100 % between the parts."""

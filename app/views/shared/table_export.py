@@ -9,62 +9,62 @@ from typing import TYPE_CHECKING
 from app.state.beam_tree import BeamTree
 from app.state.cache_history import CacheHistory
 from app.views.base import Table
-from app.views.text.token_wording import bits
+from app.views.text.token_wording import surprise_bits
 
 if TYPE_CHECKING:
     from app.state.sample_tree import SampleTree
     from core.events import DraftRound, TokenChosen
 
 
-def _told(row: Sequence[object]) -> tuple[object, ...]:
+def _nan_to_none(row: Sequence[object]) -> tuple[object, ...]:
     """Empty where an engine on another machine does not tell a figure."""
     return tuple(None if isinstance(cell, float) and math.isnan(cell) else cell for cell in row)
 
 
-def of_tokens(tokens: Sequence[TokenChosen], before: int = 0) -> Table:
+def token_table(tokens: Sequence[TokenChosen], before: int = 0) -> Table:
     """A line for each token of a text; `before`: how many tokens of the answer a branch began with."""
     head = ("token", "id", "text", "rank", "probability_by_the_model", "probability_after_the_settings",
             "surprise_bits", "entropy_bits", "seconds", "written_by")  # fmt: skip
     nat = math.log(2)
-    return [head, *(_told((before + token.step + 1, token.id, token.piece, token.rank or None, token.raw_probability,
+    return [head, *(_nan_to_none((before + token.step + 1, token.id, token.piece, token.rank or None, token.raw_probability,
                            token.probability, -token.raw_log_probability / nat, token.entropy / nat, token.seconds,
                            token.origin)) for token in tokens)]  # fmt: skip
 
 
-def of_track(tokens: Sequence[TokenChosen], before: int = 0) -> Table:
+def timeline_table(tokens: Sequence[TokenChosen], before: int = 0) -> Table:
     """A line for each place of the timeline; of a search, the foremost continuation of the step."""
     head = ("place", "text", "surprise_bits", "probability_by_the_model")
-    return [head, *(_told((place, token.piece, bits(token.raw_log_probability), token.raw_probability))
-                    for place, token in enumerate(tokens, before + 1))]  # fmt: skip
+    return [head, *(_nan_to_none((position, token.piece, surprise_bits(token.raw_log_probability), token.raw_probability))
+                    for position, token in enumerate(tokens, before + 1))]  # fmt: skip
 
 
-def of_alternatives(token: TokenChosen) -> Table:
+def alternative_table(token: TokenChosen) -> Table:
     """A line for each token that could have been chosen at a step; likeness and score in contrastive search only."""
     head = ("rank", "id", "text", "probability_by_the_model", "probability_after_the_settings",
             "log_probability_by_the_model", "log_probability_after_the_settings", "chosen", "likeness",
             "score")  # fmt: skip
-    return [head, *(_told((item.rank or None, item.id, item.text, item.raw_probability, item.probability,
+    return [head, *(_nan_to_none((item.rank or None, item.id, item.text, item.raw_probability, item.probability,
                            item.raw_log_probability, item.log_probability, item.id == token.id,
                            item.degeneration_penalty, item.score))
                     for item in token.alternatives)]  # fmt: skip
 
 
-def of_candidates(tree: BeamTree) -> Table:
+def candidate_table(tree: BeamTree) -> Table:
     """A line for each continuation that a beam search considered; parent 0 is the prompt."""
     head = ("step", "node", "parent", "id", "text", "probability", "log_probability", "score", "fate")
     return [head, *((number, c.node, c.parent, c.id, c.piece, c.probability, c.log_probability, c.score, c.fate)
                     for number, step in enumerate(tree.steps, 1) for c in step.candidates)]  # fmt: skip
 
 
-def of_chorus(chorus: SampleTree) -> Table:
+def sample_tree_table(tree: SampleTree) -> Table:
     """A line for each node of the tree of several texts; parent 0 is the prompt's end."""
     head = ("token", "node", "parent", "id", "text", "texts", "share", "probability_by_the_model",
             "probability_after_the_settings", "rank")  # fmt: skip
-    return [head, *((n.depth, n.id, n.parent, n.token, n.piece, n.count, chorus.share(n.id), n.probability,
-                     n.drawn_with, n.rank) for n in chorus.nodes)]  # fmt: skip
+    return [head, *((n.depth, n.id, n.parent, n.token, n.piece, n.count, tree.fraction(n.id), n.probability,
+                     n.sampling_probability, n.rank) for n in tree.nodes)]  # fmt: skip
 
 
-def of_rounds(rounds: Sequence[DraftRound]) -> Table:
+def draft_round_table(rounds: Sequence[DraftRound]) -> Table:
     """A line for each round of speculation."""
     head = ("round", "tokens_before", "draft_length", "drafted", "accepted", "extra", "draft_seconds",
             "verify_seconds", "overhead_seconds")  # fmt: skip
@@ -72,7 +72,7 @@ def of_rounds(rounds: Sequence[DraftRound]) -> Table:
                      r.verify_seconds, r.overhead_seconds) for number, r in enumerate(rounds, 1))]  # fmt: skip
 
 
-def of_cache(history: CacheHistory) -> Table:
+def cache_table(history: CacheHistory) -> Table:
     """A line for each measurement of a run's cache; bytes, by part and by layer."""
     parts = history.parts
     head = ["tokens_written", "tokens_read", "bytes", "peak", *(f"{place}_{part}" for place, part in parts)]

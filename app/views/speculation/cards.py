@@ -6,27 +6,27 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.state.rounds import Rounds
+from app.state.rounds import DraftRounds
 from app.theme.theme import Theme, theme_for
-from app.views.speculation.plots import checking_cost, kept_by_place, length_by_round
-from app.views.speculation.round_report import worth
+from app.views.speculation.plots import acceptance_by_position, length_by_round, verification_cost
+from app.views.speculation.round_report import speed_rows
 from app.widgets.plain_text import PlainLabel
 from app.widgets.plots import PlotPanel
 from core.events import Finished
 from resources.language import mark, tr, trc
 
-_CHART = (180, 88)
+_CHART_SIZE = (180, 88)
 """Pixels at 100 % that a chart would like; it does with less width."""
-NARROW = 600
+NARROW_WIDTH = 600
 """Width (at 100 %) below which the cards stand in two rows."""
-_SIDE, _TIGHT = 20, 6
+_SIDE_MARGIN, _NARROW_SIDE_MARGIN = 20, 6
 """Pixels at 100 % that are free at either side, and where there is no room for that."""
-_BESIDE = 100
+_MIN_CHART_WIDTH = 100
 """Pixels at 100 % of the narrowest chart beside the table."""
 _MEASURE = mark("Measure both")
 
 
-class SpecCards(QWidget):
+class SpeculationCards(QWidget):
     """Small cards side by side, or two by two, none of them empty; `roundPicked(n)`: a round was pressed in a chart."""
 
     measureWanted = Signal()
@@ -37,7 +37,7 @@ class SpecCards(QWidget):
         self._theme = theme_for("light")
         self._drafted: Finished | None = None
         self._plain: Finished | None = None
-        self._again: Finished | None = None
+        self._measured_drafted: Finished | None = None
         """The run with its draft, measured like the plain one."""
         self._grid = QGridLayout()
         self._cells: list[list[QLabel]] = []
@@ -45,23 +45,23 @@ class SpecCards(QWidget):
         self._button.setObjectName("measurePlain")
         self._button.setToolTip(tr("Run this prompt again, without the draft and with it, one after the other"))
         self._button.clicked.connect(self.measureWanted)
-        self.positions = _chart(tr("Accepted by place in the draft"), self)
-        self.lengths = _chart(tr("Draft length by round"), self)
-        self.costs = _chart(tr("Cost of checking several tokens at once"), self)
+        self.positions = _small_plot(tr("Accepted by place in the draft"), self)
+        self.lengths = _small_plot(tr("Draft length by round"), self)
+        self.costs = _small_plot(tr("Cost of checking several tokens at once"), self)
         self.lengths.picked.connect(self.roundPicked)
-        self._parts: list[QWidget] = []
-        self._places = QGridLayout(self)
-        self._placed = (0, 0)
+        self._cards: list[QWidget] = []
+        self._card_grid = QGridLayout(self)
+        self._arrangement = (0, 0)
         """How many cards stand in a row, and how many there are."""
-        self._add(tr("Was it worth it?"), self._table())
-        self._add(tr("Kept by place"), self.positions)
-        self._add(tr("Draft length"), self.lengths)
-        self._cost = self._add(tr("Checking cost"), self.costs)
+        self._add_card(tr("Was it worth it?"), self._make_table())
+        self._add_card(tr("Kept by place"), self.positions)
+        self._add_card(tr("Draft length"), self.lengths)
+        self._cost = self._add_card(tr("Checking cost"), self.costs)
         self._cost.hide()  # it is known at the end of a run, and never of a still one
-        self._place()
-        self._show_worth()
+        self._arrange()
+        self._update_speed_table()
 
-    def _add(self, title: str, part: QWidget) -> QWidget:
+    def _add_card(self, title: str, part: QWidget) -> QWidget:
         heading = PlainLabel(title.upper(), self)
         heading.setProperty("role", "heading")
         heading.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -71,47 +71,53 @@ class SpecCards(QWidget):
         column.setSpacing(4)
         column.addWidget(heading)
         column.addWidget(part, 1)
-        self._parts.append(card)
+        self._cards.append(card)
         return card
 
-    def _place(self) -> None:
+    def _arrange(self) -> None:
         """Side by side, two by two where it is narrow, or one below the other."""
-        cards = [card for card in self._parts if not card.isHidden()]
-        across = len(cards) if self.width() >= self._theme.px(NARROW) else 1 if self.width() < self._two_wide() else 2
-        side = self._theme.px(_SIDE if self.width() >= self._one_wide() else _TIGHT)
-        self._places.setContentsMargins(side, self._theme.px(8), side, self._theme.px(8))
-        if (across, len(cards)) == self._placed:
+        cards = [card for card in self._cards if not card.isHidden()]
+        across = (
+            len(cards)
+            if self.width() >= self._theme.px(NARROW_WIDTH)
+            else 1
+            if self.width() < self._two_column_width()
+            else 2
+        )
+        side = self._theme.px(_SIDE_MARGIN if self.width() >= self._one_column_width() else _NARROW_SIDE_MARGIN)
+        self._card_grid.setContentsMargins(side, self._theme.px(8), side, self._theme.px(8))
+        if (across, len(cards)) == self._arrangement:
             return
-        self._placed = across, len(cards)
+        self._arrangement = across, len(cards)
         for number, card in enumerate(cards):
-            self._places.addWidget(card, number // across, number % across)
-        for column in range(len(self._parts)):
-            self._places.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
+            self._card_grid.addWidget(card, number // across, number % across)
+        for column in range(len(self._cards)):
+            self._card_grid.setColumnStretch(column, 0 if column >= across else 3 if column == 0 else 2)
         self.updateGeometry()
 
-    def _two_wide(self) -> int:
+    def _two_column_width(self) -> int:
         """Pixels from which on two cards have room beside each other."""
-        chart = self._theme.px(_BESIDE)
-        return self._one_wide() + self._places.horizontalSpacing() + chart
+        chart = self._theme.px(_MIN_CHART_WIDTH)
+        return self._one_column_width() + self._card_grid.horizontalSpacing() + chart
 
-    def _one_wide(self, side: int = _SIDE) -> int:
+    def _one_column_width(self, side: int = _SIDE_MARGIN) -> int:
         """Pixels that the table needs, the widest of the cards, with so much free at its sides."""
-        return self._parts[0].minimumSizeHint().width() + 2 * self._theme.px(side)
+        return self._cards[0].minimumSizeHint().width() + 2 * self._theme.px(side)
 
     def minimumSizeHint(self) -> QSize:
         """As narrow as the table: cards then stand one below the other."""
-        return QSize(self._one_wide(_TIGHT), super().minimumSizeHint().height())
+        return QSize(self._one_column_width(_NARROW_SIDE_MARGIN), super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place()
+        self._arrange()
 
-    def _table(self) -> QWidget:
+    def _make_table(self) -> QWidget:
         table = QWidget(self)
         outer = QVBoxLayout(table)
         outer.setContentsMargins(0, 0, 0, 0)
         self._grid.setColumnStretch(0, 1)
-        for row, texts in enumerate([("", trc("speed", "plain"), trc("speed", "drafted")), *worth(None, None)]):
+        for row, texts in enumerate([("", trc("speed", "plain"), trc("speed", "drafted")), *speed_rows(None, None)]):
             cells: list[QLabel] = [PlainLabel(text, table) for text in texts]
             for column, label in enumerate(cells):
                 label.setAlignment(Qt.AlignmentFlag.AlignRight if column else Qt.AlignmentFlag.AlignLeft)
@@ -127,9 +133,9 @@ class SpecCards(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self._places.setHorizontalSpacing(theme.px(22))
-        self._places.setVerticalSpacing(theme.px(14))
-        self._place()
+        self._card_grid.setHorizontalSpacing(theme.px(22))
+        self._card_grid.setVerticalSpacing(theme.px(14))
+        self._arrange()
         self._grid.setVerticalSpacing(theme.px(1))
         self._grid.setHorizontalSpacing(theme.px(10))
         for chart in (self.positions, self.lengths, self.costs):
@@ -140,41 +146,43 @@ class SpecCards(QWidget):
 
     def clear(self) -> None:
         """Another run: nothing is known of it."""
-        self._drafted = self._plain = self._again = None
-        self._show_worth()
+        self._drafted = self._plain = self._measured_drafted = None
+        self._update_speed_table()
 
-    def show_rounds(self, rounds: Rounds, shown: int, chosen: int, finished: Finished | None) -> None:
+    def show_rounds(self, rounds: DraftRounds, shown: int, chosen: int, finished: Finished | None) -> None:
         """Draw the charts for the first `shown` rounds."""
         self._drafted = finished
-        self._show_worth()
-        self.positions.show_figure(kept_by_place(rounds))
+        self._update_speed_table()
+        self.positions.show_figure(acceptance_by_position(rounds))
         self.lengths.show_figure(length_by_round(rounds.rounds[:shown], chosen))
-        self.costs.show_figure(checking_cost(rounds.curve))
+        self.costs.show_figure(verification_cost(rounds.curve))
         self._cost.setHidden(not rounds.curve)
-        self._place()
+        self._arrange()
 
     def show_plain(self, plain: Finished | None) -> None:
         """Put figures without a draft beside the drafted ones."""
         self._plain = plain
-        self._show_worth()
+        self._update_speed_table()
 
     def show_drafted(self, drafted: Finished | None) -> None:
         """Put figures with the draft, measured the same way, in place of the shown run's."""
-        self._again = drafted
-        self._show_worth()
+        self._measured_drafted = drafted
+        self._update_speed_table()
 
     def set_measuring(self, on: bool) -> None:
         """While the comparison runs."""
         self._button.setEnabled(not on)
         self._button.setText(tr("Measuring…") if on else tr(_MEASURE))
 
-    def _show_worth(self) -> None:
-        for cells, texts in zip(self._cells[1:], worth(self._again or self._drafted, self._plain), strict=True):
+    def _update_speed_table(self) -> None:
+        for cells, texts in zip(
+            self._cells[1:], speed_rows(self._measured_drafted or self._drafted, self._plain), strict=True
+        ):
             for label, text in zip(cells, texts, strict=True):
                 label.setText(text)
         self._button.setEnabled(self._drafted is not None)
 
 
-def _chart(name: str, parent: QWidget) -> PlotPanel:
+def _small_plot(name: str, parent: QWidget) -> PlotPanel:
     """A small plot."""
-    return PlotPanel(name, parent, size=_CHART, least=(80, 56))
+    return PlotPanel(name, parent, size=_CHART_SIZE, min_size=(80, 56))

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.state.rounds import Rounds
+from app.state.rounds import DraftRounds
 from app.widgets.plots import PlotAxis, PlotBars, PlotLine, PlotSpec
 from core import words
 from core.events import DraftRound
 from resources.language import tr
 
 
-def times_words(ratio: float) -> str:
+def format_ratio(ratio: float) -> str:
     """`×1.5`, for an axis."""
     return f"×{ratio:g}"
 
 
-def kept_by_place(rounds: Rounds) -> PlotSpec:
+def acceptance_by_position(rounds: DraftRounds) -> PlotSpec:
     """Share accepted at each place of the draft."""
-    kept = rounds.by_position()
+    kept = rounds.acceptance_by_depth()
     tips = tuple(
         tr("place {depth} of the draft: {share} accepted").format(depth=depth, share=words.percent(share))
         for depth, share in kept
     )
-    bars = PlotBars("", "accent", tuple(share for _, share in kept), tips=tips)
+    bars = PlotBars("", "accent", tuple(share for _, share in kept), tooltips=tips)
     places = PlotAxis(tr("place"), labels=tuple(str(depth) for depth, _ in kept))
     return PlotSpec(places, PlotAxis(tr("accepted"), words.whole_percent), bars=(bars,), top=1.0)
 
@@ -34,9 +34,11 @@ def length_by_round(rounds: Sequence[DraftRound], chosen: int) -> PlotSpec:
     rest = tuple(float(max(0, entry.length - len(entry.accepted))) for entry in rounds)
     tips = tuple(_round_tip(number, entry) for number, entry in enumerate(rounds, 1))
     labels = tuple(str(number) for number in range(1, len(rounds) + 1))
-    bars = (PlotBars(tr("accepted"), "kept", accepted, tips=tips, marked=chosen),
-            PlotBars(tr("the rest of the draft"), "faint", rest, tips=("",) * len(tips), marked=chosen))  # fmt: skip
-    return PlotSpec(PlotAxis(tr("round"), labels=labels), PlotAxis(tr("tokens"), whole=True), bars=bars, stacked=True)
+    bars = (PlotBars(tr("accepted"), "kept", accepted, tooltips=tips, marked=chosen),
+            PlotBars(tr("the rest of the draft"), "faint", rest, tooltips=("",) * len(tips), marked=chosen))  # fmt: skip
+    return PlotSpec(
+        PlotAxis(tr("round"), labels=labels), PlotAxis(tr("tokens"), integers_only=True), bars=bars, is_stacked=True
+    )
 
 
 def _round_tip(number: int, entry: DraftRound) -> str:
@@ -52,10 +54,14 @@ def _round_tip(number: int, entry: DraftRound) -> str:
     )
 
 
-def checking_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
+def verification_cost(curve: Sequence[tuple[int, float]]) -> PlotSpec:
     """What one pass over several tokens costs, the cost of one token being the line."""
     tips = tuple(tr("{size} at once cost ×{ratio:.2f} of one").format(size=size, ratio=ratio) for size, ratio in curve)
-    bars = (PlotBars("", "accent", tuple(ratio for _, ratio in curve), tips=tips),) if curve else ()
-    level = (PlotLine("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), hovered=False),) if curve else ()
+    bars = (PlotBars("", "accent", tuple(ratio for _, ratio in curve), tooltips=tips),) if curve else ()
+    level = (
+        (PlotLine("", "muted", ((-0.5, 1.0), (len(curve) - 0.5, 1.0)), (4.0, 3.0), shows_on_hover=False),)
+        if curve
+        else ()
+    )
     sizes = PlotAxis(tr("tokens at once"), labels=tuple(str(size) for size, _ in curve))
-    return PlotSpec(sizes, PlotAxis(tr("cost"), times_words), lines=level, bars=bars)
+    return PlotSpec(sizes, PlotAxis(tr("cost"), format_ratio), lines=level, bars=bars)

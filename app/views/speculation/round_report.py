@@ -9,7 +9,7 @@ from app.state.rounds import proposers
 from app.state.worker_messages import RunRequest
 from app.views.node_reports import NodeReport, ReportRow
 from app.views.text.token_wording import token_text
-from app.widgets.drafter_marks import letter
+from app.widgets.drafter_marks import drafter_letter
 from app.widgets.tree_canvas.tree_model import TreeNode
 from core import (
     Saying,
@@ -23,18 +23,18 @@ from core import (
     words,
 )
 from core.events import DraftNode, DraftRound, Finished
-from resources.language import mark, sentences, tr
+from resources.language import join_sentences, mark, tr
 
-EXTRA = -1
+EXTRA_NODE = -1
 """Number of the node that stands for the bonus or the correction."""
 _VERDICTS = {"accepted": mark("Accepted."), "refused": mark("Refused."), "unreached": mark("Never reached.")}
 
-_SHARES = Saying(
+_PROBABILITIES = Saying(
     mark("the quick guess gave it {draft}, the model {target}"),
     mark("draft {draft} · target {target}"),
     mark("id {id} · depth {depth} · q = {draft} · p = {target}"),
 )
-_FATES = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached": mark("never reached")}
+_FATE_WORDS = {"accepted": mark("accepted"), "refused": mark("refused"), "unreached": mark("never reached")}
 
 
 def drafter_names(request: RunRequest) -> tuple[str, ...]:
@@ -44,44 +44,46 @@ def drafter_names(request: RunRequest) -> tuple[str, ...]:
     return (*models, *(strategy.drafts_from(request.options) if strategy is not None else ()))
 
 
-def tree_of(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:
+def round_tree(entry: DraftRound, before: str, drafters: int = 1) -> list[TreeNode]:
     """The canvas's nodes of a round; `before` is the last word of the text so far. With several drafters the nodes
     bear their marks."""
     nodes = [TreeNode(0, None, before, state="root")]
     nodes += [
         TreeNode(
-            node.node, node.parent, token_text(node.piece, node.special), value=_brief(node.draft_probability),
+            node.node, node.parent, token_text(node.piece, node.special), value=_brief_probability(node.draft_probability),
             weight=node.draft_probability, state=node.fate, drafters=proposers(node) if drafters > 1 else (),
         )
         for node in entry.nodes
     ]  # fmt: skip
     if entry.extra_kind != "none":
         end = entry.accepted[-1] if entry.accepted else 0
-        nodes.append(TreeNode(EXTRA, end, token_text(entry.extra_piece, entry.extra_special), state=entry.extra_kind))
+        nodes.append(
+            TreeNode(EXTRA_NODE, end, token_text(entry.extra_piece, entry.extra_special), state=entry.extra_kind)
+        )
     return nodes
 
 
-def _brief(share: float) -> str:
+def _brief_probability(share: float) -> str:
     """.46; 1 for certainty."""
     return "1" if share >= 0.995 else f"{share:.2f}".lstrip("0")
 
 
-def describe(entry: DraftRound, drafters: Sequence[str] = ()) -> str:
+def describe_round(entry: DraftRound, drafters: Sequence[str] = ()) -> str:
     """The round in words, with its times; where a drafter was chosen, which and why."""
     said = tr("Round {round}: {what}").format(round=entry.round + 1, what=explain_round(entry))
-    what = sentences(said, explain_choice(entry, drafters), explain_pool(entry))
+    what = join_sentences(said, explain_choice(entry, drafters), explain_pool(entry))
     if not entry.verify_seconds:  # a still picture tells no times
         return what
     times = tr("{drafting:.1f} ms drafting, {checking:.1f} ms checking.").format(
         drafting=entry.draft_seconds * 1000, checking=entry.verify_seconds * 1000
     )
-    return sentences(what, times)
+    return join_sentences(what, times)
 
 
-def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:
+def node_report(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> NodeReport:
     """What the inspector says of a node of the round, naming its drafter. Raises KeyError for the text before it."""
-    if number == EXTRA:
-        return _report_extra(entry)
+    if number == EXTRA_NODE:
+        return _extra_token_report(entry)
     node = {node.node: node for node in entry.nodes}[number]
     several = len(drafters) > 1
     return NodeReport(
@@ -93,7 +95,7 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
         verdict=tr(_VERDICTS[node.fate]),
         table_title=tr("Its rivals"),
         columns=(tr("token"), tr("draft"), tr("target"), ""),
-        rows=_rivals(entry, node, several),
+        rows=_sibling_rows(entry, node, several),
         formula=_formula(node),
         formula_title=tr("Die and ratio"),
     )
@@ -102,14 +104,14 @@ def report_on(entry: DraftRound, number: int, drafters: Sequence[str] = ()) -> N
 def _facts(node: DraftNode, several: bool) -> str:
     """`by A · draft 46 % · target 31 %`, at the depth of now; who drafted it is told where several do."""
     draft, target = share(node.draft_probability), share(node.target_probability)
-    shares = str(_SHARES.words(draft=draft, target=target, id=f"{node.id:,}", depth=f"{node.depth:,}"))
+    shares = str(_PROBABILITIES.words(draft=draft, target=target, id=f"{node.id:,}", depth=f"{node.depth:,}"))
     if not several:
         return shares
-    by = tr(" and ").join(map(letter, proposers(node)))
+    by = tr(" and ").join(map(drafter_letter, proposers(node)))
     return tr("by {drafters} · {shares}").format(drafters=by, shares=shares)
 
 
-def _report_extra(entry: DraftRound) -> NodeReport:
+def _extra_token_report(entry: DraftRound) -> NodeReport:
     bonus = entry.extra_kind == "bonus"
     return NodeReport(
         heading=tr("Bonus token") if bonus else tr("Correction"),
@@ -121,14 +123,14 @@ def _report_extra(entry: DraftRound) -> NodeReport:
     )
 
 
-def _rivals(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRow, ...]:
+def _sibling_rows(entry: DraftRound, node: DraftNode, several: bool) -> tuple[ReportRow, ...]:
     """The node and its siblings, likeliest draft first."""
     siblings = sorted((n for n in entry.nodes if n.parent == node.parent), key=lambda n: -n.draft_probability)
 
     def cells(n: DraftNode) -> tuple[str, ...]:
-        by = f" · {''.join(map(letter, proposers(n)))}" if several else ""
+        by = f" · {''.join(map(drafter_letter, proposers(n)))}" if several else ""
         shares = (words.percent(chance) for chance in (n.draft_probability, n.target_probability))
-        return (token_text(n.piece, n.special) + by, *shares, tr(_FATES[n.fate]))
+        return (token_text(n.piece, n.special) + by, *shares, tr(_FATE_WORDS[n.fate]))
 
     return tuple(ReportRow(cells(n), strong=n.node == node.node, faint=n.fate == "unreached") for n in siblings)
 
@@ -143,21 +145,27 @@ def _formula(node: DraftNode) -> str:
     )
 
 
-def worth(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, str, str]]:
+def speed_rows(drafted: Finished | None, plain: Finished | None) -> list[tuple[str, str, str]]:
     """Rows (what, plain, drafted) of the speed card; a dash for what has not been measured."""
-    ours, theirs = (end.metrics if end else None for end in (drafted, plain))
+    drafted_metrics, plain_metrics = (end.metrics if end else None for end in (drafted, plain))
 
     def figure(value: float | None, digits: int = 0) -> str:
         return "–" if value is None else f"{value:,.{digits}f}"
 
-    speed = [m.decode_tokens_per_second if m else None for m in (theirs, ours)]
-    passes = [m.tokens_per_target_pass if m else None for m in (theirs, ours)]
-    kept = ours.acceptance_rate if ours else None
+    speed = [m.decode_tokens_per_second if m else None for m in (plain_metrics, drafted_metrics)]
+    passes = [m.tokens_per_target_pass if m else None for m in (plain_metrics, drafted_metrics)]
+    kept = drafted_metrics.acceptance_rate if drafted_metrics else None
     gain = speed[1] / speed[0] if speed[0] and speed[1] else None
     return [
         (tr("tokens / s"), figure(speed[0]), figure(speed[1])),
         (tr("tokens / pass"), figure(passes[0], 1), figure(passes[1], 1)),
         (tr("accepted"), "–", "–" if kept is None else words.percent(kept)),
         (tr("speed-up"), "×1" if gain else "–", f"×{gain:.2f}" if gain else "–"),
-        (tr("by the formula"), "", f"×{ours.predicted_speedup:.2f}" if ours and ours.predicted_speedup else "–"),
+        (
+            tr("by the formula"),
+            "",
+            f"×{drafted_metrics.predicted_speedup:.2f}"
+            if drafted_metrics and drafted_metrics.predicted_speedup
+            else "–",
+        ),
     ]

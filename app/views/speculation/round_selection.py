@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from app.state.rounds import Rounds
+from app.state.rounds import DraftRounds
 from app.state.run import Run
 from app.views.speculation.round_report import drafter_names
 from app.views.text.token_wording import token_text
 from core.events import DraftRound
 from resources.language import tr
 
-_NO_ROUNDS = Rounds()
+_NO_ROUNDS = DraftRounds()
 
 
-class RoundPlace:
+class RoundSelection:
     """A run and the number of one of its rounds; -1 where none has begun."""
 
     def __init__(self) -> None:
@@ -22,45 +22,45 @@ class RoundPlace:
         """Another run, from its beginning; None: there is no run."""
         self.run = run
         self.number = -1
-        self._follows = True
+        self._follows_newest = True
 
     @property
-    def rounds(self) -> Rounds:
+    def rounds(self) -> DraftRounds:
         """All rounds of the run so far."""
         return self.run.rounds if self.run is not None else _NO_ROUNDS
 
     @property
     def count(self) -> int:
         """Rounds that had begun at the cursor."""
-        return self.rounds.shown(self.run.cursor) if self.run is not None else 0
+        return self.rounds.count_started(self.run.cursor) if self.run is not None else 0
 
     @property
     def entry(self) -> DraftRound | None:
         """The round that is shown."""
         return self.rounds.rounds[self.number] if 0 <= self.number < len(self.rounds) else None
 
-    def catch_up(self, run: Run, anew: bool = False) -> None:
-        """The run has grown, or its cursor moved; `anew`: the newest round is followed again."""
+    def update(self, run: Run, follow_newest: bool = False) -> None:
+        """The run has grown, or its cursor moved; `follow_newest`: the newest round is followed again."""
         self.run = run
-        self._follows = self._follows or anew
+        self._follows_newest = self._follows_newest or follow_newest
         last = self.count - 1
-        self.number = last if self._follows else min(self.number, last)
+        self.number = last if self._follows_newest else min(self.number, last)
 
     def pick(self, number: int) -> None:
         """Show that round; the last one is followed from then on."""
-        self._follows = number == self.count - 1
+        self._follows_newest = number == self.count - 1
         self.number = number
 
-    def beside(self, by: int) -> int:
+    def neighbour(self, offset: int) -> int:
         """The round so many further on, or back, as far as there are any."""
-        return min(max(0, self.number + by), self.count - 1)
+        return min(max(0, self.number + offset), self.count - 1)
 
     def show_token(self, token: int | None) -> bool:
         """Show the round that wrote a token; False where that changes nothing."""
         number = self.rounds.round_of(token) if token is not None else None
         if number is None or number == self.number or number >= self.count:
             return False
-        self._follows, self.number = False, number
+        self._follows_newest, self.number = False, number
         return True
 
     @property

@@ -10,13 +10,13 @@ from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEv
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.speculation.round_report import describe
+from app.views.speculation.round_report import describe_round
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 from core.events import DraftRound
 from resources.language import tr
 
-MOST_CELLS = 8
+MAX_CELLS = 8
 """Accepted tokens that have a cell of their own; a cell more is for the model's."""
 
 
@@ -24,7 +24,7 @@ class RoundStrip(QWidget, AccessibleWidget):
     """Click, ← and → choose a round; the wheel moves along when not all fit."""
 
     roundPicked = Signal(int)
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,25 +48,25 @@ class RoundStrip(QWidget, AccessibleWidget):
     def set_rounds(self, rounds: Sequence[DraftRound], shown: int, chosen: int) -> None:
         """Draw the first `shown` of `rounds`, with `chosen` marked and in sight."""
         self._rounds, self._shown, self._chosen = rounds, shown, chosen
-        slots = max((len(_cells(entry)) for entry in rounds), default=0)
+        slots = max((len(_cell_colours(entry)) for entry in rounds), default=0)
         if slots != self._slots:
             self._slots = slots
             self.updateGeometry()
-        self._keep_in_sight()
+        self._scroll_to_chosen()
         if 0 <= chosen < len(rounds):
-            self.setAccessibleDescription(describe(rounds[chosen]))
+            self.setAccessibleDescription(describe_round(rounds[chosen]))
         self.update()
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A round after the other."""
         return [
-            AccessiblePart(describe(entry), partial(self._place, number), selected=number == self._chosen,
+            AccessiblePart(describe_round(entry), partial(self._visible_rect, number), selected=number == self._chosen,
                  press=partial(self.roundPicked.emit, number))
             for number, entry in enumerate(self._rounds[: self._shown])
         ]  # fmt: skip
 
-    def _place(self, number: int) -> QRect:
-        in_sight = self._first <= number < self._first + self._room
+    def _visible_rect(self, number: int) -> QRect:
+        in_sight = self._first <= number < self._first + self._visible_count
         return self._rect(number).toAlignedRect() if in_sight else QRect()
 
     @property
@@ -74,13 +74,13 @@ class RoundStrip(QWidget, AccessibleWidget):
         return float(self._theme.px(40))
 
     @property
-    def _room(self) -> int:
+    def _visible_count(self) -> int:
         return max(1, int((self.width() - self._theme.px(16)) / self._pitch))
 
-    def _keep_in_sight(self) -> None:
-        last = max(0, self._shown - self._room)
+    def _scroll_to_chosen(self) -> None:
+        last = max(0, self._shown - self._visible_count)
         if self._chosen >= 0:
-            self._first = min(max(self._first, self._chosen - self._room + 1), self._chosen)
+            self._first = min(max(self._first, self._chosen - self._visible_count + 1), self._chosen)
         self._first = max(0, min(self._first, last))
 
     def sizeHint(self) -> QSize:
@@ -100,7 +100,7 @@ class RoundStrip(QWidget, AccessibleWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font(10, tabular=True))
-        for index in range(self._first, min(self._shown, self._first + self._room)):
+        for index in range(self._first, min(self._shown, self._first + self._visible_count)):
             self._paint_round(painter, index)
         if self.hasFocus() and 0 <= self._chosen < self._shown:
             painter.setPen(QPen(self._theme.color("accent"), 1, Qt.PenStyle.DotLine))
@@ -109,7 +109,7 @@ class RoundStrip(QWidget, AccessibleWidget):
     def _paint_round(self, painter: QPainter, index: int) -> None:
         theme, rect, entry = self._theme, self._rect(index), self._rounds[index]
         cell = rect.height() / max(self._slots, 2)
-        for row, colour in enumerate(_cells(entry)):
+        for row, colour in enumerate(_cell_colours(entry)):
             box = QRectF(rect.left(), rect.bottom() - (row + 1) * cell, rect.width(), cell - theme.px(2))
             painter.setPen(QPen(theme.color("faint"), 1) if not colour else Qt.PenStyle.NoPen)
             painter.setBrush(theme.color(colour) if colour else Qt.BrushStyle.NoBrush)
@@ -149,27 +149,27 @@ class RoundStrip(QWidget, AccessibleWidget):
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Move along."""
         delta = event.angleDelta().y() or event.angleDelta().x()
-        self._first = max(0, min(self._first - (1 if delta > 0 else -1), max(0, self._shown - self._room)))
+        self._first = max(0, min(self._first - (1 if delta > 0 else -1), max(0, self._shown - self._visible_count)))
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """More or fewer fit."""
-        self._keep_in_sight()
+        self._scroll_to_chosen()
 
     def event(self, event: QEvent) -> bool:
         """A round in words under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             index = self._index_at(QPointF(event.pos()))
-            show_tooltip(event.globalPos(), describe(self._rounds[index]) if index is not None else "", self)
+            show_tooltip(event.globalPos(), describe_round(self._rounds[index]) if index is not None else "", self)
             return True
         return super().event(event)
 
 
-def _cells(entry: DraftRound) -> list[str]:
+def _cell_colours(entry: DraftRound) -> list[str]:
     """Colour names from the bottom: accepted tokens, the model's own one, then empty ones for the refused depth."""
     depth = max((node.depth for node in entry.nodes), default=0)
     extra = {"bonus": ["finished"], "correction": ["refused"], "none": []}[entry.extra_kind]
     filled = ["kept"] * len(entry.accepted) + extra
-    if len(filled) > MOST_CELLS + 1:
-        filled = filled[: MOST_CELLS + 1 - len(extra)] + extra
-    return filled + [""] * max(0, min(depth, MOST_CELLS) + 1 - len(filled))
+    if len(filled) > MAX_CELLS + 1:
+        filled = filled[: MAX_CELLS + 1 - len(extra)] + extra
+    return filled + [""] * max(0, min(depth, MAX_CELLS) + 1 - len(filled))

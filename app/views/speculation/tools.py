@@ -10,7 +10,7 @@ from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
 
-class SpecTools(QWidget):
+class SpeculationTools(QWidget):
     """For the right end of the tab bar."""
 
     stepped = Signal(int)

@@ -8,21 +8,21 @@ from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.state.empty_view import DRAFT, why_not
+from app.state.empty_view import DRAFT, fill_unsupported_reason
 from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.node_reports import NodeReport
-from app.views.shared.empty_page import offer_on, paint_empty_page
-from app.views.shared.table_export import of_rounds
+from app.views.shared.empty_page import add_fill_button, paint_empty_page
+from app.views.shared.table_export import draft_round_table
 from app.views.speculation.draft_comparison import DraftComparison
 from app.views.speculation.page import RoundPage
-from app.views.speculation.picked_node import PickedNode
-from app.views.speculation.round_report import describe
-from app.views.speculation.round_selection import RoundPlace
+from app.views.speculation.picked_node import SelectedNodeReporter
+from app.views.speculation.round_report import describe_round
+from app.views.speculation.round_selection import RoundSelection
 from app.views.speculation.round_strip import RoundStrip
-from app.views.speculation.tools import SpecTools
+from app.views.speculation.tools import SpeculationTools
 from core.events import Event
 from resources.language import mark, tr
 
@@ -40,16 +40,16 @@ class SpeculationView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("speculationView", parent)
         self._theme = theme_for("light")
-        self.place = RoundPlace()
-        self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpecTools(self)
+        self.selection = RoundSelection()
+        self.strip, self.page, self._tools = RoundStrip(self), RoundPage(self), SpeculationTools(self)
         self.canvas, self.cards = self.page.canvas, self.page.cards
-        self._picked, self._worth = (
-            PickedNode(self.canvas, self.place),
-            DraftComparison(self.cards, self.place, self.signals),
+        self._node_reporter, self._draft_comparison = (
+            SelectedNodeReporter(self.canvas, self.selection),
+            DraftComparison(self.cards, self.selection, self.signals),
         )
         self._tools.hide()
         self._info: ModelInfo | None = None
-        self.offer = offer_on(self, self, tr("Choose a draft and run"), DRAFT, lambda: (tr(_TITLE), tr(_HINT)))
+        self.offer = add_fill_button(self, self, tr("Choose a draft and run"), DRAFT, lambda: (tr(_TITLE), tr(_HINT)))
         self.setAccessibleName(tr("Speculation"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -59,17 +59,17 @@ class SpeculationView(View):
         self.setFocusProxy(self.strip)
         self.strip.roundPicked.connect(self.show_round)
         self.cards.roundPicked.connect(self.show_round)
-        self._tools.stepped.connect(lambda by: self.show_round(self.place.beside(by)))
-        self._picked.reported.connect(self._report)
+        self._tools.stepped.connect(lambda by: self.show_round(self.selection.neighbour(by)))
+        self._node_reporter.reported.connect(self._report)
         self.set_theme(self._theme)
 
     def header_widget(self) -> QWidget:
         """The view's tools, for the right end of the tab bar."""
         return self._tools
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """Every round up to the cursor."""
-        return of_rounds(self.place.rounds.rounds[: self.place.count]) if self.place.count else ()
+        return draft_round_table(self.selection.rounds.rounds[: self.selection.count]) if self.selection.count else ()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
@@ -78,18 +78,18 @@ class SpeculationView(View):
             part.set_theme(theme)
         self.update()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Say it all again."""
         self._draw()
         if self.report is not None:
-            self._picked.say_again()
+            self._node_reporter.report_again()
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning."""
-        self.place.begin(run)
+        self.selection.begin(run)
         self.page.clear()
         if run is not None:
-            self.place.catch_up(run)
+            self.selection.update(run)
         self._draw()
 
     def model_ready(self, info: ModelInfo) -> None:
@@ -99,27 +99,27 @@ class SpeculationView(View):
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """New rounds."""
-        self.place.catch_up(run)
+        self.selection.update(run)
         self._draw()
 
     def cursor_moved(self, run: Run) -> None:
         """Show the rounds up to the cursor."""
-        self.place.catch_up(run, anew=True)
+        self.selection.update(run, follow_newest=True)
         self._draw()
 
     def selection_changed(self, run: Run) -> None:
         """Show the round that wrote the selected token."""
-        self.place.run = run
-        if self.place.show_token(run.selected):
+        self.selection.run = run
+        if self.selection.show_token(run.selected):
             self._draw()
 
     @Slot(object)
-    def measured(self, run: Run) -> None:
+    def side_run_finished(self, run: Run) -> None:
         """Take the figures of the same run without a draft, and with it."""
-        self._worth.take(run)
+        self._draft_comparison.add_result(run)
 
     @Slot(bool)
-    def measuring_changed(self, on: bool) -> None:
+    def side_runs_changed(self, on: bool) -> None:
         """A comparison begins or has ended."""
         self.cards.set_measuring(on)
 
@@ -127,36 +127,40 @@ class SpeculationView(View):
         """The strip and the tree; the words stand beside the view."""
         self.page.set_presenting(on)
 
-    def spotlight(self) -> QRect:
+    def spotlight_rect(self) -> QRect:
         """Around the tree of the round."""
         canvas = self.canvas
-        if not self.place.count:
+        if not self.selection.count:
             return QRect()
-        around = canvas.stage.camera.rect_from_canvas(canvas.stage.scene.bounds()).toAlignedRect()
+        around = canvas.canvas_state.camera.rect_from_canvas(canvas.canvas_state.scene.bounds()).toAlignedRect()
         grown = around.marginsAdded(QMargins(12, 12, 12, 12)).intersected(canvas.rect())
         return grown.translated(canvas.mapTo(self, QPoint()))
 
-    def caption(self) -> str:
+    def presentation_caption(self) -> str:
         """What became of the round."""
-        return describe(self.place.entry) if self.place.entry is not None else ""
+        return describe_round(self.selection.entry) if self.selection.entry is not None else ""
 
     def _draw(self) -> None:
-        place = self.place
+        selection = self.selection
         for part in (self.strip, self.page):
-            part.setVisible(place.count > 0)
-        waits = place.run is not None and place.run.outcome is None
-        self.offer.offer(not place.count and not waits, why_not(DRAFT, self._info), tr(_HINT))
-        self._tools.label.setText(
-            tr("Round {number} of {count}").format(number=place.number + 1, count=place.count) if place.count else ""
+            part.setVisible(selection.count > 0)
+        waits = selection.run is not None and selection.run.outcome is None
+        self.offer.update_state(
+            not selection.count and not waits, fill_unsupported_reason(DRAFT, self._info), tr(_HINT)
         )
-        self.strip.set_rounds(place.rounds.rounds, place.count, place.number)
-        self.page.draw(place)
+        self._tools.label.setText(
+            tr("Round {number} of {count}").format(number=selection.number + 1, count=selection.count)
+            if selection.count
+            else ""
+        )
+        self.strip.set_rounds(selection.rounds.rounds, selection.count, selection.number)
+        self.page.show_round(selection)
         self.update()
 
     @Slot(int)
     def show_round(self, number: int) -> None:
         """Show that round, counted from 0."""
-        self.place.pick(number)
+        self.selection.pick(number)
         self._draw()
 
     @Slot(object)
@@ -170,7 +174,7 @@ class SpeculationView(View):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """What this page is for, as long as it is empty."""
-        if not self.place.count:
+        if not self.selection.count:
             painter = QPainter(self)
             paint_empty_page(painter, self.rect(), self._theme, (tr(_TITLE), tr(_HINT)))
             painter.end()

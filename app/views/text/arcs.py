@@ -9,22 +9,22 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.theme.theme import Theme
-from app.views.text.column import Column
+from app.views.text.column import TokenColumn
 
 if TYPE_CHECKING:
     from core.events import Repeat, TokenChosen
 
-_MOST = 3
+_MAX_ARCS = 3
 """Arcs at once: the heaviest ones."""
 
 
-def repeats_of(token: TokenChosen | None) -> tuple[Repeat, ...]:
+def blocked_repeats(token: TokenChosen | None) -> tuple[Repeat, ...]:
     """What a stage held back when it was chosen, for it would have repeated an earlier passage."""
-    found = (detail.repeats for detail in token.details) if token is not None else ()
-    return next((repeats.found[:_MOST] for repeats in found if repeats is not None), ())
+    all_repeats = (detail.repeats for detail in token.details) if token is not None else ()
+    return next((repeats.found[:_MAX_ARCS] for repeats in all_repeats if repeats is not None), ())
 
 
-def paint_repeats(painter: QPainter, column: Column, theme: Theme, token: int, repeats: Sequence[Repeat]) -> None:
+def paint_repeats(painter: QPainter, column: TokenColumn, theme: Theme, token: int, repeats: Sequence[Repeat]) -> None:
     """Arcs from token `token` to where those tokens stood; the passages at both ends are underlined in dots."""
     here = column.text.prompt_pieces + token
     for number, repeat in enumerate(repeats):
@@ -36,7 +36,7 @@ def paint_repeats(painter: QPainter, column: Column, theme: Theme, token: int, r
             _paint_arc(painter, theme, mine[0], boxes[0], 1.0 if not number else 0.5)
 
 
-def _boxes(column: Column, piece: int) -> list[QRectF]:
+def _boxes(column: TokenColumn, piece: int) -> list[QRectF]:
     """Where a piece is drawn, the prompt's included."""
     start, end = column.text.piece_span(piece)
     if start >= column.limit or not column.flow.rows:
@@ -44,10 +44,10 @@ def _boxes(column: Column, piece: int) -> list[QRectF]:
     while start < end - 1 and column.text.text[start].isspace():
         start += 1  # the space before a word may hang at the end of the row above
     row = column.flow.row_at(start)
-    return [column.box(row, left, right) for left, right in column.art(row).line.spans(start, end)]
+    return [column.box(row, left, right) for left, right in column.shaped_row(row).line.spans(start, end)]
 
 
-def _paint_passage(painter: QPainter, column: Column, theme: Theme, pieces: range) -> None:
+def _paint_passage(painter: QPainter, column: TokenColumn, theme: Theme, pieces: range) -> None:
     painter.setPen(QPen(theme.color("refused"), theme.scale * 2, Qt.PenStyle.DotLine))
     for piece in pieces:
         for box in _boxes(column, piece):

@@ -20,14 +20,14 @@ from PySide6.QtGui import QGlyphRun, QRawFont, QTextLayout, QTextLine
 Cell = tuple[float, float]
 """Where a code point begins and where it ends, as one reads it: from right to left, the greater one first."""
 
-_ALONE = "[\u0000-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a1-\u30ff\u4e00-\u9fff\uff01-\uff60]*"
+_SINGLE_CODE_POINTS = "[\u0000-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a1-\u30ff\u4e00-\u9fff\uff01-\uff60]*"
 """Text in which every code point is a character of its own; most of what is ever shown. It and its like are compiled
 with the first text: that takes milliseconds, which the window's start would wait for."""
 
 
 @cache
-def _alone() -> re.Pattern[str]:
-    return re.compile(_ALONE)
+def _single_code_points() -> re.Pattern[str]:
+    return re.compile(_SINGLE_CODE_POINTS)
 
 
 def x_of(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
@@ -35,52 +35,52 @@ def x_of(line: QTextLine, position: int, edge: QTextLine.Edge = QTextLine.Edge.L
     return float(cast("tuple[float, int]", line.cursorToX(position, edge))[0])
 
 
-def characters(text: str) -> list[int] | None:
+def grapheme_boundaries(text: str) -> list[int] | None:
     """UTF-16 positions at which characters as readers see them begin, and the end; None where all are code points."""
-    if _alone().fullmatch(text):
+    if _single_code_points().fullmatch(text):
         return None
     finder = QTextBoundaryFinder(QTextBoundaryFinder.BoundaryType.Grapheme, text)
     places = [0]
-    while (place := finder.toNextBoundary()) >= 0:
-        places.append(place)
+    while (boundary := finder.toNextBoundary()) >= 0:
+        places.append(boundary)
     return places
 
 
-def cell_between(line: QTextLine, position: int, places: list[int], utf16: list[int] | None) -> Cell:
-    """Of the code point at `position` in a line of one direction; `places` are its characters, `utf16` the positions of
+def cell_at(line: QTextLine, position: int, boundaries: list[int], utf16: list[int] | None) -> Cell:
+    """Of the code point at `position` in a line of one direction; `boundaries` are its characters, `utf16` the positions of
     its code points."""
-    after = bisect_right(places, position)
-    first, last = places[after - 1], places[min(after, len(places) - 1)]
+    after = bisect_right(boundaries, position)
+    first, last = boundaries[after - 1], boundaries[min(after, len(boundaries) - 1)]
     left, right = x_of(line, first), x_of(line, first, QTextLine.Edge.Trailing)
-    return dict(_shared(first, last, (left, right), utf16)).get(position, (left, right))
+    return dict(_split_cell(first, last, (left, right), utf16)).get(position, (left, right))
 
 
-def cells_of(line: QTextLine, length: int, utf16: list[int] | None) -> dict[int, Cell]:
+def line_cells(line: QTextLine, length: int, utf16: list[int] | None) -> dict[int, Cell]:
     """By UTF-16 position, of every code point of a line that has a glyph; `length` is the line's, in UTF-16."""
-    boxes = dict(box for run in line.glyphRuns(-1, -1, _ALL) for box in _boxes(run))
+    boxes = dict(box for run in line.glyphRuns(-1, -1, _ALL) for box in _glyph_boxes(run))
     return {
         place: cell
         for first, last in pairwise([*sorted(boxes), length])
-        for place, cell in _shared(first, last, boxes[first], utf16)
+        for place, cell in _split_cell(first, last, boxes[first], utf16)
     }
 
 
 _ALL = QTextLayout.GlyphRunRetrievalFlag.RetrieveAll
 
 
-def _boxes(run: QGlyphRun) -> Iterator[tuple[int, Cell]]:
+def _glyph_boxes(run: QGlyphRun) -> Iterator[tuple[int, Cell]]:
     """What the glyphs of one place in the text cover together; a mark that takes no room adds none."""
     advances = run.rawFont().advancesForGlyphIndexes(run.glyphIndexes(), QRawFont.LayoutFlag.SeparateAdvances)
-    found: dict[int, Cell] = {}
+    boxes: dict[int, Cell] = {}
     for place, at, advance in zip(run.stringIndexes(), run.positions(), advances, strict=True):
-        left, right = found.get(place, (at.x(), at.x() + advance.x()))
+        left, right = boxes.get(place, (at.x(), at.x() + advance.x()))
         if advance.x() > 0:
-            found[place] = min(left, at.x()), max(right, at.x() + advance.x())
-    for place, (left, right) in found.items():
+            boxes[place] = min(left, at.x()), max(right, at.x() + advance.x())
+    for place, (left, right) in boxes.items():
         yield place, (right, left) if run.isRightToLeft() else (left, right)
 
 
-def _shared(first: int, last: int, cell: Cell, utf16: list[int] | None) -> Iterator[tuple[int, Cell]]:
+def _split_cell(first: int, last: int, cell: Cell, utf16: list[int] | None) -> Iterator[tuple[int, Cell]]:
     """A cell in even parts, one for each code point from `first` to `last`."""
     places = [place for place in utf16 if first <= place < last] if utf16 else range(first, last)
     part = (cell[1] - cell[0]) / max(1, len(places))

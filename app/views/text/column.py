@@ -9,8 +9,8 @@ from PySide6.QtCore import QRectF
 
 from app.theme.tabs import tab_distance
 from app.theme.theme import Theme
-from app.views.text.line_flow import Flow
-from app.views.text.row_shaping import Mark, RowArt, RowShaper, TextMetrics
+from app.views.text.line_flow import LineFlow
+from app.views.text.row_shaping import RowShaper, ShapedRow, TextMetrics, TokenMark
 from app.views.text.token_text import TokenText
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CACHED_ROWS = 300
 
 
-class Column:
+class TokenColumn:
     """A prompt and the tokens of one sequence, behind what it begins with, laid out at one width."""
 
     def __init__(
@@ -27,60 +27,60 @@ class Column:
         theme: Theme,
         sequence: int | None,
         prompt: Sequence[PromptToken] = (),
-        beginning: Sequence[PromptToken] = (),
+        answer_prefix: Sequence[PromptToken] = (),
     ) -> None:
         self.theme, self.sequence = theme, sequence
-        self.metrics = TextMetrics.of(theme)
-        self._opening = tuple(prompt), tuple(beginning)
-        self.text = TokenText(*self._opening)
+        self.metrics = TextMetrics.for_theme(theme)
+        self._initial_text = tuple(prompt), tuple(answer_prefix)
+        self.text = TokenText(*self._initial_text)
         self.left = self.top = 0.0
         self.width = 400.0
         self.limit = len(self.text.text)
-        self._art: dict[int, RowArt] = {}
-        self._flow()
+        self._shaped_rows: dict[int, ShapedRow] = {}
+        self._break_rows()
 
-    def place(self, left: float, top: float, width: float) -> None:
+    def set_geometry(self, left: float, top: float, width: float) -> None:
         """Put the column there; its rows are broken anew only when the width changed."""
         self.left, self.top = left, top
         if width != self.width:
             self.width = width
-            self._flow()
+            self._break_rows()
 
     def restyle(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        self.theme, self.metrics = theme, TextMetrics.of(theme)
-        self._flow()
+        self.theme, self.metrics = theme, TextMetrics.for_theme(theme)
+        self._break_rows()
 
-    def _flow(self) -> None:
+    def _break_rows(self) -> None:
         font = self.theme.font(18)
-        self.flow = Flow(font, self.width, tab=tab_distance(font))
-        self._art.clear()
+        self.flow = LineFlow(font, self.width, tab=tab_distance(font))
+        self._shaped_rows.clear()
         self.flow.update(self.text.text)
 
     def sync(self, tokens: Sequence[TokenChosen], tail: str, count: int) -> None:
         """Take the tokens that are new, and draw the first `count` only; begin anew where the text became another."""
         known = len(self.text.tokens)
         if known and (len(tokens) < known or tokens[known - 1] is not self.text.tokens[known - 1]):
-            self.text, known = TokenText(*self._opening), 0
+            self.text, known = TokenText(*self._initial_text), 0
             self.limit = len(self.text.text)
-            self._flow()
+            self._break_rows()
         if len(tokens) > known or tail != self.text.tail:
             self.text.append(tokens[known:])
             if tail != self.text.tail:
                 self.text.finish(tail)
-            self._forget(self.flow.update(self.text.text))
-        self._set_limit(self.text.limit(count))
+            self._drop_cached_rows(self.flow.update(self.text.text))
+        self._set_limit(self.text.end_of_tokens(count))
 
-    def _forget(self, first: int) -> None:
-        for row in [row for row in self._art if row >= first]:
-            del self._art[row]
+    def _drop_cached_rows(self, first: int) -> None:
+        for row in [row for row in self._shaped_rows if row >= first]:
+            del self._shaped_rows[row]
 
     def _set_limit(self, limit: int) -> None:
         if limit == self.limit:
             return
         for offset in (self.limit, limit):
-            self._art.pop(self.flow.row_at(offset), None)
-            self._art.pop(self.flow.row_at(max(0, offset - 1)), None)
+            self._shaped_rows.pop(self.flow.row_at(offset), None)
+            self._shaped_rows.pop(self.flow.row_at(max(0, offset - 1)), None)
         self.limit = limit
 
     @property
@@ -97,14 +97,14 @@ class Column:
         """Upper edge of a row, in the page."""
         return self.top + row * self.metrics.row
 
-    def art(self, row: int) -> RowArt:
+    def shaped_row(self, row: int) -> ShapedRow:
         """The row, shaped; kept for the next painting."""
-        art = self._art.get(row)
+        art = self._shaped_rows.get(row)
         if art is None:
-            if len(self._art) >= CACHED_ROWS:
-                self._art.clear()
+            if len(self._shaped_rows) >= CACHED_ROWS:
+                self._shaped_rows.clear()
             shaper = RowShaper(self.theme, self.metrics, self.text, self.flow, self.limit)
-            art = self._art[row] = shaper.shape(row)
+            art = self._shaped_rows[row] = shaper.shape(row)
         return art
 
     def rects(self, token: int) -> list[QRectF]:
@@ -115,12 +115,12 @@ class Column:
         return [
             self.box(row, left, right)
             for row in range(first, last + 1)
-            for mark in self.art(row).marks
+            for mark in self.shaped_row(row).marks
             if mark.piece == piece
-            for left, right in self.stretches(mark)
+            for left, right in self.mark_spans(mark)
         ]
 
-    def stretches(self, mark: Mark) -> tuple[tuple[float, float], ...]:
+    def mark_spans(self, mark: TokenMark) -> tuple[tuple[float, float], ...]:
         """The mark's stretches; for a tick a narrow one around it."""
         if mark.tick is None:
             return mark.spans
@@ -145,7 +145,7 @@ class Column:
             return None
         x -= self.left
         low = y - self.row_top(row) > self.metrics.baseline
-        marks = self.art(row).marks
+        marks = self.shaped_row(row).marks
         ticks = [mark for mark in marks if mark.tick is not None and low and -2 <= x - mark.tick <= self.metrics.tick]
         hits = ticks or [mark for mark in marks if any(left <= x < right for left, right in mark.spans)]
         return hits[0].piece - self.text.prompt_pieces if hits else None
@@ -157,4 +157,4 @@ class Column:
             return 0
         if row >= self.drawn_rows:
             return self.limit
-        return min(self.limit, self.art(row).line.offset_at(x - self.left, between=True))
+        return min(self.limit, self.shaped_row(row).line.offset_at(x - self.left, nearest_gap=True))

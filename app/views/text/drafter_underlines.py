@@ -8,13 +8,13 @@ from PySide6.QtGui import QPainter, QPen
 from app.theme.theme import Theme
 from resources.language import mark
 
-COLOURS = {"draft": "kept", "correction": "refused", "bonus": "finished", "target": "muted"}
-KEY = mark("━ drafted, accepted   ┅ corrected by the model   ═ bonus   ─ the model's own")
+ORIGIN_COLOURS = {"draft": "kept", "correction": "refused", "bonus": "finished", "target": "muted"}
+ORIGIN_LEGEND = mark("━ drafted, accepted   ┅ corrected by the model   ═ bonus   ─ the model's own")
 
 
-def paint_origin(painter: QPainter, bar: QRectF, origin: str, theme: Theme) -> None:
+def paint_origin_underline(painter: QPainter, bar: QRectF, origin: str, theme: Theme) -> None:
     """A thick line for a drafted token, a broken one for a correction, a double one for a bonus, else a thin one."""
-    colour = theme.color(COLOURS.get(origin, "muted"))
+    colour = theme.color(ORIGIN_COLOURS.get(origin, "muted"))
     line = max(1.0, theme.scale)
     if origin == "draft":
         painter.fillRect(QRectF(bar.left(), bar.top(), bar.width(), 3 * line), colour)

@@ -18,14 +18,14 @@ from itertools import accumulate, pairwise
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QTextLayout, QTextLine, QTextOption
 
-from app.views.text.cells import Cell, cell_between, cells_of, characters, x_of
+from app.views.text.cells import Cell, cell_at, grapheme_boundaries, line_cells, x_of
 from core.lightweight_dataclass import plain
 
-_MOST_SPACES = 256
+_MAX_TRAILING_SPACES = 256
 """Spaces that hang behind the end of a row."""
-_MOST_CHARACTERS = 2048
+_MAX_ROW_CHARACTERS = 2048
 """Characters in a row: no screen is as wide, but some characters have no width."""
-_MOST_AT_ONCE = 4000
+_MAX_CHUNK = 4000
 """Characters of a paragraph that Qt breaks into lines at once."""
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001eeff"
 
@@ -72,11 +72,11 @@ class LineSpan:
     start: int
     end: int
     rtl: bool
-    first: bool
+    starts_paragraph: bool
     """Whether it begins a paragraph."""
 
 
-class Flow:
+class LineFlow:
     """The rows of one text at one width in pixels."""
 
     def __init__(self, font: QFont, width: float, tab: float = 32.0) -> None:
@@ -88,21 +88,21 @@ class Flow:
         """Take the grown `text`; returns the index of the first row that changed."""
         self._text = text
         last = self.rows.pop()
-        kept = len(self.rows)
+        first_changed = len(self.rows)
         start: int | None = last.start
-        first, rtl = last.first, last.rtl
+        first, rtl = last.starts_paragraph, last.rtl
         while start is not None:
-            start = self._paragraph(start, first, rtl)
+            start = self._break_paragraph(start, first, rtl)
             first = True
-        return kept
+        return first_changed
 
-    def _paragraph(self, start: int, first: bool, rtl: bool) -> int | None:
+    def _break_paragraph(self, start: int, first: bool, rtl: bool) -> int | None:
         """Break one paragraph from `start` on; returns where the next begins, None at the end."""
         newline = self._text.find("\n", start)
         end = len(self._text) if newline < 0 else newline
         if first:
             rtl = reads_right_to_left(self._text[start:end])
-        breaks = [start, *self._breaks(start, end, rtl), end]
+        breaks = [start, *self._paragraph_breaks(start, end, rtl), end]
         rows = pairwise(breaks)
         self.rows += [LineSpan(a, b, rtl, first and n == 0) for n, (a, b) in enumerate(rows)]
         if newline < 0:
@@ -110,16 +110,16 @@ class Flow:
         self.rows[-1].end = newline + 1
         return newline + 1
 
-    def _breaks(self, start: int, end: int, rtl: bool) -> list[int]:
+    def _paragraph_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
         """Offsets at which the paragraph's second and later lines begin."""
-        found: list[int] = []
+        breaks: list[int] = []
         while True:
             places = self._line_breaks(start, end, rtl)
             rows = pairwise([start, *places, end])
             cut = next((place for row in rows if (place := _forced_break(self._text, *row)) is not None), None)
             if cut is None:
-                return found + places
-            found += [*(place for place in places if place < cut), cut]
+                return breaks + places
+            breaks += [*(place for place in places if place < cut), cut]
             start = cut
 
     def _line_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
@@ -128,19 +128,19 @@ class Flow:
         A long paragraph is broken piece by piece, each from the beginning of the last piece's last line: Qt looks
         through all of a word for each of its lines, so that one without spaces costs its length squared.
         """
-        found: list[int] = []
+        all_breaks: list[int] = []
         while start < end:
-            stop = end if end - start <= _MOST_AT_ONCE + _MOST_AT_ONCE // 2 else start + _MOST_AT_ONCE
-            breaks = self._breaks_of_piece(start, stop, rtl)
-            found += breaks
+            stop = end if end - start <= _MAX_CHUNK + _MAX_CHUNK // 2 else start + _MAX_CHUNK
+            breaks = self._chunk_breaks(start, stop, rtl)
+            all_breaks += breaks
             if stop == end:
                 break
             if not breaks:
-                found.append(stop)
-            start = found[-1]
-        return found
+                all_breaks.append(stop)
+            start = all_breaks[-1]
+        return all_breaks
 
-    def _breaks_of_piece(self, start: int, end: int, rtl: bool) -> list[int]:
+    def _chunk_breaks(self, start: int, end: int, rtl: bool) -> list[int]:
         piece = self._text[start:end]
         layout = QTextLayout(piece, self.font)
         layout.setTextOption(text_option(rtl, wrap=True, tab=self.tab))
@@ -158,10 +158,10 @@ def _forced_break(text: str, start: int, end: int) -> int | None:
 
     Such a row would never be full, and a text that goes on with them would be laid out again with each of them.
     """
-    if end - start <= _MOST_SPACES:
+    if end - start <= _MAX_TRAILING_SPACES:
         return None
     shown = start + len(text[start:end].rstrip(" \t"))
-    cut = min(shown + _MOST_SPACES, start + _MOST_CHARACTERS)
+    cut = min(shown + _MAX_TRAILING_SPACES, start + _MAX_ROW_CHARACTERS)
     return cut if cut < end else None
 
 
@@ -178,7 +178,9 @@ def _line_starts(layout: QTextLayout, width: float) -> list[int]:
 class ShapedLine:
     """One row, shaped: where its characters stand. Pixels from the left edge of the column."""
 
-    def __init__(self, text: str, row: LineSpan, flow: Flow, formats: Sequence[QTextLayout.FormatRange] = ()) -> None:
+    def __init__(
+        self, text: str, row: LineSpan, flow: LineFlow, formats: Sequence[QTextLayout.FormatRange] = ()
+    ) -> None:
         self.start, self.end = row.start, row.end
         self.text = text[row.start : row.end].removesuffix("\n")
         self.ends_paragraph = len(self.text) < row.end - row.start
@@ -194,7 +196,7 @@ class ShapedLine:
         self._mixed = row.rtl or bool(_has_rtl().search(self.text))
         self.ascent = self.line.ascent()
         self._places: dict[int, float] = {}
-        self._characters = characters(self.text)
+        self._characters = grapheme_boundaries(self.text)
         self._cells: dict[int, Cell] | None = None
 
     def to_qt(self, offset: int) -> int:
@@ -210,27 +212,27 @@ class ShapedLine:
         """Where the code point at `offset` begins."""
         known = self._places.get(offset)
         if known is None:
-            known = self._places[offset] = self._begin(self.to_qt(offset))
+            known = self._places[offset] = self._code_point_x(self.to_qt(offset))
         return known
 
-    def _begin(self, position: int) -> float:
+    def _code_point_x(self, position: int) -> float:
         if self._mixed and position in self._all_cells:
             return self._all_cells[position][0]
         if self._mixed or self._characters is None or position in self._characters:
             return x_of(self.line, position)
-        return cell_between(self.line, position, self._characters, self._utf16)[0]
+        return cell_at(self.line, position, self._characters, self._utf16)[0]
 
     @property
     def _all_cells(self) -> dict[int, Cell]:
         """Of a line of mixed directions; read when the first one is asked for."""
         if self._cells is None:
-            self._cells = cells_of(self.line, self.to_qt(self.start + len(self.text)), self._utf16)
+            self._cells = line_cells(self.line, self.to_qt(self.start + len(self.text)), self._utf16)
         return self._cells
 
-    def offset_at(self, x: float, between: bool = False) -> int:
-        """Offset of the character under `x`, or of the gap nearest to it (`between`)."""
+    def offset_at(self, x: float, nearest_gap: bool = False) -> int:
+        """Offset of the character under `x`, or of the gap nearest to it (`nearest_gap`)."""
         where = QTextLine.CursorPosition
-        mode = where.CursorBetweenCharacters if between else where.CursorOnCharacter
+        mode = where.CursorBetweenCharacters if nearest_gap else where.CursorOnCharacter
         return self.from_qt(self.line.xToCursor(x, mode))
 
     def spans(self, start: int, end: int) -> list[tuple[float, float]]:
@@ -240,7 +242,7 @@ class ShapedLine:
             return []
         if not self._mixed:
             return [(self.x(start), self.x(end))]
-        return _merged([self._cell(offset) for offset in range(start, end)])
+        return _merge_spans([self._cell(offset) for offset in range(start, end)])
 
     def _cell(self, offset: int) -> tuple[float, float]:
         position = self.to_qt(offset)
@@ -251,13 +253,13 @@ class ShapedLine:
         return min(begin, end), max(begin, end)
 
     @property
-    def right(self) -> float:
+    def text_end(self) -> float:
         """Where the text ends on its far side: the right edge, or the left one in right-to-left paragraphs."""
         rect = self.line.naturalTextRect()
         return float(rect.left() if self.rtl else self.x(self.start + len(self.text)))
 
 
-def _merged(cells: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _merge_spans(cells: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """Neighbouring stretches joined, from left to right."""
     spans: list[tuple[float, float]] = []
     for left, right in sorted(cell for cell in cells if cell[1] > cell[0]):

@@ -12,16 +12,16 @@ from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from app.state.scores import band
 from app.theme.theme import Theme
-from app.views.text.column import Column
-from app.views.text.drafter_underlines import paint_origin
+from app.views.text.column import TokenColumn
+from app.views.text.drafter_underlines import paint_origin_underline
 from app.views.text.influence import paint_influence
-from app.views.text.row_shaping import Mark, RowArt
-from app.views.text.watermark_underlines import paint_sign, sign_of
+from app.views.text.row_shaping import ShapedRow, TokenMark
+from app.views.text.watermark_underlines import paint_watermark_underline, watermark_sign
 from core.lightweight_dataclass import plain
 from resources.language import mark
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import Influence
+    from app.state.layer_queries import InfluenceMap
     from core.events import Repeat, TokenChosen
 
 COLOURINGS: dict[str, tuple[str, str, str]] = {
@@ -36,21 +36,21 @@ COLOURINGS: dict[str, tuple[str, str, str]] = {
     "none": (mark("None"), "", ""),
 }
 """Name: (title, word for the orange end, word for the blue end)."""
-_LAST_RANK = 100.0
+_MAX_RANK = 100.0
 
 
-def _by_probability(token: TokenChosen) -> float:
+def _probability_score(token: TokenChosen) -> float:
     return token.raw_probability
 
 
-def _by_rank(token: TokenChosen) -> float:
+def _rank_score(token: TokenChosen) -> float:
     """1 for the model's first choice, falling with the logarithm of the rank to 0 at the hundredth."""
     if not token.rank:
         return math.nan
-    return max(0.0, 1.0 - math.log(max(1, token.rank)) / math.log(_LAST_RANK))
+    return max(0.0, 1.0 - math.log(max(1, token.rank)) / math.log(_MAX_RANK))
 
 
-def _by_band(token: TokenChosen) -> float:
+def _band_score(token: TokenChosen) -> float:
     """GLTR's bands as four even steps from 1 to 0."""
     return BAND_SCORES[band(token.rank)] if token.rank else math.nan
 
@@ -58,21 +58,21 @@ def _by_band(token: TokenChosen) -> float:
 BAND_SCORES = (1.0, 0.62, 0.32, 0.0)
 
 
-def agreement(bits: float) -> float:
+def agreement_score(bits: float) -> float:
     """1 where two distributions are the same, 0.5 where they are a bit apart."""
     return 1 / (1 + max(bits, 0.0))
 
 
-def _by_entropy(token: TokenChosen) -> float:
+def _entropy_score(token: TokenChosen) -> float:
     """1 over the perplexity of the step: 1 when only one token was possible, 0.5 for a toss of a coin."""
     return math.exp(-token.entropy)
 
 
 SCORES: dict[str, Callable[[TokenChosen], float]] = {
-    "probability": _by_probability,
-    "rank": _by_rank,
-    "entropy": _by_entropy,
-    "band": _by_band,
+    "probability": _probability_score,
+    "rank": _rank_score,
+    "entropy": _entropy_score,
+    "band": _band_score,
 }
 """How sure the model was of a token, 0 to 1, by the name of the colouring; NaN where that is not told."""
 
@@ -88,77 +88,79 @@ class PaintOptions:
     newest: int | None = None
     hovered: int | None = None
     selection: tuple[int, int] = (0, 0)
-    changed: frozenset[int] = frozenset()
+    lead_changes: frozenset[int] = frozenset()
     """Tokens at which a beam search once let another text lead."""
-    branch: int | None = None
+    branch_position: int | None = None
     """Of a branch: how many tokens of its beginning are its parent's."""
     repeats: tuple[Repeat, ...] = ()
     """What the selected token would have repeated."""
-    influence: Influence | None = None
+    influence: InfluenceMap | None = None
     """What the step in question hangs on, by places of prompt and text together."""
-    apart: Mapping[int, float] = field(default_factory=dict)
+    divergences: Mapping[int, float] = field(default_factory=dict)
     """With a second model: bits between the two, by the token's place."""
 
     def score(self, token: TokenChosen) -> float:
         """How sure the model was of a token, or the two models of each other, 0 to 1."""
         if self.colouring == "difference":
-            return agreement(self.apart.get(token.step, 0.0))
-        return SCORES.get(self.colouring, _by_probability)(token)
+            return agreement_score(self.divergences.get(token.step, 0.0))
+        return SCORES.get(self.colouring, _probability_score)(token)
 
 
-def thickness(score: float, scale: float = 1.0) -> float:
+def underline_thickness(score: float, scale: float = 1.0) -> float:
     """Of an underline, in pixels: the less sure, the thicker; tells the same as its colour."""
     if math.isnan(score):
         return 2.0 * scale
     return (2.0 + 3.5 * (1.0 - min(max(score, 0.0), 1.0))) * scale
 
 
-def paint_rows(painter: QPainter, column: Column, look: PaintOptions, top: float, bottom: float) -> None:
+def paint_rows(painter: QPainter, column: TokenColumn, options: PaintOptions, top: float, bottom: float) -> None:
     """Paint the rows of `column` that lie between two heights of the page."""
     first = max(0, int((top - column.top) // column.metrics.row))
     last = min(column.drawn_rows, int((bottom - column.top) // column.metrics.row) + 1)
     for row in range(first, last):
-        _paint_row(painter, column, look, row, column.art(row))
+        _paint_row(painter, column, options, row, column.shaped_row(row))
 
 
-def _paint_row(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
-    for one in art.marks:
-        _paint_ground(painter, column, look, row, one)
-    _paint_pills(painter, column, look.theme, row, art)
-    _paint_selection(painter, column, look, row, art)
-    if look.colouring == "origin":
-        _paint_origins(painter, column, look, row, art)
-    elif look.colouring == "influence":
-        paint_influence(painter, column, look.influence, row, look.theme)
-    elif look.colouring == "watermark":
-        _paint_signs(painter, column, look, row, art)
-    elif look.colouring != "none":
-        _paint_underlines(painter, column, look, row, art)
-    _paint_ticks(painter, column, look, row, art)
-    _paint_groups(painter, column, look, row, art)
-    _paint_changes(painter, column, look, row, art)
-    _paint_branch(painter, column, look, row, art)
+def _paint_row(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+    for token_mark in art.marks:
+        _paint_token_background(painter, column, options, row, token_mark)
+    _paint_control_tokens(painter, column, options.theme, row, art)
+    _paint_selection(painter, column, options, row, art)
+    if options.colouring == "origin":
+        _paint_origin_underlines(painter, column, options, row, art)
+    elif options.colouring == "influence":
+        paint_influence(painter, column, options.influence, row, options.theme)
+    elif options.colouring == "watermark":
+        _paint_watermark_underlines(painter, column, options, row, art)
+    elif options.colouring != "none":
+        _paint_underlines(painter, column, options, row, art)
+    _paint_ticks(painter, column, options, row, art)
+    _paint_token_dashes(painter, column, options, row, art)
+    _paint_lead_changes(painter, column, options, row, art)
+    _paint_branch(painter, column, options, row, art)
     y = column.row_top(row) + column.metrics.baseline
-    painter.setPen(look.theme.color("text"))
+    painter.setPen(options.theme.color("text"))
     art.line.layout.draw(painter, QPointF(column.left, y - art.line.ascent))
-    if look.whitespace:
-        _paint_whitespace(painter, column, look, row, art)
-    _paint_outline(painter, column, look, row, art)
+    if options.whitespace:
+        _paint_whitespace(painter, column, options, row, art)
+    _paint_outline(painter, column, options, row, art)
 
 
-def _paint_ground(painter: QPainter, column: Column, look: PaintOptions, row: int, one: Mark) -> None:
+def _paint_token_background(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, token_mark: TokenMark
+) -> None:
     """Tint of the newest token, shade of the hovered one."""
-    index = one.piece - column.text.prompt_pieces
-    if index != look.newest and index != look.hovered:
+    index = token_mark.piece - column.text.prompt_pieces
+    if index != options.newest and index != options.hovered:
         return
-    radius = look.theme.px(4)
+    radius = options.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(look.theme.color("tint" if index == look.newest else "hover"))
-    for left, right in column.stretches(one):
+    painter.setBrush(options.theme.color("tint" if index == options.newest else "hover"))
+    for left, right in column.mark_spans(token_mark):
         painter.drawRoundedRect(column.box(row, left, right), radius, radius)
 
 
-def _paint_pills(painter: QPainter, column: Column, theme: Theme, row: int, art: RowArt) -> None:
+def _paint_control_tokens(painter: QPainter, column: TokenColumn, theme: Theme, row: int, art: ShapedRow) -> None:
     """Outlines around control tokens, between the row's upper edge and its underlines."""
     metrics = column.metrics
     painter.setBrush(theme.color("field"))
@@ -169,61 +171,69 @@ def _paint_pills(painter: QPainter, column: Column, theme: Theme, row: int, art:
         painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
 
 
-def _paint_selection(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
-    start, end = look.selection[0], min(look.selection[1], column.limit)
+def _paint_selection(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+    start, end = options.selection[0], min(options.selection[1], column.limit)
     if start >= end:
         return
     spans = art.line.spans(start, end)
     if art.line.ends_paragraph and start < art.line.end <= end:
-        spans.append((art.line.right, art.line.right + column.metrics.newline))
+        spans.append((art.line.text_end, art.line.text_end + column.metrics.newline))
     for left, right in spans:
-        painter.fillRect(column.box(row, left, right), look.theme.color("selection"))
+        painter.fillRect(column.box(row, left, right), options.theme.color("selection"))
 
 
-def _paint_underlines(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
-    score, tokens, before = look.score, column.text.tokens, column.text.prompt_pieces
-    top, scale = column.row_top(row) + column.metrics.underline, look.theme.scale
-    for one in art.marks:
-        sure = score(tokens[one.piece - before])
-        for left, right in one.spans:
-            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), thickness(sure, scale))
-            painter.fillRect(bar, look.theme.ramp(sure))
+def _paint_underlines(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+    score, tokens, before = options.score, column.text.tokens, column.text.prompt_pieces
+    top, scale = column.row_top(row) + column.metrics.underline, options.theme.scale
+    for token_mark in art.marks:
+        sure = score(tokens[token_mark.piece - before])
+        for left, right in token_mark.spans:
+            bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), underline_thickness(sure, scale))
+            painter.fillRect(bar, options.theme.ramp(sure))
 
 
-def _paint_origins(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_origin_underlines(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+) -> None:
     tokens, before = column.text.tokens, column.text.prompt_pieces
     top = column.row_top(row) + column.metrics.underline
-    for one in art.marks:
-        for left, right in one.spans:
+    for token_mark in art.marks:
+        for left, right in token_mark.spans:
             bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
-            paint_origin(painter, bar, tokens[one.piece - before].origin, look.theme)
+            paint_origin_underline(painter, bar, tokens[token_mark.piece - before].origin, options.theme)
 
 
-def _paint_signs(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_watermark_underlines(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+) -> None:
     tokens, before = column.text.tokens, column.text.prompt_pieces
     top = column.row_top(row) + column.metrics.underline
-    for one in art.marks:
-        for left, right in one.spans:
+    for token_mark in art.marks:
+        for left, right in token_mark.spans:
             bar = QRectF(column.left + left, top, max(1.5, right - left - 1.5), 0)
-            paint_sign(painter, bar, sign_of(tokens[one.piece - before]), look.theme)
+            paint_watermark_underline(painter, bar, watermark_sign(tokens[token_mark.piece - before]), options.theme)
 
 
-def _paint_ticks(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_ticks(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
     """A small wedge for a token whose character is not complete yet."""
     foot, half = column.row_top(row) + column.metrics.underline, column.metrics.tick / 2
-    for one in art.marks:
-        if one.tick is None:
+    for token_mark in art.marks:
+        if token_mark.tick is None:
             continue
-        x = column.left + one.tick + half
-        painter.setBrush(look.theme.ramp(look.score(column.text.tokens[one.piece - column.text.prompt_pieces])))
+        x = column.left + token_mark.tick + half
+        painter.setBrush(
+            options.theme.ramp(options.score(column.text.tokens[token_mark.piece - column.text.prompt_pieces]))
+        )
         painter.setPen(Qt.PenStyle.NoPen)
         wedge = [QPointF(x, foot - 2 * half), QPointF(x + half, foot), QPointF(x - half, foot)]
         painter.drawPolygon(QPolygonF(wedge))
 
 
-def _paint_groups(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_token_dashes(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+) -> None:
     """Below a character of the prompt that is made of several tokens, a dash for each of them."""
-    theme, gap = look.theme, look.theme.px(2)
+    theme, gap = options.theme, options.theme.px(2)
     top = column.row_top(row) + column.metrics.underline
     for left, right, count in art.groups:
         pitch = max((right - left + gap) / count, gap + theme.px(3))
@@ -233,21 +243,27 @@ def _paint_groups(painter: QPainter, column: Column, look: PaintOptions, row: in
             painter.fillRect(dash, theme.color("faint"))
 
 
-def _paint_changes(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_lead_changes(
+    painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow
+) -> None:
     """A small wedge above the first character of a token where the search changed its mind."""
-    top, half = column.row_top(row) + look.theme.px(1), look.theme.px(4)
+    top, half = column.row_top(row) + options.theme.px(1), options.theme.px(4)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(look.theme.color("best"))
-    for one in art.marks:
-        if one.opens and one.spans and one.piece - column.text.prompt_pieces in look.changed:
-            x = column.left + one.spans[0][0] + half
+    painter.setBrush(options.theme.color("best"))
+    for token_mark in art.marks:
+        if (
+            token_mark.starts_here
+            and token_mark.spans
+            and token_mark.piece - column.text.prompt_pieces in options.lead_changes
+        ):
+            x = column.left + token_mark.spans[0][0] + half
             painter.drawPolygon(QPolygonF([QPointF(x - half, top), QPointF(x + half, top), QPointF(x, top + half)]))
 
 
-def _paint_branch(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_branch(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
     """Where a branch left its parent's text: a line down the row, and dots below what stands there instead."""
-    text, line, theme = column.text, art.line, look.theme
-    first = text.asked_pieces + look.branch if look.branch is not None else text.prompt_pieces
+    text, line, theme = column.text, art.line, options.theme
+    first = text.input_pieces + options.branch_position if options.branch_position is not None else text.prompt_pieces
     if first >= text.prompt_pieces:
         return
     start, end = text.piece_span(first)[0], text.piece_span(text.prompt_pieces - 1)[1]
@@ -266,19 +282,19 @@ def _paint_branch(painter: QPainter, column: Column, look: PaintOptions, row: in
         painter.drawEllipse(QPointF(x, top + theme.px(4)), theme.scale * 2.5, theme.scale * 2.5)
 
 
-def _paint_whitespace(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
+def _paint_whitespace(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
     """␣ in every space, ↵ at line breaks, → at tabs; drawn over the text, so that nothing moves."""
     line, limit = art.line, column.limit
     base = column.row_top(row) + column.metrics.baseline
-    painter.setPen(QPen(look.theme.color("muted"), max(1.0, look.theme.scale)))
-    painter.setFont(look.theme.font(13))
+    painter.setPen(QPen(options.theme.color("muted"), max(1.0, options.theme.scale)))
+    painter.setFont(options.theme.font(13))
     for place, character in enumerate(line.text):
         offset = line.start + place
         if offset < limit and character in " \u00a0\t":
             for left, right in line.spans(offset, offset + 1):
                 _paint_space(painter, character, column.left + left, column.left + right, base)
     if line.ends_paragraph and line.end <= limit:
-        edge = column.left + line.right
+        edge = column.left + line.text_end
         x = edge - column.metrics.newline if line.rtl else edge + 1
         painter.drawText(QPointF(x, base), "↵")
 
@@ -293,13 +309,13 @@ def _paint_space(painter: QPainter, character: str, left: float, right: float, b
     )
 
 
-def _paint_outline(painter: QPainter, column: Column, look: PaintOptions, row: int, art: RowArt) -> None:
-    if look.selected is None:
+def _paint_outline(painter: QPainter, column: TokenColumn, options: PaintOptions, row: int, art: ShapedRow) -> None:
+    if options.selected is None:
         return
-    piece = look.selected + column.text.prompt_pieces
+    piece = options.selected + column.text.prompt_pieces
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(look.theme.color("accent"), look.theme.px(2)))
-    for one in art.marks:
-        if one.piece == piece:
-            for left, right in column.stretches(one):
+    painter.setPen(QPen(options.theme.color("accent"), options.theme.px(2)))
+    for token_mark in art.marks:
+        if token_mark.piece == piece:
+            for left, right in column.mark_spans(token_mark):
                 painter.drawRoundedRect(column.box(row, left - 1.5, right + 0.5), 5, 5)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from app.views.text.column import Column
+from app.views.text.column import TokenColumn
 
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 _ROWS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1, Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
-BACKWARDS = (Qt.Key.Key_Left, Qt.Key.Key_Up, Qt.Key.Key_PageUp, Qt.Key.Key_Home)
-KEYS = {*_STEPS, *_ROWS, Qt.Key.Key_Home, Qt.Key.Key_End}
+BACKWARD_KEYS = (Qt.Key.Key_Left, Qt.Key.Key_Up, Qt.Key.Key_PageUp, Qt.Key.Key_Home)
+NAVIGATION_KEYS = {*_STEPS, *_ROWS, Qt.Key.Key_Home, Qt.Key.Key_End}
 _PAGES = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
 
 
-def step(column: Column, key: Qt.Key, selected: int | None, count: int, page: int) -> int | None:
+def token_for_key(column: TokenColumn, key: Qt.Key, selected: int | None, count: int, page: int) -> int | None:
     """Token that `key` leads to from `selected` (None: from the newest); None for other keys.
 
     `count` tokens are drawn; `page` is how many rows Page Up and Page Down go.
@@ -24,15 +24,15 @@ def step(column: Column, key: Qt.Key, selected: int | None, count: int, page: in
     if key == Qt.Key.Key_End:
         return count - 1
     if key in _STEPS:
-        away = 0 if selected is None else _STEPS[key]  # the first press only shows where one is
-        return min(max(here + away, 0), count - 1)
+        delta = 0 if selected is None else _STEPS[key]  # the first press only shows where one is
+        return min(max(here + delta, 0), count - 1)
     if key in _ROWS:
-        return _by_row(column, here, _ROWS[key] * (page if key in _PAGES else 1), count)
+        return _token_by_row(column, here, _ROWS[key] * (page if key in _PAGES else 1), count)
     return None
 
 
-def extend(column: Column, key: Qt.Key, head: int, page: int) -> int:
-    """Offset to which `key` (one of `KEYS`), pressed with Shift, takes the moving end of a selection.
+def selection_end_for_key(column: TokenColumn, key: Qt.Key, head: int, page: int) -> int:
+    """Offset to which `key` (one of `NAVIGATION_KEYS`), pressed with Shift, takes the moving end of a selection.
 
     Left and Right go by whole tokens, the prompt's too; `page` is how many rows Page Up and Page Down go.
     """
@@ -47,27 +47,27 @@ def extend(column: Column, key: Qt.Key, head: int, page: int) -> int:
     return _offset_by_row(column, head, _ROWS[key] * (page if key in _PAGES else 1))
 
 
-def _offset_by_row(column: Column, head: int, rows: int) -> int:
+def _offset_by_row(column: TokenColumn, head: int, rows: int) -> int:
     """The place above or below; the text's beginning or end where there is no such row."""
     row = column.flow.row_at(head)
-    x = column.left + column.art(row).line.x(head)
+    x = column.left + column.shaped_row(row).line.x(head)
     return column.offset_at(x, column.row_top(row + rows) + column.metrics.baseline)
 
 
-def _by_row(column: Column, here: int, rows: int, count: int) -> int:
+def _token_by_row(column: TokenColumn, here: int, rows: int, count: int) -> int:
     """The token above or below, nearest to the middle of this one."""
     box = column.rects(here)[0]
     x = box.center().x()
     row = int((box.center().y() - column.top) // column.metrics.row) + rows
-    first = column.flow.row_at(column.text.span(0)[0])
+    first = column.flow.row_at(column.text.token_span(0)[0])
     row = min(max(row, first), column.drawn_rows - 1)
-    return min(_nearest(column, row, x - column.left, here), count - 1)
+    return min(_nearest_token(column, row, x - column.left, here), count - 1)
 
 
-def _nearest(column: Column, row: int, x: float, otherwise: int) -> int:
+def _nearest_token(column: TokenColumn, row: int, x: float, otherwise: int) -> int:
     places = [
         (max(left - x, x - right, 0.0), mark.piece - column.text.prompt_pieces)
-        for mark in column.art(row).marks
-        for left, right in column.stretches(mark)
+        for mark in column.shaped_row(row).marks
+        for left, right in column.mark_spans(mark)
     ]
     return min(places)[1] if places else otherwise

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _THIN, _TIE = "\u2009", "\u202f"
 
 
-def pill(piece: str) -> str:
+def control_token_text(piece: str) -> str:
     """What stands for a control token: its name between thin spaces."""
     name = words.control_name(piece) or words.visible(piece.strip()) or tr("special")
     return f"{_THIN}{_TIE}{name.replace(' ', _TIE)}{_TIE}{_THIN}"
@@ -24,11 +24,11 @@ def pill(piece: str) -> str:
 class TokenText:
     """A prompt, then tokens; `text` is what is drawn, and piece `n` covers `starts[n]` up to `starts[n + 1]`.
 
-    The first `asked_pieces` pieces are the prompt's, those up to `prompt_pieces` what the answer begins with; token `i`
+    The first `input_pieces` pieces are the prompt's, those up to `prompt_pieces` what the answer begins with; token `i`
     is piece `prompt_pieces + i`.
     """
 
-    def __init__(self, prompt: Sequence[PromptToken] = (), beginning: Sequence[PromptToken] = ()) -> None:
+    def __init__(self, prompt: Sequence[PromptToken] = (), answer_prefix: Sequence[PromptToken] = ()) -> None:
         self.text = ""
         self.starts: list[int] = []
         self.originals: list[str] = []
@@ -37,30 +37,30 @@ class TokenText:
         self.tokens: list[TokenChosen] = []
         self.tail = ""
         for token in prompt:
-            self._add(token.text, special=bool(words.control_name(token.text, token.special)))
-        self.asked_pieces = len(self.starts)
-        self._separate = bool(prompt) and bool(words.control_name(prompt[-1].text, prompt[-1].special))
-        for token in beginning:
-            self.text += self._parting()
+            self._append_piece(token.text, special=bool(words.control_name(token.text, token.special)))
+        self.input_pieces = len(self.starts)
+        self._needs_separator = bool(prompt) and bool(words.control_name(prompt[-1].text, prompt[-1].special))
+        for token in answer_prefix:
+            self.text += self._take_separator()
             special = not token.text and bool(words.control_name(token.piece, token.special))
-            self._add(token.piece if special else token.text, special)
+            self._append_piece(token.piece if special else token.text, special)
         self.prompt_pieces = len(self.starts)
 
     def append(self, tokens: Iterable[TokenChosen]) -> None:
         """Add what was chosen next."""
         chosen = list(tokens)
-        drawn = [self.text + self._parting()] if chosen else [self.text]
+        drawn = [self.text + self._take_separator()] if chosen else [self.text]
         end = len(drawn[0])
         for token in chosen:
-            drawn.append(self._take(token.piece if token.special else token.text, token.special, end))
+            drawn.append(self._add_piece(token.piece if token.special else token.text, token.special, end))
             end += len(drawn[-1])
         self.tokens += chosen
         self.text = "".join(drawn)
 
-    def _parting(self) -> str:
+    def _take_separator(self) -> str:
         """What follows a control token is a text of its own: a summary, an answer."""
-        parting = "\n" if self._separate else ""
-        self._separate = False
+        parting = "\n" if self._needs_separator else ""
+        self._needs_separator = False
         return parting
 
     def finish(self, tail: str) -> None:
@@ -68,37 +68,37 @@ class TokenText:
         self.tail = tail
         self.text += words.visible(tail)
 
-    def _add(self, text: str, special: bool) -> None:
-        self.text += self._take(text, special, len(self.text))
+    def _append_piece(self, text: str, special: bool) -> None:
+        self.text += self._add_piece(text, special, len(self.text))
 
-    def _take(self, text: str, special: bool, start: int) -> str:
+    def _add_piece(self, text: str, special: bool, start: int) -> str:
         """Another piece, which begins there; gives back what is drawn of it."""
         if special:
             self.specials.add(len(self.starts))
         self.starts.append(start)
         self.originals.append("" if special else text)
-        return pill(text) if special else words.visible(text)
+        return control_token_text(text) if special else words.visible(text)
 
     @property
-    def owned(self) -> int:
+    def tail_start(self) -> int:
         """Offset up to which every character belongs to a piece."""
         return len(self.text) - len(self.tail)
 
     @property
     def prompt_end(self) -> int:
         """Offset of the first character that is not the prompt's."""
-        return self.starts[self.asked_pieces] if len(self.starts) > self.asked_pieces else self.owned
+        return self.starts[self.input_pieces] if len(self.starts) > self.input_pieces else self.tail_start
 
     def piece_span(self, piece: int) -> tuple[int, int]:
         """Where piece `piece` lies in `text`."""
         last = piece + 1 >= len(self.starts)
-        return self.starts[piece], self.owned if last else self.starts[piece + 1]
+        return self.starts[piece], self.tail_start if last else self.starts[piece + 1]
 
-    def span(self, token: int) -> tuple[int, int]:
+    def token_span(self, token: int) -> tuple[int, int]:
         """Where token `token` lies in `text`; empty while its character is incomplete."""
         return self.piece_span(self.prompt_pieces + token)
 
-    def limit(self, count: int) -> int:
+    def end_of_tokens(self, count: int) -> int:
         """Where the text ends when only the first `count` tokens are drawn."""
         if count >= len(self.tokens):
             return len(self.text)
@@ -107,7 +107,7 @@ class TokenText:
     def token_at(self, offset: int) -> int | None:
         """Index of the token that the character at `offset` belongs to; None in the prompt and the tail."""
         piece = bisect_right(self.starts, offset) - 1
-        if piece < self.prompt_pieces or offset >= self.owned:
+        if piece < self.prompt_pieces or offset >= self.tail_start:
             return None
         return piece - self.prompt_pieces
 
@@ -123,13 +123,13 @@ class TokenText:
         """How many pieces without text stand right before that one."""
         return piece - bisect_left(self.starts, self.starts[piece])
 
-    def after_empty(self, piece: int) -> int:
+    def last_at_same_start(self, piece: int) -> int:
         """The last of the pieces that begin where that one does: the only one of them that can have text."""
         return bisect_right(self.starts, self.starts[piece]) - 1
 
-    def groups_in(self, start: int, end: int) -> list[tuple[int, int]]:
+    def multi_token_characters(self, start: int, end: int) -> list[tuple[int, int]]:
         """(offset, tokens) of the prompt's characters in [start, end) that are made of several tokens."""
-        found, parts = [], 0
+        groups, parts = [], 0
         for piece in self.pieces_in(start, end):
             if piece >= self.prompt_pieces:
                 break
@@ -137,16 +137,16 @@ class TokenText:
             if first == last:
                 parts += 1
             elif parts and first >= start:
-                found.append((first, parts + 1))
+                groups.append((first, parts + 1))
             if first != last:
                 parts = 0
-        return found
+        return groups
 
-    def copy(self, start: int, end: int) -> str:
+    def original_text(self, start: int, end: int) -> str:
         """The exact text between two offsets: control tokens add nothing, control characters are themselves again."""
         parts = []
         for piece in self.pieces_in(start, end):
             a, b = self.piece_span(piece)
             parts.append(self.originals[piece][max(0, start - a) : max(0, min(b, end) - a)])
-        parts.append(self.tail[max(0, start - self.owned) : max(0, end - self.owned)])
+        parts.append(self.tail[max(0, start - self.tail_start) : max(0, end - self.tail_start)])
         return "".join(parts)

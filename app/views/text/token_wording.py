@@ -18,49 +18,49 @@ def token_text(piece: str, special: bool | None = None) -> str:
     return words.label(piece, special)
 
 
-def bits(log_probability: float) -> float:
+def surprise_bits(log_probability: float) -> float:
     """Surprise in bits of a natural log-probability; infinite for what cannot happen, NaN for what is not told."""
     if math.isnan(log_probability):
         return math.nan
     return max(0.0, -log_probability / math.log(2)) if math.isfinite(log_probability) else math.inf
 
 
-def bits_told(value: float) -> str:
+def format_bits(value: float) -> str:
     """`1.7 bits`."""
     if math.isnan(value):
-        return words.UNTOLD
+        return words.UNKNOWN
     return tr("{value:.1f} bits").format(value=value)
 
 
-def tokens_told(number: int) -> str:
+def format_token_count(number: int) -> str:
     """`1 token`, `1,024 tokens`."""
     return trn("{number:,} token", "{number:,} tokens", number).format(number=number)
 
 
-def texts_told(number: int) -> str:
+def format_text_count(number: int) -> str:
     """`1 text`, `1,024 texts`."""
     return trn("{number:,} text", "{number:,} texts", number).format(number=number)
 
 
-def mass_above(token: TokenChosen) -> float | None:
+def probability_above(token: TokenChosen) -> float | None:
     """Share of the model's distribution on tokens likelier than the chosen one; None without tracing."""
     above = [a.raw_probability for a in token.alternatives if a.rank < token.rank]
     return sum(above) if token.alternatives and len(above) == token.rank - 1 else None
 
 
-def figures(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
+def token_rows(token: TokenChosen, vocabulary: int = 0) -> list[tuple[str, str]]:
     """Rows of the card that hovers over a token, at the depth of now."""
-    if is_elsewhere(token):
-        return _elsewhere_figures(token)
-    return depth.pick(_plain_figures, _usual_figures, _exact_figures)(token, vocabulary)
+    if is_remote_token(token):
+        return _remote_token_rows(token)
+    return depth.pick(_plain_rows, _usual_rows, _exact_rows)(token, vocabulary)
 
 
-def is_elsewhere(token: TokenChosen) -> bool:
+def is_remote_token(token: TokenChosen) -> bool:
     """Whether an engine on another machine wrote it, which tells less than a model in memory."""
     return math.isnan(token.entropy)
 
 
-def _elsewhere_figures(token: TokenChosen) -> list[tuple[str, str]]:
+def _remote_token_rows(token: TokenChosen) -> list[tuple[str, str]]:
     """What was told, and nothing else."""
     raw, final = token.raw_probability, token.probability
     rows = [
@@ -69,61 +69,65 @@ def _elsewhere_figures(token: TokenChosen) -> list[tuple[str, str]]:
         (tr("after the settings"), "" if math.isnan(final) else words.percent(final)),
         (tr("log-probability"), "" if math.isnan(raw) else words.decimal(token.raw_log_probability)),
         (tr("rank"), words.rank(token.rank) if token.rank else ""),
-        (tr("surprise"), "" if math.isnan(raw) else bits_told(bits(token.raw_log_probability))),
+        (tr("surprise"), "" if math.isnan(raw) else format_bits(surprise_bits(token.raw_log_probability))),
     ]
     return [row for row in rows if row[1]] or [(tr("probability"), tr("not told by the engine"))]
 
 
-def _plain_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
+def _plain_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     return [
         (tr("the model's wish"), share(token.raw_probability)),
         (tr("after the settings"), share(token.probability)),
-        (tr("place on its list"), _rank_told(token, vocabulary)),
+        (tr("place on its list"), _format_rank(token, vocabulary)),
     ]
 
 
-def _exact_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
+def _exact_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     return [
         (tr("id"), f"{token.id:,}"),
         (tr("raw p"), share(token.raw_probability)),
         (tr("final p"), share(token.probability)),
         (tr("raw ln p"), words.decimal(token.raw_log_probability, 4)),
         (tr("final ln p"), words.decimal(token.log_probability, 4)),
-        (tr("raw rank"), _rank_told(token, vocabulary)),
+        (tr("raw rank"), _format_rank(token, vocabulary)),
         (tr("final rank"), f"{token.final_rank or token.rank:,}"),
-        (tr("−log₂ p"), tr("{value:.4f} bits").format(value=bits(token.raw_log_probability))),
+        (tr("−log₂ p"), tr("{value:.4f} bits").format(value=surprise_bits(token.raw_log_probability))),
     ]
 
 
-def _rank_told(token: TokenChosen, vocabulary: int) -> str:
+def _format_rank(token: TokenChosen, vocabulary: int) -> str:
     if not vocabulary:
         return f"{token.rank:,}"
     return tr("{rank:,} of {vocabulary:,}").format(rank=token.rank, vocabulary=vocabulary)
 
 
-def _usual_figures(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
+def _usual_rows(token: TokenChosen, vocabulary: int) -> list[tuple[str, str]]:
     rows = [
         (tr("id"), f"{token.id:,}"),
         (tr("by the model alone"), words.percent(token.raw_probability)),
         (tr("after the settings"), words.percent(token.probability)),
         (tr("log-probability"), f"{words.decimal(token.raw_log_probability)} → {words.decimal(token.log_probability)}"),
-        (tr("rank"), _rank_told(token, vocabulary)),
-        (tr("surprise"), bits_told(bits(token.raw_log_probability))),
+        (tr("rank"), _format_rank(token, vocabulary)),
+        (tr("surprise"), format_bits(surprise_bits(token.raw_log_probability))),
     ]
-    above = mass_above(token)
+    above = probability_above(token)
     if above:
         rows.append((tr("mass above it"), words.percent(above)))
     return rows
 
 
-def spoken(token: TokenChosen, number: int, count: int) -> str:
+def describe_token(token: TokenChosen, number: int, count: int) -> str:
     """One line for a screen reader."""
     name = words.control_name(token.piece, token.is_special) if token.special else words.visible(token.piece).strip()
-    share = words.percent(token.raw_probability)
-    if is_elsewhere(token):
+    probability = words.percent(token.raw_probability)
+    if is_remote_token(token):
         return tr("Token {number} of {count}: “{name}”, probability {share}").format(
-            number=number, count=count, name=name or token_text(token.piece, token.is_special), share=share
+            number=number, count=count, name=name or token_text(token.piece, token.is_special), share=probability
         )
     return tr("Token {number} of {count}: “{name}”, probability {share}, rank {rank:,}").format(
-        number=number, count=count, name=name or token_text(token.piece, token.is_special), share=share, rank=token.rank
+        number=number,
+        count=count,
+        name=name or token_text(token.piece, token.is_special),
+        share=probability,
+        rank=token.rank,
     )

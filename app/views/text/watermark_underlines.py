@@ -13,15 +13,15 @@ from resources.language import mark
 if TYPE_CHECKING:
     from core.events import TokenChosen, WatermarkSign
 
-KEY = mark("━ shows the watermark   ┅ does not   ─ not counted")
+WATERMARK_LEGEND = mark("━ shows the watermark   ┅ does not   ─ not counted")
 
 
-def sign_of(token: TokenChosen) -> WatermarkSign | None:
+def watermark_sign(token: TokenChosen) -> WatermarkSign | None:
     """What it shows of the first watermark that was looked for; None where none was."""
     return next((detail.sign for detail in token.details if detail.sign is not None), None)
 
 
-def paint_sign(painter: QPainter, bar: QRectF, sign: WatermarkSign | None, theme: Theme) -> None:
+def paint_watermark_underline(painter: QPainter, bar: QRectF, sign: WatermarkSign | None, theme: Theme) -> None:
     """A thick line above what chance gives, a dotted one below, a thin one for what is not counted."""
     line = max(1.0, theme.scale)
     if sign is None or not sign.counts:

@@ -9,13 +9,13 @@ from typing import Protocol, overload
 from PySide6.QtCore import QPointF, QRect, QRectF, SignalInstance
 
 from app.state.run import Run
-from app.views.text.column import Column
-from app.views.text.token_wording import spoken
+from app.views.text.column import TokenColumn
+from app.views.text.token_wording import describe_token
 from app.views.tokens.token_columns import TokenColumns
 from app.widgets.accessibility import AccessiblePart, AccessibleText
 
 
-class Area(Protocol):
+class TokenAreaProtocol(Protocol):
     """Where the tokens are drawn."""
 
     page: TokenColumns
@@ -32,10 +32,10 @@ class Area(Protocol):
         """A stretch of the page in the viewport."""
 
 
-class TokenParts(Sequence[AccessiblePart]):
+class AccessibleTokens(Sequence[AccessiblePart]):
     """The drawn tokens of the shown sequence, each made when it is asked for: there may be thousands."""
 
-    def __init__(self, area: Area) -> None:
+    def __init__(self, area: TokenAreaProtocol) -> None:
         self._area = area
 
     def __len__(self) -> int:
@@ -56,34 +56,34 @@ class TokenParts(Sequence[AccessiblePart]):
         area = self._area
         run = area.run
         assert run is not None
-        name = spoken(run.tokens[index], index + 1, len(run.tokens))
+        name = describe_token(run.tokens[index], index + 1, len(run.tokens))
         pick = partial(area.tokenPicked.emit, index)
         return AccessiblePart(name, partial(area.token_rect, index), selected=run.selected == index, press=pick)
 
 
-def passage(area: Area) -> AccessibleText:
+def accessible_text(area: TokenAreaProtocol) -> AccessibleText:
     """What is drawn of the shown sequence, its prompt first; the cursor stands at the selected token.
 
     An empty page is an empty text: readers ask but once whether something is a text.
     """
-    column, run = area.page.shown(), area.run
+    column, run = area.page.shown_column(), area.run
     if column is None or run is None:
         return AccessibleText("", 0, lambda _offset: QRect(), lambda _offset: None)
     here = run.selected if run.selected is not None else run.cursor - 1
-    place = column.text.span(here)[0] if 0 <= here < len(column.text.tokens) else column.limit
-    return AccessibleText(column.text.text[: column.limit], min(place, column.limit), partial(_box, area, column),
-                   partial(_go, area, column))  # fmt: skip
+    cursor = column.text.token_span(here)[0] if 0 <= here < len(column.text.tokens) else column.limit
+    return AccessibleText(column.text.text[: column.limit], min(cursor, column.limit), partial(_character_rect, area, column),
+                   partial(_pick_token_at, area, column))  # fmt: skip
 
 
-def _box(area: Area, column: Column, offset: int) -> QRect:
+def _character_rect(area: TokenAreaProtocol, column: TokenColumn, offset: int) -> QRect:
     row = column.flow.row_at(offset)
-    line = column.art(row).line
+    line = column.shaped_row(row).line
     left, right = line.x(offset), line.x(min(offset + 1, line.end))
     corner = QPointF(column.left + min(left, right), column.row_top(row))
     return area.from_page(QRectF(corner.x(), corner.y(), max(1.0, abs(right - left)), column.metrics.row))
 
 
-def _go(area: Area, column: Column, offset: int) -> None:
+def _pick_token_at(area: TokenAreaProtocol, column: TokenColumn, offset: int) -> None:
     token = column.text.token_at(offset)
     if token is not None:
         area.tokenPicked.emit(token)

@@ -6,41 +6,41 @@ from functools import partial
 
 from PySide6.QtWidgets import QMenu
 
-from app.state.branching import Replacement, forbidden_in, why_forbidden
+from app.state.branching import TokenReplacement, forbidden_ids, forbidden_reason
 from app.state.run import Run
 from app.views.base import ViewSignals
 from app.widgets.plain_text import caption
 from core import words
 from resources.language import tr
 
-MOST = 8
+MAX_ALTERNATIVES = 8
 """Alternatives in the menu."""
 
 
-def add_branches(menu: QMenu, run: Run, token: int, signals: ViewSignals, grammar: object = None) -> None:
+def add_branch_actions(menu: QMenu, run: Run, token: int, signals: ViewSignals, grammar: object = None) -> None:
     """Alternatives of that token of the shown text, and the way to words of one's own; `grammar`: what a new run would
     be held to."""
     chosen = run.tokens[token]
-    forbidden = forbidden_in(run, chosen, grammar)
-    others = [item for item in chosen.alternatives if item.id != chosen.id][:MOST]
+    forbidden = forbidden_ids(run, chosen, grammar)
+    others = [item for item in chosen.alternatives if item.id != chosen.id][:MAX_ALTERNATIVES]
     heading = menu.addAction(
         caption(tr("In place of {piece}").format(piece=words.quote(chosen.piece, chosen.is_special)))
     )
     heading.setEnabled(False)  # a section of a menu is a bare line in most styles
     for item in others:
         if item.id in forbidden:
-            title = "\t".join((why_forbidden(item.text, item.special), words.brief_percent(item.raw_probability)))
+            title = "\t".join((forbidden_reason(item.text, item.special), words.brief_percent(item.raw_probability)))
             menu.addAction(caption(title)).setEnabled(False)
             continue
         title = tr("Continue with {text} instead\t{share}").format(
             text=words.quote(item.text, item.special), share=words.brief_percent(item.raw_probability)
         )
-        menu.addAction(caption(title), partial(signals.branchWanted.emit, Replacement(token, item.id)))
+        menu.addAction(caption(title), partial(signals.branchRequested.emit, TokenReplacement(token, item.id)))
 
     def type_words() -> None:
         signals.tokenActivated.emit(token)
         signals.inspectorRequested.emit()
-        signals.wordsWanted.emit()
+        signals.wordInputRequested.emit()
 
     menu.addAction(tr("Continue with other words…"), type_words)
     menu.addSeparator()

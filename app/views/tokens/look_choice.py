@@ -8,33 +8,33 @@ from PySide6.QtCore import QObject, Slot
 
 import core
 from app.state.run import Run
-from app.state.scores import BAND_NAMES, scores_of, shares
+from app.state.scores import BAND_NAMES, band_percentages, compute_score_stats
 from app.views.text import influence
-from app.views.text.drafter_underlines import KEY
-from app.views.text.row_painting import BAND_SCORES, COLOURINGS, thickness
-from app.views.text.watermark_underlines import KEY as SIGNS
+from app.views.text.drafter_underlines import ORIGIN_LEGEND
+from app.views.text.row_painting import BAND_SCORES, COLOURINGS, underline_thickness
+from app.views.text.watermark_underlines import WATERMARK_LEGEND as SIGNS
 from app.views.tokens.area import TokenArea
 from app.views.tokens.tools import TokenTools
-from app.widgets.legend import Legend, LegendStep
+from app.widgets.legend import ColourLegend, LegendStep
 from core import strategies
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import Influence
+    from app.state.layer_queries import InfluenceMap
 
-_KEYS = {"origin": KEY, "influence": influence.KEY, "watermark": SIGNS}
-HINT = mark("click a token, or ← →")
-CHANGED = mark("▾ the search changed its mind here")
-BRANCHED = mark("│ the branch begins here")
+_LEGENDS = {"origin": ORIGIN_LEGEND, "influence": influence.INFLUENCE_LEGEND, "watermark": SIGNS}
+SELECT_HINT = mark("click a token, or ← →")
+LEAD_CHANGE_HINT = mark("▾ the search changed its mind here")
+BRANCH_HINT = mark("│ the branch begins here")
 
 
-class LookChoice(QObject):
+class ColouringController(QObject):
     """Takes what is chosen in the tools to the area, and keeps the key to the colours true."""
 
-    def __init__(self, area: TokenArea, tools: TokenTools, legend: Legend) -> None:
+    def __init__(self, area: TokenArea, tools: TokenTools, legend: ColourLegend) -> None:
         super().__init__(area)
         self._area, self._tools, self._legend = area, tools, legend
-        self._kind = "plain"
+        self._run_kind = "plain"
         self._colourings = {
             "plain": "probability", "drafted": "origin", "scored": "band", "compared": "difference",
             "marked": "watermark",
@@ -43,70 +43,83 @@ class LookChoice(QObject):
         tools.colouringChosen.connect(self._choose_colouring)
         tools.whitespaceToggled.connect(self._set_whitespace)
 
-    def begin(self, run: Run | None) -> None:
+    def apply_for_run(self, run: Run | None) -> None:
         """Another run: colour it as the last of its kind."""
-        self._kind = _kind(run)
-        self._tools.offer("difference", self._kind == "compared")
-        self._tools.offer("watermark", self._kind == "marked")
-        self.set_colouring(self._colourings[self._kind])
+        self._run_kind = _colouring_kind(run)
+        self._tools.set_colouring_available("difference", self._run_kind == "compared")
+        self._tools.set_colouring_available("watermark", self._run_kind == "marked")
+        self.set_colouring(self._colourings[self._run_kind])
 
     def set_colouring(self, name: str) -> None:
         """Colour tokens by one of `COLOURINGS`."""
-        self._area.look.colouring = name
+        self._area.paint_options.colouring = name
         self._tools.set_colouring(name)
         _title, low, high = COLOURINGS[name]
         steps = _band_steps(self._area.run) if name == "band" else ()
-        self._legend.set_words(tr(low), tr(high), self.hint(), steps)
+        self._legend.set_labels(tr(low), tr(high), self.legend_hint(), steps)
         self._area.viewport().update()
 
-    def show_influence(self, found: Influence | None) -> None:
+    def show_influence(self, influence: InfluenceMap | None) -> None:
         """Draw what a step hangs on instead, as long as that is asked."""
-        self._area.look.influence = found
-        self._tools.offer("influence", found is not None)
-        if found is not None:
+        self._area.paint_options.influence = influence
+        self._tools.set_colouring_available("influence", influence is not None)
+        if influence is not None:
             self.set_colouring("influence")
-        elif self._area.look.colouring == "influence":
-            self.set_colouring(self._colourings[self._kind])
+        elif self._area.paint_options.colouring == "influence":
+            self.set_colouring(self._colourings[self._run_kind])
 
-    def hint(self) -> str:
+    def legend_hint(self) -> str:
         """What the key says beside the colours: the marks that are there, and what to do."""
-        look = self._area.look
-        if look.colouring == "influence" and look.influence is not None and look.influence.kind == "attention":
-            return tr(influence.LOOKED)
-        if look.colouring in _KEYS:
-            return tr(_KEYS[look.colouring])
-        marks = [tr(words) for words, there in ((CHANGED, look.changed), (BRANCHED, look.branch is not None)) if there]
-        return "   ".join([*marks, tr(HINT)])
+        options = self._area.paint_options
+        if options.colouring == "influence" and options.influence is not None and options.influence.kind == "attention":
+            return tr(influence.ATTENTION_LEGEND)
+        if options.colouring in _LEGENDS:
+            return tr(_LEGENDS[options.colouring])
+        marks = [
+            tr(words)
+            for words, there in (
+                (LEAD_CHANGE_HINT, options.lead_changes),
+                (BRANCH_HINT, options.branch_position is not None),
+            )
+            if there
+        ]
+        return "   ".join([*marks, tr(SELECT_HINT)])
 
     @Slot(str)
     def _choose_colouring(self, name: str) -> None:
         """What the reader picks holds for runs of the same kind."""
         if name != "influence":  # it ends with the step that it speaks of
-            self._colourings[self._kind] = name
+            self._colourings[self._run_kind] = name
         self.set_colouring(name)
 
     @Slot(bool)
     def _set_whitespace(self, shown: bool) -> None:
         """Show or hide ␣ and ↵."""
-        self._area.look.whitespace = shown
+        self._area.paint_options.whitespace = shown
         self._area.viewport().update()
 
 
 def _band_steps(run: Run | None) -> tuple[LegendStep, ...]:
     """GLTR's bands in the key, with their parts of a scored text."""
-    parts = [f": {part}" for part in shares(scores_of(run.tokens))] if run is not None and run.is_scored else None
+    parts = (
+        [f": {part}" for part in band_percentages(compute_score_stats(run.tokens))]
+        if run is not None and run.is_scored
+        else None
+    )
     names = [f"{tr(name)}{part}" for name, part in zip(BAND_NAMES, parts or [""] * len(BAND_NAMES), strict=True)]
     names[0] = tr("rank {band}").format(band=names[0])
-    return tuple(LegendStep(name, score, thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True))
+    return tuple(
+        LegendStep(name, score, underline_thickness(score)) for name, score in zip(names, BAND_SCORES, strict=True)
+    )
 
 
-def _kind(run: Run | None) -> str:
+def _colouring_kind(run: Run | None) -> str:
     """By which the colours are remembered."""
     if run is None:
         return "plain"
     if core.watermark_settings(run.request.options):
         return "marked"
     if run.is_scored:
-        return "compared" if run.request.second or run.compared else "scored"
+        return "compared" if run.request.second or run.comparisons else "scored"
     strategy = strategies.registry.get(run.request.strategy)
     return "drafted" if strategy is not None and strategy.speculates else "plain"

@@ -15,8 +15,8 @@ from app.state.run import Run
 from app.theme.theme import Theme, theme_for
 from app.views.tokens.token_strip import TokenViewStrip
 from app.widgets.elided_label import ElidedLabel
-from app.widgets.media.drawing import image_of
-from app.widgets.media.positions import Cells, PositionsFace
+from app.widgets.media.drawing import image_from_rgb
+from app.widgets.media.positions import MediumPositions, PositionCells
 from app.widgets.plain_text import tooltip
 from app.widgets.wrapped_label import WrappedLabel
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from core.events import MediumRead
 
 
-LEAST_WORDS = 240
+MIN_DESCRIPTION_WIDTH = 240
 """Pixels at 100 %: what a sentence needs beside a face."""
 
 
@@ -35,59 +35,63 @@ class MediumCard(QWidget):
         super().__init__(parent)
         self.read = read
         self.setObjectName("mediumRead")
-        self.face = PositionsFace(self)
-        self.face.pointed.connect(self._on_pointed)
-        self.name, self.told, self.part = ElidedLabel("", self), WrappedLabel(parent=self), ElidedLabel("", self)
+        self.preview = MediumPositions(self)
+        self.preview.cellHovered.connect(self._on_pointed)
+        self.name, self.description, self.position_label = (
+            ElidedLabel("", self),
+            WrappedLabel(parent=self),
+            ElidedLabel("", self),
+        )
         self.name.setText(f"{Path(read.path).name} · {core.medium_label(read)}")
-        self.told.setText(core.medium_sentence(read))
-        self.told.setProperty("role", "muted")
-        self.name.setToolTip(tooltip(self.told.text()))
-        self.setAccessibleName(f"{self.name.text()}: {self.told.text()}")
+        self.description.setText(core.medium_sentence(read))
+        self.description.setProperty("role", "muted")
+        self.name.setToolTip(tooltip(self.description.text()))
+        self.setAccessibleName(f"{self.name.text()}: {self.description.text()}")
         self._column = QVBoxLayout()
-        for label in (self.name, self.told, self.part):
+        for label in (self.name, self.description, self.position_label):
             self._column.addWidget(label)
         self._column.addStretch(1)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.addWidget(self.face, 0, Qt.AlignmentFlag.AlignTop)
+        self._row.addWidget(self.preview, 0, Qt.AlignmentFlag.AlignTop)
         self._row.addLayout(self._column, 1)
 
-    def tell(self, medium: Medium) -> None:
+    def show_medium(self, medium: Medium) -> None:
         """The file has been read, or cannot be any more."""
-        if medium.trouble is not None:
-            self.part.setText(medium.trouble.cause)
-            self.face.hide()
+        if medium.error is not None:
+            self.position_label.setText(medium.error.cause)
+            self.preview.hide()
         elif medium.kind == PICTURE:
-            image = image_of(*medium.thumbnail) if medium.thumbnail is not None else None
-            self.face.show_picture(image, Cells(max(self.read.rows, 1), max(self.read.columns, 1)))
+            image = image_from_rgb(*medium.thumbnail) if medium.thumbnail is not None else None
+            self.preview.show_picture(image, PositionCells(max(self.read.rows, 1), max(self.read.columns, 1)))
         else:
-            self.face.show_sound(medium.peaks, self._along())
+            self.preview.show_sound(medium.peaks, self._sound_cells())
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        self.face.set_theme(theme)
+        self.preview.set_theme(theme)
         self._row.setSpacing(theme.px(14))
         self._column.setSpacing(theme.px(3))
         self.name.setFont(theme.font(13, 600))
-        self.told.setFont(theme.font(12))
-        self.part.setFont(theme.font(12, tabular=True))
+        self.description.setFont(theme.font(12))
+        self.position_label.setFont(theme.font(12, tabular=True))
 
-    def _along(self) -> Cells:
+    def _sound_cells(self) -> PositionCells:
         """The positions of a sound; the silence behind its end is drawn as what it is."""
         share = min(1.0, self.read.seconds / self.read.heard) if self.read.heard else 1.0
-        return Cells(1, self.read.last - self.read.first + 1, share)
+        return PositionCells(1, self.read.last - self.read.first + 1, share)
 
     @Slot(int)
     def _on_pointed(self, cell: int) -> None:
         count = self.read.last - self.read.first + 1
-        before = count - self.face.cells.rows * self.face.cells.columns if self.read.rows else 0
-        self.part.setText(core.medium_part(self.read, self.read.first + before + cell) if cell >= 0 else "")
+        before = count - self.preview.cells.rows * self.preview.cells.columns if self.read.rows else 0
+        self.position_label.setText(core.medium_part(self.read, self.read.first + before + cell) if cell >= 0 else "")
 
 
 class MediaStrip(TokenViewStrip):
-    """`wanted(path)`: how that file looks or sounds is to be found out, and said by `tell`."""
+    """`mediumRequested(path)`: how that file looks or sounds is to be found out, and said by `show_medium`."""
 
-    wanted = Signal(str)
+    mediumRequested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("mediaStrip", parent)
@@ -116,21 +120,23 @@ class MediaStrip(TokenViewStrip):
         for medium in read:
             self._add(medium)
         self.setVisible(bool(read))
-        self.fit_into(self._height)
+        self.set_view_height(self._view_height)
         for path in dict.fromkeys(medium.path for medium in read):
-            self.wanted.emit(path)
+            self.mediumRequested.emit(path)
 
-    def tell(self, medium: Medium) -> None:
+    def show_medium(self, medium: Medium) -> None:
         """That file has been read."""
         for card in self.cards:
             if card.read.path == medium.path:
-                card.tell(medium)
+                card.show_medium(medium)
 
-    def _fit(self) -> None:
+    def _update_visibility(self) -> None:
         """At most half of the view; names stay longest, and a narrow strip has no more."""
-        room = self._height // 2 - sum(card.face.height() for card in self.cards)
+        room = self._view_height // 2 - sum(card.preview.height() for card in self.cards)
         for card in self.cards:
-            card.told.setVisible(room >= 0 and self._room - card.face.width() >= self._theme.px(LEAST_WORDS))
+            card.description.setVisible(
+                room >= 0 and self._available_width - card.preview.width() >= self._theme.px(MIN_DESCRIPTION_WIDTH)
+            )
 
     def _add(self, medium: MediumRead) -> None:
         card = MediumCard(medium, self)

@@ -20,105 +20,105 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core.events import TokenCompared
 
-MOST = 8
+MAX_POSITIONS = 8
 """Places that are listed."""
 
 
 class ScoreStrip(TokenViewStrip):
-    """`chosen(i)`: token i of the text is to be selected."""
+    """`tokenChosen(i)`: token i of the text is to be selected."""
 
-    chosen = Signal(int)
+    tokenChosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("scoreStrip", parent)
-        self.figures, self.models = ElidedLabel("", self), ElidedLabel("", self)
-        for label in (self.figures, self.models):
+        self.summary, self.comparison = ElidedLabel("", self), ElidedLabel("", self)
+        for label in (self.summary, self.comparison):
             label.setProperty("role", "muted")
-        self.places = QWidget(self)
-        self.places.setMinimumWidth(1)  # those that have no room are left out
-        self._row = QHBoxLayout(self.places)
+        self.chip_row = QWidget(self)
+        self.chip_row.setMinimumWidth(1)  # those that have no room are left out
+        self._row = QHBoxLayout(self.chip_row)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.addStretch(1)
         self._chips: list[QPushButton] = []
-        self._listed, self._two = 0, False
-        for part in (self.figures, self.models, self.places):
+        self._chip_count, self._has_comparison = 0, False
+        for part in (self.summary, self.comparison, self.chip_row):
             self._column.addWidget(part)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
         self._set_spacing(theme, 4)
-        for label in (self.figures, self.models):
+        for label in (self.summary, self.comparison):
             label.setFont(theme.font(12, tabular=True))
         self._row.setSpacing(theme.px(6))
-        self._fit()
+        self._update_visibility()
 
     def show_run(self, run: Run | None) -> None:
         """Tell of a scored run; hidden for any other."""
         self.setVisible(run is not None and run.is_scored)
         if run is None or not run.is_scored:
             return
-        found = scores.scores_of(run.tokens)
-        self._say(self.figures, f"{scores.told(found)} · {scores.bands_told(found)}")
-        self._two = bool(run.compared)
-        if run.compared:
-            self._tell_second(run)
-        self._fit()
+        text_scores = scores.compute_score_stats(run.tokens)
+        self._set_label(self.summary, f"{scores.summary_text(text_scores)} · {scores.bands_text(text_scores)}")
+        self._has_comparison = bool(run.comparisons)
+        if run.comparisons:
+            self._show_comparison(run)
+        self._update_visibility()
 
-    def _fit(self) -> None:
+    def _update_visibility(self) -> None:
         """At most a third of the view; as many places as are wide enough."""
         self._choose_lines()
-        room = self._room
+        room = self._available_width
         for number, chip in enumerate(self._chips):
             room -= chip.sizeHint().width() + self._row.spacing()
-            chip.setVisible(number < self._listed and (room >= -self._row.spacing() or not number))
+            chip.setVisible(number < self._chip_count and (room >= -self._row.spacing() or not number))
 
     def _choose_lines(self) -> None:
-        line = self.figures.sizeHint().height() + self._column.spacing()
+        line = self.summary.sizeHint().height() + self._column.spacing()
         chips = self._chips[0].sizeHint().height() if self._chips else 0
-        room = self._height // 3 - 2 * line
-        self.places.setVisible(self._two and room >= chips)
-        self.models.setVisible(self._two and room >= chips + line)
+        room = self._view_height // 3 - 2 * line
+        self.chip_row.setVisible(self._has_comparison and room >= chips)
+        self.comparison.setVisible(self._has_comparison and room >= chips + line)
 
-    def _tell_second(self, run: Run) -> None:
+    def _show_comparison(self, run: Run) -> None:
         second = run.started.second if run.started else ""
-        mean = words.decimal(scores.second_scores(run.compared))
-        apart = words.decimal(scores.mean_divergence(run.compared))
-        self._say(
-            self.models,
+        mean = words.decimal(scores.comparison_mean_log_probability(run.comparisons))
+        apart = words.decimal(scores.mean_divergence(run.comparisons))
+        self._set_label(
+            self.comparison,
             tr("{second}: {mean} · the two are {apart} bits apart a token, most at:").format(
                 second=second, mean=mean, apart=apart
             ),
         )
-        found = scores.partings(run.compared, MOST)
-        while len(self._chips) < len(found):
-            self._add()
-        self._listed = len(found)
-        for chip, place in zip(self._chips, found, strict=False):
-            self._fill(chip, place, run)
+        differences = scores.largest_divergences(run.comparisons, MAX_POSITIONS)
+        while len(self._chips) < len(differences):
+            self._add_chip()
+        self._chip_count = len(differences)
+        for chip, place in zip(self._chips, differences, strict=False):
+            self._update_chip(chip, place, run)
 
-    def _say(self, label: ElidedLabel, text: str) -> None:
+    def _set_label(self, label: ElidedLabel, text: str) -> None:
         """In one line; the whole of it over it."""
         label.setText(text)
         label.setToolTip(tooltip(text))
 
-    def _fill(self, chip: QPushButton, place: TokenCompared, run: Run) -> None:
-        token = run.tokens[place.step]
+    def _update_chip(self, chip: QPushButton, compared: TokenCompared, run: Run) -> None:
+        token = run.tokens[compared.step]
         shown = token_text(token.piece, token.is_special).strip("␣")
-        chip.setText(caption(f"{shown} {words.decimal(place.divergence, 1)}"))
-        chip.setProperty("token", place.step)
-        first, second = words.percent(token.raw_probability), words.percent(place.probability)
-        said = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
-            divergence=place.divergence, first=first, second=second
+        chip.setText(caption(f"{shown} {words.decimal(compared.divergence, 1)}"))
+        chip.setProperty("token", compared.step)
+        first, second = words.percent(token.raw_probability), words.percent(compared.probability)
+        description = tr("{divergence:.2f} bits apart here; its share is {first} against {second}").format(
+            divergence=compared.divergence, first=first, second=second
         )
-        chip.setToolTip(tooltip(said))
+        chip.setToolTip(tooltip(description))
         chip.setAccessibleName(
             tr("Token {step}, {piece}: {said}").format(
-                step=run.number_of(place.step), piece=token_text(token.piece, token.is_special), said=said
+                step=run.number_of(compared.step), piece=token_text(token.piece, token.is_special), said=description
             )
         )
 
-    def _add(self) -> None:
-        chip = QPushButton(self.places)
+    def _add_chip(self) -> None:
+        chip = QPushButton(self.chip_row)
         chip.setProperty("role", "chip")
         chip.setCursor(Qt.CursorShape.PointingHandCursor)
         chip.clicked.connect(self._on_clicked)
@@ -127,4 +127,4 @@ class ScoreStrip(TokenViewStrip):
 
     @Slot()
     def _on_clicked(self) -> None:
-        self.chosen.emit(self.sender().property("token"))
+        self.tokenChosen.emit(self.sender().property("token"))

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from app.views.text.column import Column
+from app.views.text.column import TokenColumn
 from core.lightweight_dataclass import plain
 
 
 @plain()
-class TextChoice:
+class TextSelection:
     """A stretch of one column's text, from where the mouse or the keys began to where they are."""
 
-    column: Column | None = None
+    column: TokenColumn | None = None
     anchor: int = 0
     head: int = 0
 
-    def begin(self, column: Column | None, offset: int) -> None:
+    def start(self, column: TokenColumn | None, offset: int) -> None:
         """Start anew; nothing is selected yet."""
         self.column, self.anchor, self.head = column, offset, offset
 
-    def all_of(self, column: Column) -> None:
+    def select_all(self, column: TokenColumn) -> None:
         """Everything that the column shows."""
         self.column, self.anchor, self.head = column, 0, column.limit
 
-    def begin_at(self, column: Column, token: int | None, backwards: bool) -> None:
+    def start_at_token(self, column: TokenColumn, token: int | None, backwards: bool) -> None:
         """Start anew at an edge of a token, or at the end of what is drawn where there is none."""
-        start, end = column.text.span(token) if token is not None else (column.limit, column.limit)
-        self.begin(column, end if backwards else start)
+        start, end = column.text.token_span(token) if token is not None else (column.limit, column.limit)
+        self.start(column, end if backwards else start)
 
-    def in_column(self, column: Column) -> tuple[int, int]:
+    def range_in(self, column: TokenColumn) -> tuple[int, int]:
         """The selected stretch of `column`; empty for the others."""
         if column is not self.column:
             return 0, 0
@@ -36,4 +36,4 @@ class TextChoice:
     @property
     def text(self) -> str:
         """What is to be copied, exactly as it was written."""
-        return self.column.text.copy(*self.in_column(self.column)) if self.column else ""
+        return self.column.text.original_text(*self.range_in(self.column)) if self.column else ""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF
 
-from app.state.media import shown_prompt
+from app.state.media import display_prompt
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.text.column import Column
+from app.views.text.column import TokenColumn
 
-LEAST_COLUMN, GAP, MEASURE = 160, 28, 900
+MIN_COLUMN_WIDTH, GAP, MAX_COLUMN_WIDTH = 160, 28, 900
 """Pixels at 100 %: narrowest column, space between two, widest single column."""
 
 
 def drawn_count(run: Run, sequence: int) -> int:
     """How many tokens of a sequence the cursor lets the views draw."""
     tokens = run.sequences[sequence].tokens
-    if sequence == run.shown:
+    if sequence == run.shown_index:
         return min(run.cursor, len(tokens))
     return len(tokens) if run.cursor >= len(run.tokens) else min(run.cursor, len(tokens))
 
@@ -28,9 +28,9 @@ class TokenColumns:
         self.theme = theme
         self.run: Run | None = None
         self.width = 0.0
-        self.prompt: Column | None = None
-        self.columns: list[Column] = []
-        self._made_for: tuple[object, ...] = ()
+        self.prompt: TokenColumn | None = None
+        self.columns: list[TokenColumn] = []
+        self._columns_key: tuple[object, ...] = ()
 
     @property
     def has_text(self) -> bool:
@@ -38,35 +38,35 @@ class TokenColumns:
         return self.run is not None and bool(self.run.prompt or self.run.tokens)
 
     @property
-    def side_by_side(self) -> bool:
+    def is_side_by_side(self) -> bool:
         """Whether all sequences fit beside each other."""
         return len(self.columns) > 1
 
     @property
-    def head(self) -> int:
+    def heading_height(self) -> int:
         """Height of a column's heading in pixels."""
-        return self.theme.px(34) if self.side_by_side else 0
+        return self.theme.px(34) if self.is_side_by_side else 0
 
-    def all_columns(self) -> list[Column]:
+    def all_columns(self) -> list[TokenColumn]:
         """The prompt's column, if it has one of its own, then the sequences'."""
         return [self.prompt, *self.columns] if self.prompt else self.columns
 
-    def shown(self) -> Column | None:
+    def shown_column(self) -> TokenColumn | None:
         """The column of the sequence that the run shows."""
-        return next((column for column in self.columns if self.run and column.sequence == self.run.shown), None)
+        return next((column for column in self.columns if self.run and column.sequence == self.run.shown_index), None)
 
     def update(self, run: Run | None, width: float) -> None:
         """Follow the run: make columns where the run, its prompt or the room changed, else add what is new."""
         self.run = run
         if run is None:
-            self.columns, self.prompt, self._made_for = [], None, ()
+            self.columns, self.prompt, self._columns_key = [], None, ()
             return
-        self._make(run, width)
+        self._update_columns(run, width)
         for column in self.columns:
             sequence = run.sequences[column.sequence or 0]
             tail = sequence.finished.tail if sequence.finished else ""
             column.sync(sequence.tokens, tail, drawn_count(run, sequence.index))
-        self._place(width)
+        self._arrange_columns(width)
 
     def restyle(self, theme: Theme) -> None:
         """Take another theme; `update` then finds the room that its sizes leave."""
@@ -76,43 +76,49 @@ class TokenColumns:
 
     def _fits(self, run: Run, width: float) -> bool:
         count = len(run.sequences)
-        return count > 1 and (width + self.theme.px(GAP)) / count >= self.theme.px(LEAST_COLUMN + GAP)
+        return count > 1 and (width + self.theme.px(GAP)) / count >= self.theme.px(MIN_COLUMN_WIDTH + GAP)
 
-    def _make(self, run: Run, width: float) -> None:
-        beside = self._fits(run, width)
-        key = (id(run), id(run.started), len(run.sequences), beside, None if beside else run.shown)
-        if key == self._made_for:
+    def _update_columns(self, run: Run, width: float) -> None:
+        is_side_by_side = self._fits(run, width)
+        key = (
+            id(run),
+            id(run.started),
+            len(run.sequences),
+            is_side_by_side,
+            None if is_side_by_side else run.shown_index,
+        )
+        if key == self._columns_key:
             return
-        self._made_for = key
-        prompt = shown_prompt(run.prompt, run.started.media if run.started is not None else ())
-        self.prompt = Column(self.theme, None, prompt) if beside and prompt else None
-        numbers = range(len(run.sequences)) if beside else [run.shown]
-        self.columns = [Column(self.theme, n, () if beside else prompt, run.beginning) for n in numbers]
+        self._columns_key = key
+        prompt = display_prompt(run.prompt, run.started.media if run.started is not None else ())
+        self.prompt = TokenColumn(self.theme, None, prompt) if is_side_by_side and prompt else None
+        numbers = range(len(run.sequences)) if is_side_by_side else [run.shown_index]
+        self.columns = [TokenColumn(self.theme, n, () if is_side_by_side else prompt, run.beginning) for n in numbers]
         if self.prompt:
             self.prompt.limit = len(self.prompt.text.text)
 
-    def _place(self, width: float) -> None:
-        gap, measure = self.theme.px(GAP), self.theme.px(MEASURE)
-        if not self.side_by_side:
-            self.columns[0].place(0, 0, min(width, measure))
+    def _arrange_columns(self, width: float) -> None:
+        gap, measure = self.theme.px(GAP), self.theme.px(MAX_COLUMN_WIDTH)
+        if not self.is_side_by_side:
+            self.columns[0].set_geometry(0, 0, min(width, measure))
             return
         top = 0.0
         if self.prompt:
-            self.prompt.place(0, 0, min(width, measure))
+            self.prompt.set_geometry(0, 0, min(width, measure))
             top = self.prompt.height + self.theme.px(8)
-        share = (width - gap * (len(self.columns) - 1)) / len(self.columns)
+        column_width = (width - gap * (len(self.columns) - 1)) / len(self.columns)
         for n, column in enumerate(self.columns):
-            column.place(n * (share + gap), top + self.head, float(int(share)))
+            column.set_geometry(n * (column_width + gap), top + self.heading_height, float(int(column_width)))
 
     def boxes(self, token: int | None) -> list[QRectF]:
         """Where a token of the shown sequence stands, a box a row; empty where it does not."""
-        column = self.shown()
+        column = self.shown_column()
         return column.rects(token) if column and token is not None and token < len(column.text.tokens) else []
 
-    def unsettled(self) -> float:
+    def first_changing_y(self) -> float:
         """Height of the page from which on the next tokens may change what is drawn (its newest token and one row)."""
-        column = self.shown()
-        if column is None or self.side_by_side:
+        column = self.shown_column()
+        if column is None or self.is_side_by_side:
             return 0.0
         return column.row_top(max(0, column.drawn_rows - 2))
 
@@ -121,17 +127,17 @@ class TokenColumns:
         """Of everything, in pixels."""
         return max((column.top + column.height for column in self.all_columns()), default=0.0)
 
-    def column_at(self, x: float, y: float) -> Column | None:
+    def column_at(self, x: float, y: float) -> TokenColumn | None:
         """The column under a point of the page, its heading included."""
         below = [column for column in self.columns if column.contains(x, max(y, column.top))]
-        if self.side_by_side and (not below or y < below[0].top - self.head):
+        if self.is_side_by_side and (not below or y < below[0].top - self.heading_height):
             return None
         return below[0] if below else None
 
-    def nearest(self, x: float, y: float) -> Column | None:
+    def nearest_column(self, x: float, y: float) -> TokenColumn | None:
         """The column that text is selected in from a point of the page."""
         candidates = self.all_columns()
         if self.prompt and y < self.prompt.top + self.prompt.height:
             return self.prompt
-        beside = [column for column in candidates if column is not self.prompt]
-        return min(beside, key=lambda c: max(c.left - x, x - c.left - c.width, 0.0), default=None)
+        columns = [column for column in candidates if column is not self.prompt]
+        return min(columns, key=lambda c: max(c.left - x, x - c.left - c.width, 0.0), default=None)

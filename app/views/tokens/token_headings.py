@@ -7,18 +7,18 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QPushButton, QWidget
 
 from app.state.run import Run
-from app.theme.painting import fill
+from app.theme.painting import fill_rect
 from app.theme.theme import Theme
-from app.views.shared.empty_page import Words, laid_out, paint_empty_page, waiting_title
-from app.views.text.column import Column
-from app.views.text.token_wording import tokens_told
+from app.views.shared.empty_page import TitleAndHint, paint_empty_page, title_and_hint_rects, waiting_title
+from app.views.text.column import TokenColumn
+from app.views.text.token_wording import format_token_count
 from app.views.tokens.token_columns import drawn_count
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from core import words
 from resources.language import mark, tr, trn
 
-EMPTY = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
+EMPTY_HINT = mark("Write a prompt or pick an example, then press Ctrl+Enter.")
 
 
 def is_waiting(run: Run | None) -> bool:
@@ -26,46 +26,46 @@ def is_waiting(run: Run | None) -> bool:
     return run is not None and run.finished is None and run.outcome is None
 
 
-def empty_words(run: Run | None) -> Words:
+def empty_title_and_hint(run: Run | None) -> TitleAndHint:
     """Title and hint of a page with nothing on it yet."""
     waiting = waiting_title(run)
-    return (waiting, "") if waiting else (tr("Every token, as it is chosen"), tr(EMPTY))
+    return (waiting, "") if waiting else (tr("Every token, as it is chosen"), tr(EMPTY_HINT))
 
 
-def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
+def paint_empty_token_page(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
     """A page with nothing on it yet, and what to do about that."""
-    told = empty_words(run)
-    top = laid_out(area, theme, told)[0].top() - theme.px(28)
+    title_and_hint = empty_title_and_hint(run)
+    top = title_and_hint_rects(area, theme, title_and_hint)[0].top() - theme.px(28)
     if top > area.top():  # in a small window the words take all the room
         _paint_sample(painter, area, top, theme)
-    paint_empty_page(painter, area, theme, told)
+    paint_empty_page(painter, area, theme, title_and_hint)
 
 
 def _paint_sample(painter: QPainter, area: QRect, top: float, theme: Theme) -> None:
     """A line of underlines, from certain to unlikely, as wide as there is room."""
     widths, scores = (44, 30, 58, 36, 50), (0.95, 0.8, 0.5, 0.25, 0.05)
-    whole = theme.px(sum(widths) + 4 * 5)
-    share = min(1.0, (area.width() - 32) / whole)
-    x = QRectF(area).center().x() - share * whole / 2
+    full_width = theme.px(sum(widths) + 4 * 5)
+    scale = min(1.0, (area.width() - 32) / full_width)
+    x = QRectF(area).center().x() - scale * full_width / 2
     for width, score in zip(widths, scores, strict=True):
-        bar = QRectF(x, top, share * theme.px(width), theme.scale * (3 + 4 * (1 - score)))
-        fill(painter, bar, theme.ramp(score))
-        x += share * theme.px(width + 5)
+        bar = QRectF(x, top, scale * theme.px(width), theme.scale * (3 + 4 * (1 - score)))
+        fill_rect(painter, bar, theme.ramp(score))
+        x += scale * theme.px(width + 5)
 
 
-def status(run: Run, sequence: int) -> str:
+def sequence_status(run: Run, sequence: int) -> str:
     """`34 tokens · ended`."""
     count, ended = len(run.sequences[sequence].tokens), run.sequences[sequence].finished
     drawn = drawn_count(run, sequence)
-    told = (
+    count_text = (
         trn("{drawn:,} of {count:,} token", "{drawn:,} of {count:,} tokens", count).format(drawn=drawn, count=count)
         if drawn < count
-        else tokens_told(count)
+        else format_token_count(count)
     )
-    return f"{told} · {words.ending_brief(ended)}" if ended else told
+    return f"{count_text} · {words.ending_brief(ended)}" if ended else count_text
 
 
-def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, head: int, shown: bool) -> None:
+def paint_heading(painter: QPainter, column: TokenColumn, run: Run, theme: Theme, head: int, shown: bool) -> None:
     """Number and state above a column; an accent line under the one that the other views show."""
     top, number = column.top - head, str((column.sequence or 0) + 1)
     base = top + theme.px(18)
@@ -76,39 +76,39 @@ def paint_heading(painter: QPainter, column: Column, run: Run, theme: Theme, hea
     painter.setFont(theme.font(12, tabular=True))
     painter.setPen(theme.color("muted"))
     room = column.left + column.width - after
-    told = QFontMetricsF(painter.font()).elidedText(
-        status(run, column.sequence or 0), Qt.TextElideMode.ElideRight, room
+    shown_status = QFontMetricsF(painter.font()).elidedText(
+        sequence_status(run, column.sequence or 0), Qt.TextElideMode.ElideRight, room
     )
-    painter.drawText(QPointF(after, base), told)
+    painter.drawText(QPointF(after, base), shown_status)
     painter.setPen(QPen(theme.color("accent" if shown else "line"), theme.px(2) if shown else 1))
     y = top + theme.px(26)
     painter.drawLine(QPointF(column.left, y), QPointF(column.left + column.width, y))
 
 
-MOST_CHIPS = 8
+MAX_CHIPS = 8
 """Texts that have a button each; of more, one types the number."""
 
 
 class SequenceChips(QWidget):
     """One small button a sequence, where there is no room for columns; of many sequences, their numbers."""
 
-    chosen = Signal(int)
+    sequenceChosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(6)
-        self._words = PlainLabel(self)
-        self._words.setProperty("role", "muted")
-        self.number = SpinBox(self)
-        self.number.setObjectName("textNumber")
-        self.number.setAccessibleName(tr("Text"))
-        self.number.setPrefix(tr("Text "))
-        self.number.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.number.valueChanged.connect(self._on_number)
-        self._row.addWidget(self.number)
-        self._row.addWidget(self._words)
+        self._status_label = PlainLabel(self)
+        self._status_label.setProperty("role", "muted")
+        self.number_box = SpinBox(self)
+        self.number_box.setObjectName("textNumber")
+        self.number_box.setAccessibleName(tr("Text"))
+        self.number_box.setPrefix(tr("Text "))
+        self.number_box.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.number_box.valueChanged.connect(self._on_number)
+        self._row.addWidget(self.number_box)
+        self._row.addWidget(self._status_label)
         self._row.addStretch(1)
         self._group = QButtonGroup(self)
         self._group.idClicked.connect(self._on_clicked)
@@ -124,22 +124,22 @@ class SequenceChips(QWidget):
         self.setVisible(count > 1)
         if run is None or count < 2:
             return
-        chips = count if count <= MOST_CHIPS else 0
+        chips = count if count <= MAX_CHIPS else 0
         while len(self._group.buttons()) < chips:
             self._add(len(self._group.buttons()))
         for number, chip in enumerate(self._group.buttons()):
             chip.setVisible(number < chips)
         if chips:
-            self._group.button(run.shown).setChecked(True)
-        self._show_number(run.shown, count)
-        self._words.setText(status(run, run.shown))
+            self._group.button(run.shown_index).setChecked(True)
+        self._show_number(run.shown_index, count)
+        self._status_label.setText(sequence_status(run, run.shown_index))
 
     def _show_number(self, shown: int, count: int) -> None:
-        self.number.setVisible(count > MOST_CHIPS)
-        with QSignalBlocker(self.number):
-            self.number.setRange(1, count)
-            self.number.setSuffix(tr(" of {count:,}").format(count=count))
-            self.number.setValue(shown + 1)
+        self.number_box.setVisible(count > MAX_CHIPS)
+        with QSignalBlocker(self.number_box):
+            self.number_box.setRange(1, count)
+            self.number_box.setSuffix(tr(" of {count:,}").format(count=count))
+            self.number_box.setValue(shown + 1)
 
     def _add(self, number: int) -> None:
         chip = QPushButton(str(number + 1), self)
@@ -152,8 +152,8 @@ class SequenceChips(QWidget):
 
     @Slot(int)
     def _on_number(self, number: int) -> None:
-        self.chosen.emit(number - 1)
+        self.sequenceChosen.emit(number - 1)
 
     @Slot(int)
     def _on_clicked(self, number: int) -> None:
-        self.chosen.emit(number)
+        self.sequenceChosen.emit(number)

@@ -6,10 +6,10 @@ from PySide6.QtCore import QObject, QPoint, QRect, Qt, Slot
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.branching import why_not_branch
+from app.state.branching import branch_unsupported_reason
 from app.views.base import ViewSignals
-from app.views.text.column import Column
-from app.views.text.token_navigation import BACKWARDS, KEYS, extend, step
+from app.views.text.column import TokenColumn
+from app.views.text.token_navigation import BACKWARD_KEYS, NAVIGATION_KEYS, selection_end_for_key, token_for_key
 from app.views.tokens.area import TokenArea
 from app.widgets.plain_text import caption
 from resources.language import tr
@@ -17,14 +17,14 @@ from resources.language import tr
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
-class Keys(QObject):
+class TokenKeyHandler(QObject):
     """Turns the keys of a view into what they mean for its area."""
 
     def __init__(self, area: TokenArea, signals: ViewSignals) -> None:
         super().__init__(area)
         self._area, self._signals = area, signals
 
-    def take(self, event: QKeyEvent) -> bool:
+    def handle_key(self, event: QKeyEvent) -> bool:
         """Do what the key means; False where it means nothing here."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self.copy()
@@ -33,40 +33,40 @@ class Keys(QObject):
         elif event.key() in _ENTER and not event.modifiers():
             self._signals.inspectorRequested.emit()
         else:
-            return self._walk(event)
+            return self._navigate(event)
         return True
 
-    def _walk(self, event: QKeyEvent) -> bool:
-        run, column = self._area.run, self._area.page.shown()
+    def _navigate(self, event: QKeyEvent) -> bool:
+        run, column = self._area.run, self._area.page.shown_column()
         modifiers = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if run is None or column is None or not run.cursor:
             return False
         page = max(1, self._area.viewport().height() // column.metrics.row - 1)
-        if modifiers == Qt.KeyboardModifier.ShiftModifier and event.key() in KEYS:
-            self._extend(column, Qt.Key(event.key()), run.selected, page)
+        if modifiers == Qt.KeyboardModifier.ShiftModifier and event.key() in NAVIGATION_KEYS:
+            self._extend_selection(column, Qt.Key(event.key()), run.selected, page)
             return True
-        target = step(column, Qt.Key(event.key()), run.selected, run.cursor, page) if not modifiers else None
+        target = token_for_key(column, Qt.Key(event.key()), run.selected, run.cursor, page) if not modifiers else None
         if target is None:
             return False
-        self._area.choice.begin(None, 0)
+        self._area.selection.start(None, 0)
         self._signals.tokenActivated.emit(target)
         return True
 
-    def _extend(self, column: Column, key: Qt.Key, selected: int | None, page: int) -> None:
+    def _extend_selection(self, column: TokenColumn, key: Qt.Key, selected: int | None, page: int) -> None:
         """Move the end of the selection; the first press begins it at the picked token."""
-        choice = self._area.choice
+        choice = self._area.selection
         if choice.column is not column:
-            choice.begin_at(column, selected, backwards=key in BACKWARDS)
-        choice.head = extend(column, key, choice.head, page)
-        self._area.reveal(column.row_top(column.flow.row_at(choice.head)), column.metrics.row)
+            choice.start_at_token(column, selected, backwards=key in BACKWARD_KEYS)
+        choice.head = selection_end_for_key(column, key, choice.head, page)
+        self._area.scroll_to(column.row_top(column.flow.row_at(choice.head)), column.metrics.row)
         self._area.viewport().update()
 
     @Slot()
     def select_all(self) -> None:
         """Select everything that the shown sequence's column holds."""
-        column = self._area.page.shown()
+        column = self._area.page.shown_column()
         if column is not None:
-            self._area.choice.all_of(column)
+            self._area.selection.select_all(column)
             self._area.viewport().update()
 
     @Slot()
@@ -77,7 +77,7 @@ class Keys(QObject):
 
     def _picked_text(self) -> str:
         """The selected text, or else the picked token's; empty where neither is there."""
-        run, text = self._area.run, self._area.choice.text
+        run, text = self._area.run, self._area.selection.text
         if not text and run is not None and run.selected is not None:
             text = run.tokens[run.selected].text
         return text
@@ -91,31 +91,31 @@ class Keys(QObject):
     @Slot()
     def copy_coloured(self) -> None:
         """Copy the prompt and what was written, with their colours."""
-        from app.views.tokens.excerpt import excerpt_of
-        from app.widgets.clipboard import put_words
+        from app.views.tokens.excerpt import token_excerpt
+        from app.widgets.clipboard import copy_text_and_html
 
-        excerpt = excerpt_of(self._area)
+        excerpt = token_excerpt(self._area)
         if excerpt is not None:
-            put_words(excerpt.plain, excerpt.html)
+            copy_text_and_html(excerpt.plain, excerpt.html)
 
     @Slot()
     def copy_with_prompt(self) -> None:
         """Copy the prompt and what was written."""
-        run, column = self._area.run, self._area.page.prompt or self._area.page.shown()
+        run, column = self._area.run, self._area.page.prompt or self._area.page.shown_column()
         if run is not None and column is not None:
-            prompt = column.text.copy(0, column.text.prompt_end)
+            prompt = column.text.original_text(0, column.text.prompt_end)
             QGuiApplication.clipboard().setText(prompt + run.text)
 
-    def menu(self, parent: QWidget, token: int | None = None, grammar: object = None) -> QMenu:
+    def create_menu(self, parent: QWidget, token: int | None = None, grammar: object = None) -> QMenu:
         """The view's menu, for a token or none; it deletes itself when it closes. `grammar`: what a new run would be
         held to."""
         menu = QMenu(parent)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         run = self._area.run
-        if run is not None and token is not None and not why_not_branch(run):
-            from app.views.tokens.branches import add_branches
+        if run is not None and token is not None and not branch_unsupported_reason(run):
+            from app.views.tokens.branches import add_branch_actions
 
-            add_branches(menu, run, token, self._signals, grammar)
+            add_branch_actions(menu, run, token, self._signals, grammar)
         has_text = self._area.page.has_text
         is_written = run is not None and bool(run.text)
         entries = (
@@ -130,7 +130,7 @@ class Keys(QObject):
         return menu
 
 
-def below_picked(area: TokenArea) -> QPoint:
+def selected_token_menu_position(area: TokenArea) -> QPoint:
     """Where on the screen the menu of the selected token opens; without one, in the page's corner."""
     run, viewport = area.run, area.viewport()
     rect = area.token_rect(run.selected) if run is not None and run.selected is not None else QRect()

@@ -9,32 +9,32 @@ from app.theme.theme import Theme
 
 
 class TokenViewStrip(QWidget):
-    """Hidden until there is something to tell. One overrides `_fit`."""
+    """Hidden until there is something to tell. One overrides `_update_visibility`."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName(name)
-        self._height = 10_000
+        self._view_height = 10_000
         """Of the view that it stands in."""
         self._column = QVBoxLayout(self)
         self.hide()
 
-    def fit_into(self, height: int) -> None:
+    def set_view_height(self, height: int) -> None:
         """Take no more than a share of a view of that height: the text matters more."""
-        self._height = height
-        self._fit()
+        self._view_height = height
+        self._update_visibility()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """As much as there is room for."""
         super().resizeEvent(event)
-        self._fit()
+        self._update_visibility()
 
-    def _fit(self) -> None:
+    def _update_visibility(self) -> None:
         """Leave out what has no room."""
         raise NotImplementedError
 
     @property
-    def _room(self) -> int:
+    def _available_width(self) -> int:
         """Pixels between its margins."""
         margins = self._column.contentsMargins()
         return self.width() - margins.left() - margins.right()

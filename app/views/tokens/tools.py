@@ -10,7 +10,7 @@ from app.theme.theme import Theme
 from app.views.text.row_painting import COLOURINGS
 from resources.language import tr
 
-TERSE_FROM = 1.25
+TERSE_MIN_SCALE = 1.25
 """Scale of the type from which on there is no room for the word Colour."""
 
 
@@ -43,7 +43,7 @@ class TokenTools(QWidget):
         row.addWidget(self.whitespace)
         self.set_colouring("probability")
         for name in ("difference", "influence"):
-            self.offer(name, False)
+            self.set_colouring_available(name, False)
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)
@@ -56,11 +56,11 @@ class TokenTools(QWidget):
         self._group.triggered.connect(self._on_action)
         return menu
 
-    def offer(self, name: str, is_there: bool) -> None:
+    def set_colouring_available(self, name: str, is_available: bool) -> None:
         """Whether that colouring has anything to show."""
         for action in self._group.actions():
             if action.data() == name:
-                action.setVisible(is_there)
+                action.setVisible(is_available)
 
     def set_colouring(self, name: str) -> None:
         """Show `name` as the colouring in force, without a signal."""
@@ -72,7 +72,7 @@ class TokenTools(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         """Take the theme's sizes."""
-        self._is_terse = theme.scale > TERSE_FROM
+        self._is_terse = theme.scale > TERSE_MIN_SCALE
         self.set_colouring(self._name)
         for button in (self.colour, self.whitespace):
             button.setFont(theme.font(12))

@@ -13,20 +13,20 @@ from app.state.run import Run
 from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Excerpt, Table, View
-from app.views.shared.table_export import of_tokens
-from app.views.tokens.announcing import announce
+from app.views.shared.table_export import token_table
+from app.views.tokens.announcing import announce_current_token
 from app.views.tokens.area import TokenArea
-from app.views.tokens.look_choice import LookChoice
-from app.views.tokens.pointer import Pointer
-from app.views.tokens.token_keys import Keys, below_picked
-from app.views.tokens.token_surroundings import AroundText
+from app.views.tokens.look_choice import ColouringController
+from app.views.tokens.pointer import TokenMouseHandler
+from app.views.tokens.token_keys import TokenKeyHandler, selected_token_menu_position
+from app.views.tokens.token_surroundings import TokenViewLayout
 from app.views.tokens.tools import TokenTools
 from app.widgets.focus_ring import FocusRing
-from app.widgets.legend import Legend
+from app.widgets.legend import ColourLegend
 from resources.language import tr
 
 if TYPE_CHECKING:
-    from app.state.layer_queries import Influence
+    from app.state.layer_queries import InfluenceMap
     from app.state.media import Medium
     from core.events import Event
 
@@ -41,16 +41,19 @@ class TokenView(View):
         theme = theme_for("light")
         self.area = TokenArea(theme, self)
         self._ring = FocusRing(self.area)
-        self.pointer, self.keys = Pointer(self.area, theme, self.signals), Keys(self.area, self.signals)
-        legend = Legend(theme, self)
+        self.mouse_handler, self.key_handler = (
+            TokenMouseHandler(self.area, theme, self.signals),
+            TokenKeyHandler(self.area, self.signals),
+        )
+        legend = ColourLegend(theme, self)
         self._tools = TokenTools(self)
         self._tools.hide()
-        self.look_choice = LookChoice(self.area, self._tools, legend)
-        self.around = AroundText(self, self.area, legend, self.look_choice)
+        self.colouring_controller = ColouringController(self.area, self._tools, legend)
+        self.layout_parts = TokenViewLayout(self, self.area, legend, self.colouring_controller)
         for part in (self, self.area):
             part.setAccessibleName(tr("Generated text"))
         self.setFocusProxy(self.area)
-        self.area.focused.connect(lambda: announce(self, self.area))
+        self.area.focusReceived.connect(lambda: announce_current_token(self, self.area))
         self.area.tokenPicked.connect(self.signals.tokenActivated)
         self.set_theme(theme)
         self.set_colouring("probability")
@@ -61,20 +64,20 @@ class TokenView(View):
         """The view's tools, for the right end of the tab bar."""
         return self._tools
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """Every token of the shown text."""
         run = self.area.run
-        return of_tokens(run.tokens, len(run.beginning)) if run is not None and run.tokens else ()
+        return token_table(run.tokens, len(run.beginning)) if run is not None and run.tokens else ()
 
     def excerpt(self) -> Excerpt | None:
         """What was written up to the cursor."""
-        from app.views.tokens.excerpt import excerpt_of  # not before something is taken along
+        from app.views.tokens.excerpt import token_excerpt  # not before something is taken along
 
-        return excerpt_of(self.area)
+        return token_excerpt(self.area)
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
-        for part in (self.area, self._ring, self.pointer.popover, self._tools, self.around):
+        for part in (self.area, self._ring, self.mouse_handler.popover, self._tools, self.layout_parts):
             part.set_theme(theme)
         self.area.arrange()
 
@@ -82,32 +85,32 @@ class TokenView(View):
         """The run no longer waits for its model."""
         self.area.viewport().update()
 
-    def influence_changed(self, influence: Influence | None) -> None:
+    def influence_changed(self, influence: InfluenceMap | None) -> None:
         """Draw what the step in question hangs on."""
-        self.look_choice.show_influence(influence)
+        self.colouring_controller.show_influence(influence)
 
-    def medium_known(self, medium: Medium) -> None:
+    def medium_loaded(self, medium: Medium) -> None:
         """Draw what the run has read."""
-        self.around.tell(medium)
+        self.layout_parts.show_medium(medium)
 
     def set_colouring(self, name: str) -> None:
         """Colour tokens by one of `COLOURINGS`: probability, rank, entropy, bands, origin, or not at all (`none`)."""
-        self.look_choice.set_colouring(name)
+        self.colouring_controller.set_colouring(name)
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.area.show_run(run)
-        self.around.show_scores(run)
-        self.look_choice.begin(run)
+        self.layout_parts.show_scores(run)
+        self.colouring_controller.apply_for_run(run)
         self.area.arrange()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Add what was written; scroll along only where the reader is at the end already."""
-        self.area.grow(run)
+        self.area.show_new_tokens(run)
         if run.is_scored:
-            self.around.show_scores(run)
-            self.set_colouring(self.area.look.colouring)
-            self.around.arrange()
+            self.layout_parts.show_scores(run)
+            self.set_colouring(self.area.paint_options.colouring)
+            self.layout_parts.arrange()
 
     def cursor_moved(self, run: Run) -> None:
         """Draw up to the cursor, and keep that place in sight; another sequence is shown where it stands."""
@@ -116,12 +119,12 @@ class TokenView(View):
     def selection_changed(self, run: Run) -> None:
         """Outline the selected token, and keep it in sight."""
         self.area.reveal_selected(run)
-        announce(self, self.area)
+        announce_current_token(self, self.area)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """What stands above the text leaves it most of the room."""
         super().resizeEvent(event)
-        self.around.fit_into(self.height())
+        self.layout_parts.set_view_height(self.height())
 
     def token_rect(self, token: int) -> QRect:
         """Where token `token` of the shown sequence is drawn first, in the area's viewport; empty when it is not."""
@@ -129,35 +132,35 @@ class TokenView(View):
 
     def set_presenting(self, on: bool) -> None:
         """The key to the colours is for who sits close by."""
-        self.around.set_presenting(on)
+        self.layout_parts.set_presenting(on)
         self.area.arrange()
 
-    def spotlight(self) -> QRect:
+    def spotlight_rect(self) -> QRect:
         """Around the selected token, else the one before the cursor."""
         run = self.area.run
         if run is None or not run.cursor:
             return QRect()
         token = run.selected if run.selected is not None else min(run.cursor, len(run.tokens)) - 1
-        place = self.token_rect(token)
-        return place.translated(self.area.viewport().mapTo(self, QPoint())) if not place.isEmpty() else QRect()
+        rect = self.token_rect(token)
+        return rect.translated(self.area.viewport().mapTo(self, QPoint())) if not rect.isEmpty() else QRect()
 
     # Keyboard and menu
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk from token to token, with Shift select text; copy; open the inspector."""
-        if not self.keys.take(event):
+        if not self.key_handler.handle_key(event):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """Offer to go on with something else in the token's place, and to copy."""
-        token = self.pointer.token_under(event.globalPos())
-        self.pointer.leave()
+        token = self.mouse_handler.token_at_global(event.globalPos())
+        self.mouse_handler.leave()
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
-            self.menu_of_picked().popup(below_picked(self.area))
+            self.selected_node_menu().popup(selected_token_menu_position(self.area))
         else:
-            self.keys.menu(self, token, self.grammar).popup(event.globalPos())
+            self.key_handler.create_menu(self, token, self.grammar).popup(event.globalPos())
 
-    def menu_of_picked(self) -> QMenu:
+    def selected_node_menu(self) -> QMenu:
         """That of the selected token."""
         selected = self.area.run.selected if self.area.run is not None else None
-        return self.keys.menu(self, selected, self.grammar)
+        return self.key_handler.create_menu(self, selected, self.grammar)

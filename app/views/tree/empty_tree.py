@@ -7,26 +7,26 @@ from PySide6.QtGui import QPainter, QPainterPath, QPen
 
 from app.state.run import Run
 from app.theme.theme import Theme
-from app.views.shared.empty_page import GAP, Words, laid_out, paint_empty_page, waiting_title
-from resources.language import sentences, tr
+from app.views.shared.empty_page import GAP, TitleAndHint, paint_empty_page, title_and_hint_rects, waiting_title
+from resources.language import join_sentences, tr
 
-BAR = 44
+BAR_HEIGHT = 44
 """Pixels at 100 % for the bar below the offer, which begins a chorus."""
-_SAMPLE = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
+_EXAMPLE_EDGES = (((0, 0), (1, -1), "best"), ((0, 0), (1, 1), "kept"), ((1, -1), (2, -1.5), "best"),
            ((1, -1), (2, -0.5), "pruned"), ((1, 1), (2, 1), "kept"))  # fmt: skip
 
 
-def paint_empty(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
+def paint_empty_tree(painter: QPainter, area: QRect, theme: Theme, run: Run | None) -> None:
     """A small tree, a title and a hint."""
-    words = words_of(run)
-    top = laid_out(area, theme, words, theme.px(BAR))[0].top() - theme.px(46)
+    words = empty_tree_texts(run)
+    top = title_and_hint_rects(area, theme, words, theme.px(BAR_HEIGHT))[0].top() - theme.px(46)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     if top - theme.px(36) > area.top():
-        _sample(painter, QPointF(area.center().x() - theme.px(62), top), theme)
-    paint_empty_page(painter, area, theme, words, theme.px(BAR))
+        _paint_example(painter, QPointF(area.center().x() - theme.px(62), top), theme)
+    paint_empty_page(painter, area, theme, words, theme.px(BAR_HEIGHT))
 
 
-def words_of(run: Run | None) -> Words:
+def empty_tree_texts(run: Run | None) -> TitleAndHint:
     """What it would show, and how to come by a tree; what is waited for, where a run is under way."""
     waiting = waiting_title(run) if run is not None and not run.tokens else ""
     hint = tr(
@@ -34,29 +34,29 @@ def words_of(run: Run | None) -> Words:
         "prompt written many times at once, and see where the texts part."
     )
     if run is not None and run.tokens:
-        hint = sentences(tr("This run wrote one text, one token at a time."), hint)
+        hint = join_sentences(tr("This run wrote one text, one token at a time."), hint)
     return waiting or tr("A tree of what might have been"), "" if waiting else hint
 
 
-def below_words(area: QRect, theme: Theme, run: Run | None) -> float:
+def offer_top(area: QRect, theme: Theme, run: Run | None) -> float:
     """Where what is offered begins."""
-    return laid_out(area, theme, words_of(run), theme.px(BAR))[1].bottom() + theme.px(GAP)
+    return title_and_hint_rects(area, theme, empty_tree_texts(run), theme.px(BAR_HEIGHT))[1].bottom() + theme.px(GAP)
 
 
-def _sample(painter: QPainter, corner: QPointF, theme: Theme) -> None:
+def _paint_example(painter: QPainter, corner: QPointF, theme: Theme) -> None:
     step, rise, width, height = theme.px(50), theme.px(20), theme.px(24), theme.px(11)
-    for (x0, y0), (x1, y1), colour in _SAMPLE:
+    for (x0, y0), (x1, y1), colour in _EXAMPLE_EDGES:
         start = corner + QPointF(x0 * step + width, y0 * rise)
         end = corner + QPointF(x1 * step, y1 * rise)
         middle = (start.x() + end.x()) / 2
         path = QPainterPath(start)
         path.cubicTo(QPointF(middle, start.y()), QPointF(middle, end.y()), end)
         painter.strokePath(path, QPen(theme.color(colour), 1.6))
-        _box(painter, end, width, height, theme, colour)
-    _box(painter, corner, width, height, theme, "muted")
+        _paint_node(painter, end, width, height, theme, colour)
+    _paint_node(painter, corner, width, height, theme, "muted")
 
 
-def _box(painter: QPainter, left: QPointF, width: float, height: float, theme: Theme, colour: str) -> None:
+def _paint_node(painter: QPainter, left: QPointF, width: float, height: float, theme: Theme, colour: str) -> None:
     painter.setPen(QPen(theme.color(colour), 1.6))
     painter.setBrush(theme.color("panel"))
     painter.drawRoundedRect(QRectF(left.x(), left.y() - height / 2, width, height), 3, 3)

@@ -8,28 +8,28 @@ from app.views.tree.tools import FindBar
 from app.widgets.tree_canvas import TreeCanvas
 
 
-class Finder(QObject):
+class TreeFinder(QObject):
     """Connects a canvas with a field."""
 
     def __init__(self, canvas: TreeCanvas, bar: FindBar) -> None:
         super().__init__(bar)
         self._canvas, self._bar = canvas, bar
-        self.found: list[int] = []
+        self.matches: list[int] = []
         bar.changed.connect(self._search)
-        bar.moved.connect(self.go)
+        bar.moved.connect(self.select_match)
         bar.closed.connect(self.close)
 
     @Slot()
     def open(self) -> None:
         """Show the field, ready to type."""
         self._bar.show()
-        self._bar.place()
+        self._bar.move_to_corner()
         self._bar.raise_()
         self._bar.field.setFocus()
         self._bar.field.selectAll()
 
     @Slot(str)
-    def begin(self, text: str) -> None:
+    def open_with_text(self, text: str) -> None:
         """Show the field with the first character typed already."""
         self.open()
         self._bar.field.setText(text)
@@ -41,31 +41,31 @@ class Finder(QObject):
             return
         self._bar.hide()
         self._bar.field.clear()
-        self._canvas.selection.set_found(())
+        self._canvas.selection.set_search_matches(())
         self._canvas.setFocus()
 
     @Slot(str)
     def _search(self, text: str) -> None:
-        scene = self._canvas.stage.scene
-        self.found = scene.model.search(text, scene.deepest)
-        self._canvas.selection.set_found(self.found)
-        if self.found and self._canvas.selection.selected not in self.found:
-            self.go(1)
+        scene = self._canvas.canvas_state.scene
+        self.matches = scene.model.search(text, scene.max_depth)
+        self._canvas.selection.set_search_matches(self.matches)
+        if self.matches and self._canvas.selection.selected not in self.matches:
+            self.select_match(1)
         else:
-            self._tell()
+            self._update_count()
 
     @Slot(int)
-    def go(self, by: int) -> None:
+    def select_match(self, offset: int) -> None:
         """To the next match, or the one before; around at either end."""
-        if not self.found:
-            self._tell()
+        if not self.matches:
+            self._update_count()
             return
         here = self._canvas.selection.selected
-        place = self.found.index(here) + by if here in self.found else 0 if by > 0 else -1
-        self._canvas.travel.set_follow(False)
-        self._canvas.selection.pick(self.found[place % len(self.found)])
-        self._tell()
+        place = self.matches.index(here) + offset if here in self.matches else 0 if offset > 0 else -1
+        self._canvas.navigation.set_follow(False)
+        self._canvas.selection.pick(self.matches[place % len(self.matches)])
+        self._update_count()
 
-    def _tell(self) -> None:
+    def _update_count(self) -> None:
         here = self._canvas.selection.selected
-        self._bar.show_count(self.found.index(here) + 1 if here in self.found else 0, len(self.found))
+        self._bar.show_count(self.matches.index(here) + 1 if here in self.matches else 0, len(self.matches))

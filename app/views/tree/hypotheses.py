@@ -10,10 +10,10 @@ from PySide6.QtGui import QColor, QFont
 from PySide6.QtWidgets import QWidget
 
 from app.state.beam_tree import HypothesisRow
-from app.state.sequence_endings import TextState
+from app.state.sequence_endings import SequenceStatus
 from app.theme.theme import Theme, theme_for
-from app.views.tree.differing import DIFFERS_AT
-from app.views.tree.rows_table import Index, RowsTable, SortedRows
+from app.views.tree.differing import DIFFERS_AT_ROLE
+from app.views.tree.rows_table import Index, SortableTable, SortedRowsModel
 from app.widgets.plain_text import tooltip
 from app.widgets.tree_canvas.tree_style import STAR
 from core import words
@@ -22,19 +22,19 @@ from resources.language import mark, tr
 TEXT, SCORE, LENGTH, GROUP, STATE = range(5)
 _TITLES = (mark("Text"), mark("Score"), mark("Length"), mark("Group"), mark("State"))
 _WIDTHS = {SCORE: 74, LENGTH: 58, GROUP: 54, STATE: 88}
-STATES: dict[TextState, str] = {
+STATE_TITLES: dict[SequenceStatus, str] = {
     "running": mark("▸ running"),
     "finished": mark("● ended"),
     "cut": mark("◐ at limit"),
     "stopped": mark("○ stopped"),
 }
 """How a state is written; the sign tells it without its colour."""
-_COLOURS: dict[TextState, str] = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
-CONTEXT = 24
+_COLOURS: dict[SequenceStatus, str] = {"running": "kept", "finished": "finished", "cut": "muted", "stopped": "pruned"}
+CONTEXT_LENGTH = 24
 """Characters before the place where the texts part that the table still shows."""
 
 
-class HypothesesModel(SortedRows):
+class HypothesesModel(SortedRowsModel):
     """Rows in the order of the column that sorts."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -47,14 +47,14 @@ class HypothesesModel(SortedRows):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
-        self.tell()
+        self.refresh_cells()
 
     def show_rows(self, rows: Sequence[HypothesisRow], best: int) -> None:
         """Other rows; `best` is the leading node."""
-        self._best, self._shared = best, shared_words([row.text for row in rows])
+        self._best, self._shared = best, shared_prefix_length([row.text for row in rows])
         self.show_sorted(rows)
 
-    def key(self, row: HypothesisRow, column: int) -> Any:
+    def sort_key(self, row: HypothesisRow, column: int) -> Any:
         """What that column sorts by."""
         return (row.text.strip().casefold(), row.score, row.length, row.group, row.state)[column]
 
@@ -62,25 +62,27 @@ class HypothesesModel(SortedRows):
         """A cell."""
         row, column = self.rows[index.row()], index.column()
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._words(row, column)
-        if role == DIFFERS_AT:
-            return self.differs_at(index.row(), TEXT) if column == TEXT else None
+            return self._cell_text(row, column)
+        if role == DIFFERS_AT_ROLE:
+            return self.first_unique_index(index.row(), TEXT) if column == TEXT else None
         if role == Qt.ItemDataRole.ToolTipRole and column == TEXT:
             return tooltip(row.text.strip())
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return self.side(column)
+            return self.alignment(column)
         if role == Qt.ItemDataRole.FontRole:
             return self._font(row, column)
         if role == Qt.ItemDataRole.ForegroundRole:
             return self._colour(row, column)
         return None
 
-    def _words(self, row: HypothesisRow, column: int) -> str:
+    def _cell_text(self, row: HypothesisRow, column: int) -> str:
         if column == TEXT:
             rest = " ".join(row.text[self._shared :].split())
             text = f"…{rest}" if self._shared else rest or tr("(nothing yet)")
             return f"{STAR} {text}" if row.node == self._best else text
-        return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", tr(STATES[row.state]))[column - 1]
+        return (words.decimal(row.score, 3), f"{row.length:,}", f"{row.group + 1}", tr(STATE_TITLES[row.state]))[
+            column - 1
+        ]
 
     def _font(self, row: HypothesisRow, column: int) -> QFont:
         best = row.node == self._best and column <= SCORE
@@ -92,16 +94,16 @@ class HypothesesModel(SortedRows):
         return self._theme.color("text" if column <= SCORE else "muted")
 
 
-def shared_words(texts: Sequence[str]) -> int:
+def shared_prefix_length(texts: Sequence[str]) -> int:
     """How many characters that all texts begin with the table can leave out, some words before they part kept."""
     if len(texts) < 2:
         return 0
     first, last = min(texts), max(texts)
     shared = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    return first.rfind(" ", 0, max(0, shared - CONTEXT)) + 1
+    return first.rfind(" ", 0, max(0, shared - CONTEXT_LENGTH)) + 1
 
 
-class HypothesesTable(RowsTable):
+class HypothesesTable(SortableTable):
     """`nodePicked(id)`: the user chose a hypothesis."""
 
     nodePicked = Signal(int)

@@ -15,7 +15,7 @@ from resources.language import tr
 class PathLine(QWidget, AccessibleWidget):
     """The text so far on one line: what leads to the selected node, the node's own token last and strong."""
 
-    spoken_role = Role.StaticText
+    accessible_role = Role.StaticText
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -58,9 +58,9 @@ class PathLine(QWidget, AccessibleWidget):
         tail = QFontMetricsF(strong).horizontalAdvance(self.last)
         room_before = max(0.0, room.width() - tail)
         before = QFontMetricsF(plain).elidedText(self.before, Qt.TextElideMode.ElideLeft, room_before)
-        self._set(before, plain, strong).draw(painter, room.topLeft())
+        self._make_layout(before, plain, strong).draw(painter, room.topLeft())
 
-    def _set(self, before: str, plain: QFont, strong: QFont) -> QTextLayout:
+    def _make_layout(self, before: str, plain: QFont, strong: QFont) -> QTextLayout:
         """Both parts as one line, so that they join and run in the direction of the text."""
         muted, accent = QTextCharFormat(), QTextCharFormat()
         muted.setForeground(self._theme.color("muted"))
@@ -68,7 +68,9 @@ class PathLine(QWidget, AccessibleWidget):
         accent.setFont(strong)
         layout = QTextLayout(before + self.last, plain)
         split = len(before.encode("utf-16-le")) // 2
-        layout.setFormats([_range(0, split, muted), _range(split, len(self.last.encode("utf-16-le")) // 2, accent)])
+        layout.setFormats(
+            [_format_range(0, split, muted), _format_range(split, len(self.last.encode("utf-16-le")) // 2, accent)]
+        )
         layout.beginLayout()
         line = layout.createLine()
         line.setPosition(QPointF(0, (self.height() - line.height()) / 2))
@@ -76,7 +78,7 @@ class PathLine(QWidget, AccessibleWidget):
         return layout
 
 
-def _range(start: int, length: int, look: QTextCharFormat) -> QTextLayout.FormatRange:
-    found = QTextLayout.FormatRange()
-    found.start, found.length, found.format = start, length, look
-    return found
+def _format_range(start: int, length: int, look: QTextCharFormat) -> QTextLayout.FormatRange:
+    result = QTextLayout.FormatRange()
+    result.start, result.length, result.format = start, length, look
+    return result

@@ -9,15 +9,15 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QWidget
 
 from app.theme.theme import Theme
-from app.views.tree.differing import DifferingDelegate, bare_start, differing_places
+from app.views.tree.differing import DifferenceDelegate, first_unique_indices, text_start
 from resources.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
-_NOWHERE = QModelIndex()
+_NO_PARENT = QModelIndex()
 
 
-class SortedRows(QAbstractTableModel):
-    """Rows in the order of the column that sorts. One says what that goes by (`key`) and what a cell is (`data`)."""
+class SortedRowsModel(QAbstractTableModel):
+    """Rows in the order of the column that sorts. One says what that goes by (`sort_key`) and what a cell is (`data`)."""
 
     def __init__(
         self, titles: Sequence[str], numbers: Collection[int], order: tuple[int, Qt.SortOrder],
@@ -26,20 +26,20 @@ class SortedRows(QAbstractTableModel):
         """`titles`: marked, of the columns; `numbers`: the columns that stand to the right; `order`: which sorts."""
         super().__init__(parent)
         self.rows: list[Any] = []
-        self._titles, self._numbers, self._order = titles, numbers, order
-        self._places: list[int] = []
+        self._titles, self._right_aligned, self._order = titles, numbers, order
+        self._unique_indices: list[int] = []
 
-    def key(self, row: Any, column: int) -> Any:
+    def sort_key(self, row: Any, column: int) -> Any:
         """What that column sorts by."""
         raise NotImplementedError
 
-    def title(self, column: int) -> str:
+    def column_title(self, column: int) -> str:
         """What stands above a column."""
         return tr(self._titles[column])
 
-    def side(self, column: int) -> Qt.AlignmentFlag:
+    def alignment(self, column: int) -> Qt.AlignmentFlag:
         """Where its cells stand."""
-        side = Qt.AlignmentFlag.AlignRight if column in self._numbers else Qt.AlignmentFlag.AlignLeft
+        side = Qt.AlignmentFlag.AlignRight if column in self._right_aligned else Qt.AlignmentFlag.AlignLeft
         return side | Qt.AlignmentFlag.AlignVCenter
 
     def show_sorted(self, rows: Iterable[Any]) -> None:
@@ -51,20 +51,22 @@ class SortedRows(QAbstractTableModel):
         self.rows = ordered
         if not same:
             self.endResetModel()
-        self.tell()
+        self.refresh_cells()
 
-    def differs_at(self, row: int, text: int) -> int:
+    def first_unique_index(self, row: int, text: int) -> int:
         """The first letter of a row's text, in column `text`, at which it differs from every other row's."""
-        if len(self._places) != len(self.rows):
+        if len(self._unique_indices) != len(self.rows):
             texts = [str(self.index(place, text).data()) for place in range(len(self.rows))]
-            starts = [bare_start(one) for one in texts]
+            starts = [text_start(one) for one in texts]
             bare = [one[start:] for one, start in zip(texts, starts, strict=True)]
-            self._places = [place + start for place, start in zip(differing_places(bare), starts, strict=True)]
-        return self._places[row]
+            self._unique_indices = [
+                place + start for place, start in zip(first_unique_indices(bare), starts, strict=True)
+            ]
+        return self._unique_indices[row]
 
-    def tell(self) -> None:
+    def refresh_cells(self) -> None:
         """Every cell may be another."""
-        self._places = []
+        self._unique_indices = []
         if self.rows:
             self.dataChanged.emit(self.index(0, 0), self.index(len(self.rows) - 1, len(self._titles) - 1))
 
@@ -72,15 +74,15 @@ class SortedRows(QAbstractTableModel):
         """Sort by a column, now and from now on."""
         self._order = (max(column, 0), order)
         self.layoutAboutToBeChanged.emit()
-        self.rows, self._places = self._sorted(self.rows), []
+        self.rows, self._unique_indices = self._sorted(self.rows), []
         self.layoutChanged.emit()
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self._titles) - 1)
 
-    def rowCount(self, parent: Index = _NOWHERE) -> int:
+    def rowCount(self, parent: Index = _NO_PARENT) -> int:
         """How many there are."""
         return 0 if parent.isValid() else len(self.rows)
 
-    def columnCount(self, parent: Index = _NOWHERE) -> int:
+    def columnCount(self, parent: Index = _NO_PARENT) -> int:
         """As many as there are titles."""
         return 0 if parent.isValid() else len(self._titles)
 
@@ -90,15 +92,15 @@ class SortedRows(QAbstractTableModel):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             sign = "↓" if self._order[1] == Qt.SortOrder.DescendingOrder else "↑"
-            return f"{self.title(section)} {sign}" if section == self._order[0] else self.title(section)
-        return self.side(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
+            return f"{self.column_title(section)} {sign}" if section == self._order[0] else self.column_title(section)
+        return self.alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def _sorted(self, rows: Iterable[Any]) -> list[Any]:
         column, order = self._order
-        return sorted(rows, key=lambda row: self.key(row, column), reverse=order == Qt.SortOrder.DescendingOrder)
+        return sorted(rows, key=lambda row: self.sort_key(row, column), reverse=order == Qt.SortOrder.DescendingOrder)
 
 
-class RowsTable(QTableView):
+class SortableTable(QTableView):
     """Sortable rows, one of them selected; one column, of text, takes what room the others leave."""
 
     def __init__(self, name: str, model: QAbstractTableModel, text: int, widths: Mapping[int, int],
@@ -106,7 +108,7 @@ class RowsTable(QTableView):
         """`text`: the column of text; `widths`: pixels of the others at 100 %."""
         super().__init__(parent)
         self._widths = widths
-        self._delegate = DifferingDelegate(self)
+        self._delegate = DifferenceDelegate(self)
         self.setObjectName(name)
         self.setModel(model)
         self.setItemDelegateForColumn(text, self._delegate)

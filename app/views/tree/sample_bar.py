@@ -5,17 +5,17 @@ from __future__ import annotations
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from app.state.sample_tree import MOST, USUAL
+from app.state.sample_tree import DEFAULT_SAMPLES, MAX_SAMPLES
 from app.theme.theme import Theme
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
 
-class ChorusBar(QWidget):
-    """`wanted(count)`: write what is set so many times, each text with a seed of its own."""
+class SamplesBar(QWidget):
+    """`samplesRequested(count)`: write what is set so many times, each text with a seed of its own."""
 
-    wanted = Signal(int)
+    samplesRequested = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -23,8 +23,8 @@ class ChorusBar(QWidget):
         self.count.setObjectName("chorusCount")
         self.count.setAccessibleName(tr("How many texts"))
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.count.setRange(2, MOST)
-        self.count.setValue(USUAL)
+        self.count.setRange(2, MAX_SAMPLES)
+        self.count.setValue(DEFAULT_SAMPLES)
         self.count.setSuffix(tr(" times"))
         self.button.setObjectName("chorusButton")
         self.button.setToolTip(tr("Sample the prompt so many times at once, each with the next seed, as one tree"))
@@ -48,12 +48,12 @@ class ChorusBar(QWidget):
         parts = self.count.minimumSizeHint().width() + self._row.spacing() + self.button.minimumSizeHint().width()
         return QSize(sides.left() + parts + sides.right(), self._row.minimumSize().height())
 
-    def fit(self, room: int) -> None:
+    def fit_to_width(self, width: int) -> None:
         """Without its words where they do not fit into so many pixels."""
         self._label.show()
-        self._label.setVisible(self._row.minimumSize().width() <= room)
+        self._label.setVisible(self._row.minimumSize().width() <= width)
         self.updateGeometry()
 
     @Slot()
     def _on_clicked(self) -> None:
-        self.wanted.emit(self.count.value())
+        self.samplesRequested.emit(self.count.value())

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from PySide6.QtWidgets import QWidget
 
 from app.state.run import Run
-from app.state.sample_tree import ROOT, SampleNode, SampleTree, samples
+from app.state.sample_tree import ROOT, SampleNode, SampleTree, list_samples
 from app.views.base import Table
 from app.views.node_reports import NodeReport
-from app.views.shared.table_export import of_chorus
-from app.views.text.token_wording import texts_told, token_text
-from app.views.tree.beam_growth import root_label, share_text
-from app.views.tree.sample_report import report_on, report_on_start, tip
+from app.views.shared.table_export import sample_tree_table
+from app.views.text.token_wording import format_text_count, token_text
+from app.views.tree.beam_growth import probability_text, root_label
+from app.views.tree.sample_report import sample_node_report, sample_node_tooltip, sample_root_report
 from app.views.tree.samples import SampleTable
 from app.views.tree.tree_content import TreeContent
 from app.widgets.tree_canvas.canvas_state import CanvasState
@@ -21,7 +21,7 @@ from app.widgets.tree_canvas.tree_model import NodeState, TreeNode
 from resources.language import mark, tr
 
 
-class ChorusContent(TreeContent):
+class SampleContent(TreeContent):
     """Merges the run's texts; the canvas grows by a depth once every text has come to it."""
 
     title = mark("Tree of the texts")
@@ -32,12 +32,12 @@ class ChorusContent(TreeContent):
         ("finished", mark("ends")),
     )
     hint = mark("thickness = share of the texts")
-    faint = (mark("Lone texts"), mark("Branches of one text alone: shown, dimmed or hidden"))
-    how = "hidden"
+    faint_titles = (mark("Lone texts"), mark("Branches of one text alone: shown, dimmed or hidden"))
+    faint_mode = "hidden"
 
     def __init__(self, stage: CanvasState, parent: QWidget) -> None:
-        self._stage, self.chorus, self._is_settled = stage, SampleTree(), False
-        self._whole: int | None = None
+        self._stage, self.sample_tree, self._is_settled = stage, SampleTree(), False
+        self._full_sample: int | None = None
         self.table: SampleTable = SampleTable(parent)
 
     @property
@@ -47,104 +47,110 @@ class ChorusContent(TreeContent):
 
     def restart(self) -> None:
         """Another run begins."""
-        self.chorus, self._is_settled, self._whole = SampleTree(), False, None
+        self.sample_tree, self._is_settled, self._full_sample = SampleTree(), False, None
         self._stage.clear()
 
-    def follow(self, run: Run) -> int:
+    def update(self, run: Run) -> int:
         """Add the depths that are new; the node where the shown text is at the cursor."""
-        chorus = self.chorus
-        new = chorus.follow(run)
+        chorus = self.sample_tree
+        new = chorus.update(run)
         if not self._stage.scene.model.nodes:
-            self._stage.add_nodes([_root(run)])
+            self._stage.add_nodes([_root_node(run)])
         if new:
-            self._stage.fold(node.id for node in new if _goes_on_alone(node, chorus))
-            self._stage.add_nodes([_drawn(node, chorus) for node in new])
+            self._stage.fold(node.id for node in new if _starts_single_path(node, chorus))
+            self._stage.add_nodes([_tree_node(node, chorus) for node in new])
         if run.outcome is not None and not self._is_settled:
             self._is_settled = True
-            self._stage.settle()
-        self._stage.reveal_depth(None if run.cursor >= run.length else run.cursor)
-        path = [node.id for node in chorus.path(chorus.end_of(run.shown))]
+            self._stage.lay_out_evenly()
+        self._stage.set_max_depth(None if run.cursor >= run.length else run.cursor)
+        path = [node.id for node in chorus.path(chorus.end_of(run.shown_index))]
         here = ([ROOT, *path][: run.cursor + 1] or [ROOT])[-1]
-        self._stage.set_best([ROOT, *path])
-        self.table.show_rows(samples(run, chorus), run.shown)
+        self._stage.set_best_path([ROOT, *path])
+        self.table.show_rows(list_samples(run, chorus), run.shown_index)
         return here
 
     def path_of(self, sample: int) -> list[int]:
         """The nodes of a text, from the prompt's end."""
-        return [ROOT, *(node.id for node in self.chorus.path(self.chorus.end_of(sample)))]
+        return [ROOT, *(node.id for node in self.sample_tree.path(self.sample_tree.end_of(sample)))]
 
-    def parting(self, sample: int) -> int:
+    def branch_point(self, sample: int) -> int:
         """Where a text goes on alone; its end where it never does."""
-        path = self.chorus.path(self.chorus.end_of(sample))
-        return next((node.id for node in path if node.count == 1), self.chorus.end_of(sample))
+        path = self.sample_tree.path(self.sample_tree.end_of(sample))
+        return next((node.id for node in path if node.count == 1), self.sample_tree.end_of(sample))
 
-    def draw_whole(self, sample: int) -> None:
+    def draw_full_path(self, sample: int) -> None:
         """Draw that text to its end, where only it goes on too, and no longer the one before."""
         lone: dict[int, NodeState] = {
-            node.id: "lone" if number == self._whole else _state(node)
-            for number in (self._whole, sample)
+            node.id: "lone" if number == self._full_sample else _state(node)
+            for number in (self._full_sample, sample)
             if number is not None
-            for node in self.chorus.path(self.chorus.end_of(number))
+            for node in self.sample_tree.path(self.sample_tree.end_of(number))
             if node.count == 1
         }
-        self._whole = sample
+        self._full_sample = sample
         self._stage.set_states(lone)
 
-    def mark(self, node: int | None) -> None:
+    def select_row(self, node: int | None) -> None:
         """Mark the texts that pass there."""
-        self.table.mark(self.chorus.node(node).samples if node is not None and node in self.chorus else ())
+        self.table.set_marked(
+            self.sample_tree.node(node).samples if node is not None and node in self.sample_tree else ()
+        )
 
-    def place(self, run: Run, node: int) -> int | None:
+    def token_index(self, run: Run, node: int) -> int | None:
         """Its depth, where the shown text passes it."""
-        if node in self.chorus and run.shown in self.chorus.node(node).samples:
-            return self.chorus.node(node).depth - 1
+        if node in self.sample_tree and run.shown_index in self.sample_tree.node(node).samples:
+            return self.sample_tree.node(node).depth - 1
         return None
 
     def node_of(self, run: Run, token: int) -> int | None:
         """The node that the shown text passes at that place."""
-        path = self.chorus.path(self.chorus.end_of(run.shown))
+        path = self.sample_tree.path(self.sample_tree.end_of(run.shown_index))
         return path[token].id if token < len(path) else None
 
-    def passing(self, node: int) -> Sequence[int]:
+    def samples_through(self, node: int) -> Sequence[int]:
         """The texts that pass there; none for the prompt's end."""
-        return self.chorus.node(node).samples if node in self.chorus else ()
+        return self.sample_tree.node(node).samples if node in self.sample_tree else ()
 
     def text(self, node: int) -> str:
         """What leads there."""
-        return self.chorus.text(node)
+        return self.sample_tree.text(node)
 
     def ids(self, node: int) -> tuple[int, ...]:
         """The tokens that lead there."""
-        return tuple(one.token for one in self.chorus.path(node)) if node in self.chorus else ()
+        return tuple(one.token for one in self.sample_tree.path(node)) if node in self.sample_tree else ()
 
-    def last_word(self, node: int) -> str:
+    def last_text(self, node: int) -> str:
         """The node's own part."""
-        return self.chorus.node(node).text or f" {_label(self.chorus.node(node))}" if node in self.chorus else ""
+        return (
+            self.sample_tree.node(node).text or f" {_label(self.sample_tree.node(node))}"
+            if node in self.sample_tree
+            else ""
+        )
 
     def report(self, run: Run, node: int) -> NodeReport | None:
         """Share, count, probability, and where else the texts went."""
         if node == ROOT:
-            return report_on_start(self.chorus, root_label(run))
-        return report_on(self.chorus, node) if node in self.chorus else None
+            return sample_root_report(self.sample_tree, root_label(run))
+        return sample_node_report(self.sample_tree, node) if node in self.sample_tree else None
 
-    def tip(self, node: int) -> str:
+    def tooltip(self, node: int) -> str:
         """Token, count, share, probability."""
-        return tip(self.chorus, node)
+        return sample_node_tooltip(self.sample_tree, node)
 
     def figures(self) -> Table:
         """Every node with its count."""
-        return of_chorus(self.chorus)
+        return sample_tree_table(self.sample_tree)
 
 
-def _root(run: Run) -> TreeNode:
-    return TreeNode(ROOT, None, root_label(run), state="root", note=texts_told(len(run.sequences)))
+def _root_node(run: Run) -> TreeNode:
+    return TreeNode(ROOT, None, root_label(run), state="root", note=format_text_count(len(run.sequences)))
 
 
-def _drawn(node: SampleNode, chorus: SampleTree) -> TreeNode:
-    share = chorus.share(node.id)
+def _tree_node(node: SampleNode, tree: SampleTree) -> TreeNode:
+    share = tree.fraction(node.id)
     return TreeNode(
-        node.id, node.parent, _label(node), share_text(node.probability), weight=share,
-        note=tr("{count:,} of {total:,}").format(count=node.count, total=chorus.total),
+        node.id, node.parent, _label(node), probability_text(node.probability), weight=share,
+        note=tr("{count:,} of {total:,}").format(count=node.count, total=tree.total),
         state="lone" if node.count == 1 else _state(node),
     )  # fmt: skip
 
@@ -153,9 +159,9 @@ def _state(node: SampleNode) -> NodeState:
     return "finished" if node.special else "kept"
 
 
-def _goes_on_alone(node: SampleNode, chorus: SampleTree) -> bool:
+def _starts_single_path(node: SampleNode, tree: SampleTree) -> bool:
     """Whether one text parts from all others here: what it writes from now on is its own, and unfolded on demand."""
-    return node.count == 1 and chorus.passing(node.parent) > 1
+    return node.count == 1 and tree.count_samples(node.parent) > 1
 
 
 def _label(node: SampleNode) -> str:

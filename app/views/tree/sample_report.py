@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 from app.state.sample_tree import ROOT, SampleNode, SampleTree
 from app.views.node_reports import NodeReport, ReportRow
-from app.views.text.token_wording import texts_told, token_text
+from app.views.text.token_wording import format_text_count, token_text
 from core import Saying, Sentence, share, together, words
 from resources.language import mark, tr, trn
 
-MOST_ROWS = 12
+MAX_ROWS = 12
 _MODEL = Saying(
     mark("The model gives this word piece {probability} here, and {settings} once the settings have had their say."),
     mark("The model alone gives this token {probability} here, {settings} after the settings."),
     mark("Raw p = {probability}, raw rank {rank}; p = {settings} after the settings."),
 )
-_ALONE = Saying(
+_SINGLE = Saying(
     mark("One text came to this place, and the dice chose it there."),
     mark("The one text that came to this place drew it."),
     mark("Drawn by 1 of the 1 text that came to this place."),
 )
-_DREW = Saying(
+_COUNTS = Saying(
     mark("{came} texts came to this place, and in {count} of them the dice chose it: {share}."),
     mark("Of the {came} texts that came to this place {count} drew it, {share}."),
     mark("Drawn by {count} of the {came} texts that came to this place: a share of {share} beside p = {settings}."),
@@ -38,37 +38,37 @@ _TIP = Saying(
 )
 
 
-def report_on(chorus: SampleTree, number: int) -> NodeReport:
+def sample_node_report(tree: SampleTree, number: int) -> NodeReport:
     """Everything the inspector says of a node. Raises KeyError for the prompt and for strangers."""
-    node = chorus.node(number)
-    siblings = chorus.children(node.parent)
+    node = tree.node(number)
+    siblings = tree.children(node.parent)
     return NodeReport(
         heading=tr("Node of the chorus"),
         term="chorus",
         token=token_text(node.piece, node.special),
-        facts=_facts(chorus, node),
-        sentence=_sentence(chorus, node),
-        verdict=_came(node.count, chorus.total),
-        so_far=chorus.text(number),
+        facts=_facts(tree, node),
+        sentence=_sentence(tree, node),
+        verdict=_count_text(node.count, tree.total),
+        so_far=tree.text(number),
         table_title=tr("Token {depth} behind the same text").format(depth=node.depth),
         columns=_columns(),
-        rows=_rows(chorus, siblings, node),
+        rows=_rows(tree, siblings, node),
     )
 
 
-def report_on_start(chorus: SampleTree, last_word: str) -> NodeReport:
+def sample_root_report(tree: SampleTree, last_word: str) -> NodeReport:
     """What the inspector says of the root: all texts begin here."""
-    first = chorus.children(ROOT)
+    first = tree.children(ROOT)
     return NodeReport(
         heading=tr("Start of the chorus"),
         term="chorus",
         token=last_word,
-        facts=texts_told(chorus.total),
-        sentence=_ways(len(first)),
+        facts=format_text_count(tree.total),
+        sentence=_first_tokens_text(len(first)),
         verdict=tr("Here the prompt ends, and every text begins."),
         table_title=tr("First token"),
         columns=_columns(),
-        rows=_rows(chorus, first, None),
+        rows=_rows(tree, first, None),
     )
 
 
@@ -76,30 +76,30 @@ def _columns() -> tuple[str, ...]:
     return tr("continuation"), tr("texts"), tr("drawn"), tr("model")
 
 
-def _came(count: int, total: int) -> str:
+def _count_text(count: int, total: int) -> str:
     """`3 of 16 texts came this way.`"""
     template = trn("{count:,} of {total:,} text came this way.", "{count:,} of {total:,} texts came this way.", total)
     return template.format(count=count, total=total)
 
 
-def _ways(first: int) -> str:
+def _first_tokens_text(first: int) -> str:
     if first > 1:
         return tr("Their first token is one of {count:,}.").format(count=first)
     return tr("All of them begin with the same token.") if first else ""
 
 
-def tip(chorus: SampleTree, number: int) -> str:
+def sample_node_tooltip(tree: SampleTree, number: int) -> str:
     """Two lines on a node for the pointer; nothing for the root."""
-    if number not in chorus:
+    if number not in tree:
         return ""
-    return str(_TIP.words(**_figures(chorus, chorus.node(number))))
+    return str(_TIP.words(**_figures(tree, tree.node(number))))
 
 
-def _facts(chorus: SampleTree, node: SampleNode) -> str:
-    return str(_FACTS.words(**_figures(chorus, node)))
+def _facts(tree: SampleTree, node: SampleNode) -> str:
+    return str(_FACTS.words(**_figures(tree, node)))
 
 
-def _figures(chorus: SampleTree, node: SampleNode) -> dict[str, str]:
+def _figures(tree: SampleTree, node: SampleNode) -> dict[str, str]:
     """What the sentences on a node may say, at the depth of now; `share` is of all texts."""
     return {
         "piece": token_text(node.piece, node.special),
@@ -107,28 +107,28 @@ def _figures(chorus: SampleTree, node: SampleNode) -> dict[str, str]:
         "id": f"{node.token:,}",
         "rank": f"{node.rank:,}",
         "count": f"{node.count:,}",
-        "total": f"{chorus.total:,}",
-        "share": share(chorus.share(node.id)),
+        "total": f"{tree.total:,}",
+        "share": share(tree.fraction(node.id)),
         "probability": share(node.probability),
-        "settings": share(node.drawn_with),
+        "settings": share(node.sampling_probability),
     }
 
 
-def _sentence(chorus: SampleTree, node: SampleNode) -> Sentence:
-    came = chorus.passing(node.parent)
-    figures = _figures(chorus, node) | {"came": f"{came:,}", "share": share(node.count / came)}
-    return together(_MODEL.say(**figures), (_ALONE if came == 1 else _DREW).say(**figures))
+def _sentence(tree: SampleTree, node: SampleNode) -> Sentence:
+    arrived = tree.count_samples(node.parent)
+    figures = _figures(tree, node) | {"came": f"{arrived:,}", "share": share(node.count / arrived)}
+    return together(_MODEL.say(**figures), (_SINGLE if arrived == 1 else _COUNTS).say(**figures))
 
 
-def _rows(chorus: SampleTree, siblings: Sequence[SampleNode], own: SampleNode | None) -> tuple[ReportRow, ...]:
+def _rows(tree: SampleTree, siblings: Sequence[SampleNode], own: SampleNode | None) -> tuple[ReportRow, ...]:
     """The continuations, the most frequent first; `own` is among them however rare it is."""
-    shown = list(siblings[:MOST_ROWS])
+    shown = list(siblings[:MAX_ROWS])
     if own is not None and own not in shown:
         shown[-1] = own
     return tuple(
         ReportRow(
             (token_text(node.piece, node.special), f"{node.count:,}",
-             words.brief_percent(node.count / chorus.passing(node.parent)),
+             words.brief_percent(node.count / tree.count_samples(node.parent)),
              words.brief_percent(node.probability)),
             strong=node is own,
         )

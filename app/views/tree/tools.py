@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QMenu, QToolButton
 from app.theme.theme import Theme, theme_for
 from app.widgets.accessibility import AccessibleWidget
 from app.widgets.icons import IconButton
-from app.widgets.plain_text import PlainLabel, as_written, caption, tooltip
+from app.widgets.plain_text import PlainLabel, caption, from_plain_text, tooltip
 from app.widgets.tree_canvas import PRUNED
-from app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed
-from resources.language import mark, sentences, tr, trc
+from app.widgets.tree_canvas.tree_style import DASHED, PILLS, STAR, STRUCK, TreeStyle, dashed_pen
+from resources.language import join_sentences, mark, tr, trc
 
-_HOW = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
+_MODE_TITLES = {"shown": mark("shown"), "dimmed": mark("dimmed"), "hidden": mark("hidden")}
 
 
 class TreeTools(QWidget):
@@ -31,7 +31,7 @@ class TreeTools(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._faint_word = tr("Pruned")
+        self._faint_title = tr("Pruned")
         self.pruned = self._button("prunedButton", "", "")
         self.pruned.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.pruned.setMenu(self._pruned_menu())
@@ -43,7 +43,7 @@ class TreeTools(QWidget):
         self.more = self._button("moreButton", "⋯", tr("More tools"))
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setMenu(QMenu(self))
-        self.more.menu().aboutToShow.connect(self._fill_more)
+        self.more.menu().aboutToShow.connect(self._fill_more_menu)
         self.table.setChecked(True)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
@@ -79,24 +79,24 @@ class TreeTools(QWidget):
         menu = QMenu(self)
         self._group = QActionGroup(menu)
         for how in PRUNED:
-            action = menu.addAction(tr(_HOW[how]).capitalize())
+            action = menu.addAction(tr(_MODE_TITLES[how]).capitalize())
             action.setCheckable(True)
             action.setData(how)
             self._group.addAction(action)
         self._group.triggered.connect(self._on_action)
         return menu
 
-    def set_pruned(self, how: str, word: str = "", help_text: str = "") -> None:
-        """Show what is in force, without a signal; `word`: what the faint nodes of this tree are called."""
-        self._faint_word = word or self._faint_word
-        self.pruned.setText(tr("{which}: {how} ⌄").format(which=self._faint_word, how=tr(_HOW[how])))
+    def set_pruned(self, mode: str, title: str = "", help_text: str = "") -> None:
+        """Show what is in force, without a signal; `title`: what the faint nodes of this tree are called."""
+        self._faint_title = title or self._faint_title
+        self.pruned.setText(tr("{which}: {how} ⌄").format(which=self._faint_title, how=tr(_MODE_TITLES[mode])))
         if help_text:
             self.pruned.setToolTip(tooltip(help_text))
             self.pruned.setAccessibleName(help_text)
         for action in self._group.actions():
-            action.setChecked(action.data() == how)
+            action.setChecked(action.data() == mode)
         self.updateGeometry()
-        self._fit()
+        self._update_visible_tools()
 
     def set_theme(self, theme: Theme) -> None:
         """Other sizes."""
@@ -121,9 +121,9 @@ class TreeTools(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Another width, other tools."""
         super().resizeEvent(event)
-        self._fit()
+        self._update_visible_tools()
 
-    def _fit(self) -> None:
+    def _update_visible_tools(self) -> None:
         """Show as many as there is room for."""
         fitting = [count for count in range(len(self._buttons) + 1) if self._width(count) <= self.width()]
         count = max(fitting, default=0)
@@ -132,7 +132,7 @@ class TreeTools(QWidget):
         self.more.setVisible(count < len(self._buttons))
 
     @Slot()
-    def _fill_more(self) -> None:
+    def _fill_more_menu(self) -> None:
         menu = self.more.menu()
         menu.clear()
         for button in self._buttons:
@@ -143,7 +143,7 @@ class TreeTools(QWidget):
             if button is self.pruned:
                 menu.addActions(self._group.actions())
                 continue
-            action = menu.addAction(caption(as_written(button.toolTip())), button.click)
+            action = menu.addAction(caption(from_plain_text(button.toolTip())), button.click)
             action.setCheckable(button.isCheckable())
             action.setChecked(button.isChecked())
 
@@ -170,44 +170,44 @@ class FindBar(QFrame):
         self.count.setProperty("role", "muted")
         self.back = IconButton("step-back", tr("Previous"), self)
         self.forward = IconButton("step-forward", trc("of what was found", "Next"), self)
-        self.shut = IconButton("close", tr("Close (Esc)"), self)
+        self.close_button = IconButton("close", tr("Close (Esc)"), self)
         row = QHBoxLayout(self)
         row.setContentsMargins(6, 5, 6, 5)
         row.setSpacing(3)
-        for widget in (self.field, self.count, self.back, self.forward, self.shut):
+        for widget in (self.field, self.count, self.back, self.forward, self.close_button):
             row.addWidget(widget)
         self.field.textChanged.connect(self.changed)
         self.back.clicked.connect(self._previous)
         self.forward.clicked.connect(self._next)
-        self.shut.clicked.connect(self.closed)
-        self._ground = parent
+        self.close_button.clicked.connect(self.closed)
+        self._area = parent
         parent.installEventFilter(self)
         self.hide()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
-        for button in (self.back, self.forward, self.shut):
+        for button in (self.back, self.forward, self.close_button):
             button.set_theme(theme)
         self.field.setMinimumWidth(theme.px(130))
         self.setStyleSheet(
             f"QFrame#findBar {{ background: {theme.panel}; border: 1px solid {theme.line}; border-radius: 9px; }}"
         )
 
-    def show_count(self, place: int, total: int) -> None:
+    def show_count(self, index: int, total: int) -> None:
         """`3 of 12`."""
-        found = tr("{place:,} of {total:,}").format(place=place, total=total)
+        found = tr("{place:,} of {total:,}").format(place=index, total=total)
         self.count.setText(found if total else tr("none") if self.field.text() else "")
-        self.place()
+        self.move_to_corner()
 
-    def place(self) -> None:
+    def move_to_corner(self) -> None:
         """In the upper right corner of what it stands on."""
         self.adjustSize()
-        self.move(self._ground.width() - self.width() - 12, 10)
+        self.move(self._area.width() - self.width() - 12, 10)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Keep its corner."""
-        if watched is self._ground and event.type() == QEvent.Type.Resize:
-            self.place()
+        if watched is self._area and event.type() == QEvent.Type.Resize:
+            self.move_to_corner()
         return False
 
     def event(self, event: QEvent) -> bool:
@@ -245,32 +245,32 @@ class TreeLegend(QWidget, AccessibleWidget):
         super().__init__(parent)
         self._entries: Sequence[tuple[str, str]] = ()
         self._hint = ""
-        self._look = TreeStyle(theme_for("light"), pruned="shown")
+        self._style = TreeStyle(theme_for("light"), pruned="shown")
 
     def show_marks(self, entries: Sequence[tuple[str, str]], hint: str) -> None:
         """`entries`: (state, word that is marked for translation), `hint` too."""
         self._entries, self._hint = [(state, tr(word)) for state, word in entries], tr(hint)
         marks = ", ".join(word for _, word in self._entries)
-        self.setAccessibleName(sentences(tr("Marks of the tree: {marks}.").format(marks=marks), self._hint))
+        self.setAccessibleName(join_sentences(tr("Marks of the tree: {marks}.").format(marks=marks), self._hint))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
-        self._look.set_theme(theme)
+        self._style.set_theme(theme)
         self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
         """One line of small type."""
-        return QSize(self._look.theme.px(200), self._look.theme.px(30))
+        return QSize(self._style.theme.px(200), self._style.theme.px(30))
 
     def minimumSizeHint(self) -> QSize:
         """What does not fit is left out."""
-        return QSize(self._look.theme.px(80), self._look.theme.px(30))
+        return QSize(self._style.theme.px(80), self._style.theme.px(30))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Mark, word, mark, word."""
-        theme, painter = self._look.theme, QPainter(self)
+        theme, painter = self._style.theme, QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(theme.font(12))
         fm = QFontMetricsF(painter.font())
@@ -279,25 +279,25 @@ class TreeLegend(QWidget, AccessibleWidget):
             width = theme.px(24) + theme.px(6) + fm.horizontalAdvance(word)
             if x + width > self.width() - theme.px(8):
                 return
-            self._mark(painter, state, QRectF(x, self.height() / 2 - theme.px(6), theme.px(24), theme.px(12)))
+            self._paint_mark(painter, state, QRectF(x, self.height() / 2 - theme.px(6), theme.px(24), theme.px(12)))
             painter.setPen(theme.color("muted"))
-            painter.drawText(QPointF(x + theme.px(30), self._base(fm)), word)
+            painter.drawText(QPointF(x + theme.px(30), self._baseline(fm)), word)
             x += width + theme.px(18)
         if x + fm.horizontalAdvance(self._hint) <= self.width() - theme.px(8):
-            painter.drawText(QPointF(x, self._base(fm)), self._hint)
+            painter.drawText(QPointF(x, self._baseline(fm)), self._hint)
 
-    def _base(self, fm: QFontMetricsF) -> float:
+    def _baseline(self, fm: QFontMetricsF) -> float:
         return self.height() / 2 + fm.capHeight() / 2
 
-    def _mark(self, painter: QPainter, state: str, box: QRectF) -> None:
-        theme = self._look.theme
+    def _paint_mark(self, painter: QPainter, state: str, box: QRectF) -> None:
+        theme = self._style.theme
         painter.setBrush(theme.color("panel"))
-        pen = QPen(self._look.colour(state), (2.2 if state == "best" else 1.4) * theme.scale)
-        painter.setPen(dashed(pen) if state in DASHED else pen)
+        pen = QPen(self._style.state_colour(state), (2.2 if state == "best" else 1.4) * theme.scale)
+        painter.setPen(dashed_pen(pen) if state in DASHED else pen)
         radius = box.height() / 2 if state in PILLS else theme.px(4)
         painter.drawRoundedRect(box, radius, radius)
         if state in STRUCK:
             painter.drawLine(box.center() - QPointF(6, 0), box.center() + QPointF(6, 0))
         if state == "best":
-            painter.setPen(self._look.colour("best"))
+            painter.setPen(self._style.state_colour("best"))
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, STAR)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from app.state.run import Run
 from app.views.base import Table
 from app.views.node_reports import NodeReport
-from app.views.tree.rows_table import RowsTable
+from app.views.tree.rows_table import SortableTable
 from core import words
 
 PROMPT_TOKENS = 24
@@ -24,11 +24,11 @@ class TreeContent(ABC):
     """(state of a node, word)."""
     hint: str
     """How edges are to be read."""
-    faint: tuple[str, str]
+    faint_titles: tuple[str, str]
     """What its faint nodes are called, and a sentence on them."""
-    how: str
+    faint_mode: str
     """How they are shown: shown, dimmed or hidden."""
-    table: RowsTable
+    table: SortableTable
     """What stands beside the tree."""
 
     @property
@@ -41,15 +41,15 @@ class TreeContent(ABC):
         """Another run begins: an empty canvas."""
 
     @abstractmethod
-    def follow(self, run: Run) -> int:
+    def update(self, run: Run) -> int:
         """Show the tree as it was at the run's cursor; the node of the shown text, 0 before the first."""
 
     @abstractmethod
-    def mark(self, node: int | None) -> None:
+    def select_row(self, node: int | None) -> None:
         """Mark the table's row of that node, where it has one."""
 
     @abstractmethod
-    def place(self, run: Run, node: int) -> int | None:
+    def token_index(self, run: Run, node: int) -> int | None:
         """Which token of the shown text a node is; None where it is none."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class TreeContent(ABC):
         """The tokens on the path to `node`; empty for strangers and the prompt's end."""
 
     @abstractmethod
-    def last_word(self, node: int) -> str:
+    def last_text(self, node: int) -> str:
         """What is shown strongly at the end of that text: the node's own part of it; empty for strangers."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class TreeContent(ABC):
         """What the inspector says of it."""
 
     @abstractmethod
-    def tip(self, node: int) -> str:
+    def tooltip(self, node: int) -> str:
         """A line or two for the pointer."""
 
     @abstractmethod

@@ -13,21 +13,21 @@ from app.state.worker_messages import ModelInfo
 from app.theme.theme import Theme, theme_for
 from app.views.base import Table, View
 from app.views.tree.beam_growth import ROOT
-from app.views.tree.displayed_tree import GrownTree
-from app.views.tree.empty_tree import paint_empty
-from app.views.tree.finder import Finder
+from app.views.tree.displayed_tree import DisplayedTree
+from app.views.tree.empty_tree import paint_empty_tree
+from app.views.tree.finder import TreeFinder
 from app.views.tree.node_menu import NodeMenu
-from app.views.tree.node_picking import Picking
+from app.views.tree.node_picking import NodePicker
 from app.views.tree.path_line import PathLine
 from app.views.tree.tools import FindBar, TreeLegend, TreeTools
-from app.views.tree.tree_actions import Beginnings
+from app.views.tree.tree_actions import TreeActions
 from app.views.tree.tree_content import TreeContent
 from app.views.tree.tree_split import TreeSplit
 from app.widgets.tree_canvas import TreeCanvas
 from core.events import BeamsRanked, BeamStep, Event, SequenceFinished, TokenChosen
 from resources.language import tr
 
-_GROWING = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
+_GROWTH_EVENTS = BeamStep | BeamsRanked | TokenChosen | SequenceFinished
 
 
 class TreeView(View):
@@ -38,17 +38,17 @@ class TreeView(View):
         self._theme = theme_for("light")
         self._is_presenting = False
         self.canvas = TreeCanvas(self)
-        self.tree = GrownTree(self.canvas, self)
-        self.table, self.samples = self.tree.beams.table, self.tree.chorus.table
+        self.tree = DisplayedTree(self.canvas, self)
+        self.table, self.samples = self.tree.beams.table, self.tree.samples.table
         self._path, self._legend = PathLine(self), TreeLegend(self)
-        self.beginnings = Beginnings(self, self.tree, self._legend)
-        self.offer = self.beginnings.offer
+        self.actions_bar = TreeActions(self, self.tree, self._legend)
+        self.offer = self.actions_bar.offer
         self._find_bar = FindBar(self.canvas)
-        self.finder = Finder(self.canvas, self._find_bar)
+        self.finder = TreeFinder(self.canvas, self._find_bar)
         self._tools = TreeTools(self)
         shown = (lambda: (self.tree.run, self.tree.content), lambda: self.grammar)
         self.menu = NodeMenu(self.canvas, self.signals, *shown)
-        self.picking = Picking(self, self.canvas, self.tree, self._path)
+        self.node_picker = NodePicker(self, self.canvas, self.tree, self._path)
         self._tools.hide()
         self._tools.prunedChosen.connect(self.tree.set_pruned)
         self._lay_out()
@@ -57,14 +57,14 @@ class TreeView(View):
 
     def _lay_out(self) -> None:
         self.canvas.setObjectName("treeCanvas")
-        self.canvas.describe = lambda node: self.tree.content.tip(node) if self.tree.content is not None else ""
+        self.canvas.node_tooltip = lambda node: self.tree.content.tooltip(node) if self.tree.content is not None else ""
         self._split = TreeSplit(self.canvas, (self.table, self.samples), self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._split, 1)
         column.addWidget(self._path)
-        column.addLayout(self.beginnings.foot)
+        column.addLayout(self.actions_bar.bottom_row)
         self.setFocusProxy(self.canvas)
         self._show_parts()
 
@@ -74,12 +74,12 @@ class TreeView(View):
         """The view's tools, for the right end of the tab bar."""
         return self._tools
 
-    def menu_of_picked(self) -> QMenu | None:
+    def selected_node_menu(self) -> QMenu | None:
         """That of the selected node."""
         node = self.canvas.selection.selected
-        return self.menu.menu(node) if node is not None else None
+        return self.menu.create_menu(node) if node is not None else None
 
-    def figures(self) -> Table:
+    def export_table(self) -> Table:
         """Every node of the tree."""
         return self.tree.content.figures() if self.tree.content is not None else ()
 
@@ -89,7 +89,7 @@ class TreeView(View):
         for part in (self.canvas, self.table, self.samples, self._path, self._legend, self._find_bar, self._tools):
             part.set_theme(theme)
         self._split.set_theme(theme)
-        self.beginnings.set_theme(theme)
+        self.actions_bar.set_theme(theme)
 
     def set_presenting(self, on: bool) -> None:
         """The tree alone; what the reader had in sight is there again afterwards."""
@@ -98,51 +98,51 @@ class TreeView(View):
         self._split.set_presenting(on)
         self._show_parts()
 
-    def spotlight(self) -> QRect:
+    def spotlight_rect(self) -> QRect:
         """Around the selected node, else the one that leads at the cursor."""
-        look, run = self.canvas.stage.look, self.tree.run
-        node = look.selected if look.selected is not None else look.best[-1] if look.best else None
+        look, run = self.canvas.canvas_state.style, self.tree.run
+        node = look.selected if look.selected is not None else look.best_path[-1] if look.best_path else None
         if node is None or run is None or not run.cursor:
             return QRect()
-        place = self.canvas.stage.places.node_rect(node).intersected(self.canvas.rect())
+        place = self.canvas.canvas_state.positions.node_rect(node).intersected(self.canvas.rect())
         return place.translated(self.canvas.mapTo(self, QPoint())) if not place.isEmpty() else QRect()
 
-    def caption(self) -> str:
+    def presentation_caption(self) -> str:
         """Why the picked node lived or died."""
         return self.report.sentence if self.report is not None else ""
 
     def show_run(self, run: Run | None) -> None:
         """Show another run from its beginning; None for an empty page."""
         self.finder.close()
-        self.tree.begin(run)
-        self.canvas.travel.set_follow(True)
-        self.picking.say(None)
-        self._catch_up()
+        self.tree.set_run(run)
+        self.canvas.navigation.set_follow(True)
+        self.node_picker.report_node(None)
+        self._update_tree()
 
     def events_arrived(self, run: Run, events: Sequence[Event]) -> None:
         """Let the tree grow."""
         self.tree.run = run
         begun = self.tree.content is not None and self.tree.content.steps > 0
-        if not begun or any(isinstance(event, _GROWING) for event in events):
-            self._catch_up()
+        if not begun or any(isinstance(event, _GROWTH_EVENTS) for event in events):
+            self._update_tree()
         else:
             self._show_parts()
 
-    def words_changed(self) -> None:
+    def wording_changed(self) -> None:
         """Say it all again."""
         if self.report is not None:
-            self.picking.say(self.canvas.selection.selected)
+            self.node_picker.report_node(self.canvas.selection.selected)
 
     def cursor_moved(self, run: Run) -> None:
         """Show the tree as it was after that many steps."""
         self.tree.run = run
-        leader = self._catch_up()
-        if leader and not self.canvas.travel.follow:
-            self.canvas.travel.ensure_visible(leader)
+        leader = self._update_tree()
+        if leader and not self.canvas.navigation.follow:
+            self.canvas.navigation.ensure_visible(leader)
 
     def model_ready(self, info: ModelInfo) -> None:
         """The run no longer waits for its model, which may refuse to search."""
-        self.beginnings.info = info
+        self.actions_bar.info = info
         self._show_parts()
 
     def selection_changed(self, run: Run) -> None:
@@ -151,29 +151,29 @@ class TreeView(View):
         content = self.tree.content
         node = content.node_of(run, run.selected) if content is not None and run.selected is not None else None
         if node is not None and self.canvas.selection.selected != node:
-            self.canvas.travel.ensure_visible(node)
+            self.canvas.navigation.ensure_visible(node)
             self.canvas.selection.select(node)
-            self.picking.say(node)
+            self.node_picker.report_node(node)
 
     # From the run to the canvas
 
-    def _catch_up(self) -> int:
+    def _update_tree(self) -> int:
         """Add what is new, then show what the cursor allows; the node of the shown text."""
         run, selected = self.tree.run, self.canvas.selection.selected
-        fresh = self.tree.choose()
+        fresh = self.tree.select_content()
         if fresh is not None:
-            _dress(fresh, self._tools, self._legend, self._split, (self, self.canvas))
+            _apply_content(fresh, self._tools, self._legend, self._split, (self, self.canvas))
         content = self.tree.content
-        self.chooses_sequence = self.tree.is_chorus
+        self.chooses_sequence = self.tree.shows_samples
         self._show_parts()
         if run is None or content is None:
             return ROOT
-        leader = content.follow(run)
-        self.canvas.travel.grown()
+        leader = content.update(run)
+        self.canvas.navigation.handle_growth()
         self._split.arrange()
-        content.mark(selected)
+        content.select_row(selected)
         if selected is None:
-            self.picking.show_path(leader)
+            self.node_picker.show_path(leader)
         return leader
 
     # Layout
@@ -184,13 +184,13 @@ class TreeView(View):
         self._tools.setEnabled(grown)
         for part in (self._path, self._legend):
             part.setVisible(grown and not self._is_presenting)
-        self.beginnings.show_what_fits(self._is_presenting)
+        self.actions_bar.update_visibility(self._is_presenting)
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """What begins a chorus finds its place."""
         super().resizeEvent(event)
-        self.beginnings.place()
+        self.actions_bar.update_positions()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The ground; what to do where there is no tree."""
@@ -198,7 +198,7 @@ class TreeView(View):
         grown = self.tree.content is not None
         painter.fillRect(self.rect(), self._theme.color("panel" if grown else "window"))
         if not grown:
-            paint_empty(painter, self.rect(), self._theme, self.tree.run)
+            paint_empty_tree(painter, self.rect(), self._theme, self.tree.run)
 
     def event(self, event: QEvent) -> bool:
         """Searching here goes before the window's own search."""
@@ -214,31 +214,31 @@ class TreeView(View):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy the text so far; find; open the inspector."""
         if event.matches(QKeySequence.StandardKey.Copy):
-            self.picking.copy()
+            self.node_picker.copy_text()
         elif event.matches(QKeySequence.StandardKey.Find):
             self.finder.open()
         else:
             super().keyPressEvent(event)
 
 
-def _connect_tools(tools: TreeTools, canvas: TreeCanvas, finder: Finder, split: TreeSplit) -> None:
+def _connect_tools(tools: TreeTools, canvas: TreeCanvas, finder: TreeFinder, split: TreeSplit) -> None:
     """What the tools do to the canvas and to what stands beside it."""
-    canvas.input.typed.connect(finder.begin)
-    canvas.travel.followChanged.connect(tools.follow.setChecked)
-    tools.fitWanted.connect(canvas.travel.fit)
+    canvas.input_handler.typed.connect(finder.open_with_text)
+    canvas.navigation.followChanged.connect(tools.follow.setChecked)
+    tools.fitWanted.connect(canvas.navigation.fit)
     tools.findWanted.connect(finder.open)
-    tools.followToggled.connect(canvas.travel.set_follow)
-    tools.downToggled.connect(canvas.stage.set_down)
-    tools.tableToggled.connect(split.set_table_wanted)
-    tools.follow.setChecked(canvas.travel.follow)
+    tools.followToggled.connect(canvas.navigation.set_follow)
+    tools.downToggled.connect(canvas.canvas_state.set_top_down)
+    tools.tableToggled.connect(split.set_table_visible)
+    tools.follow.setChecked(canvas.navigation.follow)
 
 
-def _dress(
-    content: TreeContent, tools: TreeTools, legend: TreeLegend, split: TreeSplit, named: Sequence[QWidget]
+def _apply_content(
+    content: TreeContent, tools: TreeTools, legend: TreeLegend, split: TreeSplit, named_widgets: Sequence[QWidget]
 ) -> None:
     """Have everything around the tree speak of the kind of tree that is there from now on."""
-    tools.set_pruned(content.how, *map(tr, content.faint))
+    tools.set_pruned(content.faint_mode, *map(tr, content.faint_titles))
     legend.show_marks(content.legend, content.hint)
     split.show_table(content.table)
-    for part in named:
+    for part in named_widgets:
         part.setAccessibleName(tr(content.title))

@@ -13,14 +13,14 @@ from app.widgets.accessibility.announcements import announce
 __all__ = ["AccessiblePart", "AccessibleText", "AccessibleValue", "AccessibleWidget", "Role", "announce"]
 
 
-def _make(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
+def _create_interface(class_name: str, owner: QObject | None) -> QAccessibleInterface | None:
     """What Qt asks of, in the name of a screen reader."""
     spoken: object = owner
     if not isinstance(spoken, AccessibleWidget):
         return None
-    from app.widgets.accessibility.widget_interface import WidgetInterface  # most never have one
+    from app.widgets.accessibility.widget_interface import AccessibleWidgetInterface  # most never have one
 
-    return spoken.accessible_interface() or WidgetInterface(cast(QWidget, owner))
+    return spoken.accessible_interface() or AccessibleWidgetInterface(cast(QWidget, owner))
 
 
-QAccessible.installFactory(_make)
+QAccessible.installFactory(_create_interface)

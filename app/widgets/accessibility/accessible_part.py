@@ -15,7 +15,7 @@ class AccessiblePart(NamedTuple):
     """Something drawn that has a name of its own: a bar, a stage, a token, a round."""
 
     name: str
-    place: Callable[[], QRect] = QRect
+    rect: Callable[[], QRect] = QRect
     """Where it is drawn, in the widget's pixels; empty where it is not in sight."""
     role: Role = Role.ListItem
     value: str = ""
@@ -28,13 +28,13 @@ class AccessiblePart(NamedTuple):
 class AccessibleValue(NamedTuple):
     """Where a slider or a meter stands."""
 
-    now: float
-    least: float
-    most: float
+    value: float
+    minimum: float
+    maximum: float
     step: float = 1.0
-    words: str = ""
+    text: str = ""
     """How it is said; the bare number where nothing stands here."""
-    put: Callable[[float], None] | None = None
+    set_value: Callable[[float], None] | None = None
     """Takes another value; None: it can only be read."""
 
 
@@ -43,7 +43,7 @@ class AccessibleText(NamedTuple):
 
     text: str
     cursor: int
-    box: Callable[[int], QRect]
+    character_rect: Callable[[int], QRect]
     """Where the character at an offset is drawn, in the widget's pixels."""
-    go: Callable[[int], None]
+    move_cursor: Callable[[int], None]
     """Puts the cursor at an offset."""

@@ -17,25 +17,25 @@ class AccessibleWidget:
     Nothing here is asked before a screen reader is at work.
     """
 
-    spoken_role: ClassVar[Role] = Role.Graphic
+    accessible_role: ClassVar[Role] = Role.Graphic
 
-    def spoken_parts(self) -> Sequence[AccessiblePart]:
+    def accessible_parts(self) -> Sequence[AccessiblePart]:
         """What is drawn in it, in the order of reading; may be made as it is asked for."""
         return ()
 
-    def spoken_focus(self) -> int | None:
+    def focused_part(self) -> int | None:
         """Number of the part that the keyboard is at."""
-        return next((number for number, part in enumerate(self.spoken_parts()) if part.selected), None)
+        return next((number for number, part in enumerate(self.accessible_parts()) if part.selected), None)
 
-    def spoken_value(self) -> AccessibleValue | None:
+    def accessible_value(self) -> AccessibleValue | None:
         """Where it stands, if it is a slider or a meter."""
         return None
 
-    def spoken_text(self) -> AccessibleText | None:
+    def accessible_text(self) -> AccessibleText | None:
         """What can be read in it word by word, if it is a text."""
         return None
 
-    def spoken_controls(self) -> Sequence[QWidget]:
+    def child_controls(self) -> Sequence[QWidget]:
         """Widgets on top of it, told of behind its parts."""
         return ()
 

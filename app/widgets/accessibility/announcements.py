@@ -5,14 +5,14 @@ from __future__ import annotations
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QWidget
 
-tell = QAccessible.updateAccessibility
+send_accessibility_event = QAccessible.updateAccessibility
 
 
-def announce(widget: QWidget, words: str, urgent: bool = False) -> None:
-    """Have `words` said: when the reader has finished what it says, or at once where it is `urgent`."""
-    if not words or not QAccessible.isActive():
+def announce(widget: QWidget, text: str, is_urgent: bool = False) -> None:
+    """Have `text` said: when the reader has finished what it says, or at once where it is `is_urgent`."""
+    if not text or not QAccessible.isActive():
         return
-    event = QAccessibleAnnouncementEvent(widget, words)
+    event = QAccessibleAnnouncementEvent(widget, text)
     politeness = QAccessible.AnnouncementPoliteness
-    event.setPoliteness(politeness.Assertive if urgent else politeness.Polite)
-    tell(event)
+    event.setPoliteness(politeness.Assertive if is_urgent else politeness.Polite)
+    send_accessibility_event(event)

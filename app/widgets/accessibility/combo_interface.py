@@ -11,18 +11,18 @@ from PySide6.QtGui import QAccessible, QAccessibleActionInterface, QAccessibleIn
 from PySide6.QtWidgets import QAccessibleWidget
 
 from app.widgets.accessibility.accessible_part import Role
-from app.widgets.lazy_combo import LateCombo
+from app.widgets.lazy_combo import LazyComboBox
 
 
 class ComboInterface(QAccessibleWidget):
     """Its name is what is chosen, its value the choice, its child the list; pressing it opens that."""
 
-    def __init__(self, combo: LateCombo) -> None:
+    def __init__(self, combo: LazyComboBox) -> None:
         super().__init__(combo, Role.ComboBox)
 
     @property
-    def _combo(self) -> LateCombo:
-        return cast(LateCombo, self.widget())
+    def _combo(self) -> LazyComboBox:
+        return cast(LazyComboBox, self.widget())
 
     def text(self, kind: QAccessible.Text) -> str:
         return self._combo.currentText() if kind == QAccessible.Text.Value else super().text(kind)

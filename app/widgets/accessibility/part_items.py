@@ -12,17 +12,17 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from shiboken6 import VoidPtr
 
 from app.widgets.accessibility.accessible_part import AccessiblePart, Role
-from app.widgets.accessibility.qt_interfaces import NOTHING, PressFace, pointer
+from app.widgets.accessibility.qt_interfaces import NULL_POINTER, PressInterface, interface_pointer
 
 
-def release(items: dict[int, Any]) -> None:
+def release_interfaces(items: dict[int, Any]) -> None:
     """Take every item back from Qt before Python frees it; `uniqueId` finds the number it has, if it has one."""
     for item in items.values():
         QAccessible.deleteAccessibleInterface(QAccessible.uniqueId(item))
     items.clear()
 
 
-class Owner(Protocol):
+class PartOwner(Protocol):
     """The interface of the widget that draws the parts."""
 
     def part(self, number: int) -> AccessiblePart | None:
@@ -40,19 +40,19 @@ class Owner(Protocol):
         """Itself, as Qt knows it."""
 
 
-class PartItem(QAccessibleInterface):
+class PartInterface(QAccessibleInterface):
     """The part of one number, whatever it is now."""
 
-    def __init__(self, owner: Owner, number: int) -> None:
+    def __init__(self, owner: PartOwner, number: int) -> None:
         super().__init__()
         self._owner, self.number = owner, number
-        self._press = PressFace(self._pressed)
+        self._press = PressInterface(self._run_press)
 
     @property
     def _part(self) -> AccessiblePart | None:
         return self._owner.part(self.number)
 
-    def _pressed(self) -> None:
+    def _run_press(self) -> None:
         part = self._part
         if part is not None and part.press is not None:
             part.press()
@@ -89,8 +89,8 @@ class PartItem(QAccessibleInterface):
 
     def rect(self) -> QRect:
         part = self._part
-        place = part.place() if part is not None else QRect()
-        return self._owner.to_screen(place) if not place.isEmpty() else QRect()
+        widget_rect = part.rect() if part is not None else QRect()
+        return self._owner.to_screen(widget_rect) if not widget_rect.isEmpty() else QRect()
 
     def role(self) -> Role:
         part = self._part
@@ -110,7 +110,11 @@ class PartItem(QAccessibleInterface):
     def interface_cast(self, kind: QAccessible.InterfaceType) -> VoidPtr:
         part = self._part
         pressable = part is not None and part.press is not None
-        return pointer(self._press) if pressable and kind == QAccessible.InterfaceType.ActionInterface else NOTHING
+        return (
+            interface_pointer(self._press)
+            if pressable and kind == QAccessible.InterfaceType.ActionInterface
+            else NULL_POINTER
+        )
 
     def contains(self, point: QPoint) -> bool:
         """Whether that point of the screen lies in it."""

@@ -13,16 +13,16 @@ from shiboken6 import Shiboken, VoidPtr
 
 from app.widgets.accessibility.accessible_part import AccessibleText, AccessibleValue
 
-NOTHING = VoidPtr(0)
+NULL_POINTER = VoidPtr(0)
 """No such face. Never None: Qt's bindings crash on it where a pointer is asked for."""
 
 
-def pointer(face: Shiboken.Object) -> VoidPtr:
-    """The address at which Qt finds `face`, which somebody must keep alive."""
-    return VoidPtr(Shiboken.getCppPointer(face)[0])
+def interface_pointer(interface: Shiboken.Object) -> VoidPtr:
+    """The address at which Qt finds `interface`, which somebody must keep alive."""
+    return VoidPtr(Shiboken.getCppPointer(interface)[0])
 
 
-class ValueFace(QAccessibleValueInterface):
+class ValueInterface(QAccessibleValueInterface):
     """A value that can be read, and set where it may be."""
 
     def __init__(self, read: Callable[[], AccessibleValue | None]) -> None:
@@ -33,24 +33,24 @@ class ValueFace(QAccessibleValueInterface):
         return self._read() or AccessibleValue(0, 0, 0)
 
     def currentValue(self) -> float:
-        return self._value().now
+        return self._value().value
 
     def minimumValue(self) -> float:
-        return self._value().least
+        return self._value().minimum
 
     def maximumValue(self) -> float:
-        return self._value().most
+        return self._value().maximum
 
     def minimumStepSize(self) -> float:
         return self._value().step
 
     def setCurrentValue(self, value: float) -> None:
-        put = self._value().put
+        put = self._value().set_value
         if put is not None:
             put(float(value))
 
 
-class PressFace(QAccessibleActionInterface):
+class PressInterface(QAccessibleActionInterface):
     """The one action of a part."""
 
     def __init__(self, press: Callable[[], None]) -> None:
@@ -68,37 +68,37 @@ class PressFace(QAccessibleActionInterface):
         return []
 
 
-class TextFace(QAccessibleTextInterface):
+class TextInterface(QAccessibleTextInterface):
     """A text that is read only; Qt counts it in UTF-16, we in code points."""
 
     def __init__(self, read: Callable[[], AccessibleText | None], to_screen: Callable[[QRect], QRect]) -> None:
         super().__init__()
         self._read, self._to_screen = read, to_screen
 
-    def _passage(self) -> AccessibleText:
+    def _accessible_text(self) -> AccessibleText:
         return self._read() or AccessibleText("", 0, lambda _offset: QRect(), lambda _offset: None)
 
     def text(self, start: int, end: int) -> str:
-        return _units(self._passage().text)[2 * start : 2 * end].decode("utf-16-le", "replace")
+        return _utf16_bytes(self._accessible_text().text)[2 * start : 2 * end].decode("utf-16-le", "replace")
 
     def characterCount(self) -> int:
-        return _length(self._passage().text)
+        return _utf16_length(self._accessible_text().text)
 
     def cursorPosition(self) -> int:
-        passage = self._passage()
-        return _length(passage.text[: passage.cursor])
+        passage = self._accessible_text()
+        return _utf16_length(passage.text[: passage.cursor])
 
     def setCursorPosition(self, position: int) -> None:
-        passage = self._passage()
-        passage.go(_offset(passage.text, position))
+        passage = self._accessible_text()
+        passage.move_cursor(_code_point_offset(passage.text, position))
 
     def characterRect(self, position: int) -> QRect:
-        passage = self._passage()
-        return self._to_screen(passage.box(_offset(passage.text, position)))
+        passage = self._accessible_text()
+        return self._to_screen(passage.character_rect(_code_point_offset(passage.text, position)))
 
     def offsetAtPoint(self, point: QPoint) -> int:
-        passage = self._passage()
-        boxes = (self._to_screen(passage.box(offset)) for offset in range(len(passage.text)))
+        passage = self._accessible_text()
+        boxes = (self._to_screen(passage.character_rect(offset)) for offset in range(len(passage.text)))
         return next((n for n, box in enumerate(boxes) if box.contains(point)), -1)
 
     def selectionCount(self) -> int:
@@ -118,13 +118,13 @@ class TextFace(QAccessibleTextInterface):
         self.setCursorPosition(start)
 
 
-def _units(text: str) -> bytes:
+def _utf16_bytes(text: str) -> bytes:
     return text.encode("utf-16-le", "replace")
 
 
-def _length(text: str) -> int:
-    return len(_units(text)) // 2
+def _utf16_length(text: str) -> int:
+    return len(_utf16_bytes(text)) // 2
 
 
-def _offset(text: str, position: int) -> int:
-    return len(_units(text)[: 2 * position].decode("utf-16-le", "ignore"))
+def _code_point_offset(text: str, position: int) -> int:
+    return len(_utf16_bytes(text)[: 2 * position].decode("utf-16-le", "ignore"))

@@ -14,24 +14,24 @@ from shiboken6 import VoidPtr
 
 from app.widgets.accessibility.accessible_part import AccessiblePart, Role
 from app.widgets.accessibility.accessible_widget import AccessibleWidget
-from app.widgets.accessibility.part_items import PartItem, release
-from app.widgets.accessibility.qt_interfaces import NOTHING, TextFace, ValueFace, pointer
+from app.widgets.accessibility.part_items import PartInterface, release_interfaces
+from app.widgets.accessibility.qt_interfaces import NULL_POINTER, TextInterface, ValueInterface, interface_pointer
 
 Kind = QAccessible.InterfaceType
 
 
-class WidgetInterface(QAccessibleWidget):
+class AccessibleWidgetInterface(QAccessibleWidget):
     """A `AccessibleWidget` widget; its children are its parts."""
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget, Role.Graphic)
-        self._items: dict[int, PartItem] = {}
-        self._value = ValueFace(lambda: self.spoken.spoken_value())
-        self._text = TextFace(lambda: self.spoken.spoken_text(), self.to_screen)
+        self._items: dict[int, PartInterface] = {}
+        self._value = ValueInterface(lambda: self.accessible_widget.accessible_value())
+        self._text = TextInterface(lambda: self.accessible_widget.accessible_text(), self.to_screen)
         widget.destroyed.connect(self._release)
 
     @property
-    def spoken(self) -> AccessibleWidget:
+    def accessible_widget(self) -> AccessibleWidget:
         """The widget, as what it says."""
         return cast(AccessibleWidget, self.widget())
 
@@ -47,7 +47,7 @@ class WidgetInterface(QAccessibleWidget):
 
     def part(self, number: int) -> AccessiblePart | None:
         """The part of that number; None where there is none any more."""
-        parts = self.spoken.spoken_parts()
+        parts = self.accessible_widget.accessible_parts()
         return parts[number] if 0 <= number < len(parts) else None
 
     def to_screen(self, rect: QRect) -> QRect:
@@ -55,53 +55,53 @@ class WidgetInterface(QAccessibleWidget):
         return QRect(self.widget().mapToGlobal(rect.topLeft()), rect.size())
 
     def role(self) -> Role:
-        return self.spoken.spoken_role
+        return self.accessible_widget.accessible_role
 
     def text(self, kind: QAccessible.Text) -> str:
-        value = self.spoken.spoken_value() if kind == QAccessible.Text.Value else None
-        return (value.words or f"{value.now:g}") if value is not None else super().text(kind)
+        value = self.accessible_widget.accessible_value() if kind == QAccessible.Text.Value else None
+        return (value.text or f"{value.value:g}") if value is not None else super().text(kind)
 
     def childCount(self) -> int:
-        return len(self.spoken.spoken_parts()) + len(self.spoken.spoken_controls())
+        return len(self.accessible_widget.accessible_parts()) + len(self.accessible_widget.child_controls())
 
     def child(self, index: int) -> QAccessibleInterface | None:
         if self.part(index) is None:
-            return self._control(index - len(self.spoken.spoken_parts()))
+            return self._control(index - len(self.accessible_widget.accessible_parts()))
         if index not in self._items:
-            self._items[index] = PartItem(self, index)
+            self._items[index] = PartInterface(self, index)
         return self._items[index]
 
     def _control(self, index: int) -> QAccessibleInterface | None:
-        controls = self.spoken.spoken_controls()
+        controls = self.accessible_widget.child_controls()
         return QAccessible.queryAccessibleInterface(controls[index]) if 0 <= index < len(controls) else None
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
-        if isinstance(child, PartItem):
+        if isinstance(child, PartInterface):
             return child.number
-        places = [n for n, widget in enumerate(self.spoken.spoken_controls()) if widget is child.object()]
-        return len(self.spoken.spoken_parts()) + places[0] if places else -1
+        places = [n for n, widget in enumerate(self.accessible_widget.child_controls()) if widget is child.object()]
+        return len(self.accessible_widget.accessible_parts()) + places[0] if places else -1
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
         point = self.widget().mapFromGlobal(QPoint(x, y))
-        parts = self.spoken.spoken_parts()
-        return next((self.child(n) for n, part in enumerate(parts) if part.place().contains(point)), None)
+        parts = self.accessible_widget.accessible_parts()
+        return next((self.child(n) for n, part in enumerate(parts) if part.rect().contains(point)), None)
 
     def focusChild(self) -> QAccessibleInterface | None:
-        number = self.spoken.spoken_focus() if self.has_focus else None
+        number = self.accessible_widget.focused_part() if self.has_focus else None
         return self.child(number) if number is not None else None
 
     def state(self) -> QAccessible.State:
         state: Any = super().state()
-        state.readOnly = state.selectableText = self.spoken.spoken_text() is not None
+        state.readOnly = state.selectableText = self.accessible_widget.accessible_text() is not None
         return state
 
     def interface_cast(self, kind: Kind) -> VoidPtr:
-        if kind == Kind.ValueInterface and self.spoken.spoken_value() is not None:
-            return pointer(self._value)
-        if kind == Kind.TextInterface and self.spoken.spoken_text() is not None:
-            return pointer(self._text)
+        if kind == Kind.ValueInterface and self.accessible_widget.accessible_value() is not None:
+            return interface_pointer(self._value)
+        if kind == Kind.TextInterface and self.accessible_widget.accessible_text() is not None:
+            return interface_pointer(self._text)
         inherited = super().interface_cast(kind)
-        return inherited if isinstance(inherited, VoidPtr) else NOTHING
+        return inherited if isinstance(inherited, VoidPtr) else NULL_POINTER
 
     def _release(self) -> None:
-        release(self._items)
+        release_interfaces(self._items)

@@ -10,73 +10,75 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme
-from app.widgets.animation.motion import Animated, between
+from app.widgets.animation.motion import AnimatedWidget, interpolate
 from resources.language import tr
 
-ROW = 18
+ROW_HEIGHT = 18
 """Pixels of a row at 100 %."""
-MOST = 3
+MAX_ROWS = 3
 """Rows that are shown."""
 
 
-class Rung(NamedTuple):
+class BeamRow(NamedTuple):
     """One beam."""
 
     node: int
-    came_from: int
+    parent: int
     """The node that it goes on from; its own where it has ended."""
     text: str
     figure: str
 
 
-class Ladder(Animated):
-    """The best rungs; `places` tells where each is painted now."""
+class BeamLadder(AnimatedWidget):
+    """The best rungs; `row_positions` tells where each is painted now."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self.setObjectName("beamLadder")
-        self._rungs: tuple[Rung, ...] = ()
-        self._before: dict[int, float] = {}
+        self._beams: tuple[BeamRow, ...] = ()
+        self._previous_rows: dict[int, float] = {}
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Beams in their order"))
 
-    def show_rungs(self, rungs: Sequence[Rung], moves: bool) -> None:
+    def show_beams(self, beams: Sequence[BeamRow], animate: bool) -> None:
         """Show these, best first; each comes from where what it goes on from stood."""
-        if tuple(rungs) == self._rungs:
+        if tuple(beams) == self._beams:
             return
-        self._before = {rung.node: float(place) for place, rung in enumerate(self._rungs)}
-        self._rungs = tuple(rungs)
-        self.setAccessibleDescription("; ".join(f"{rung.text} {rung.figure}" for rung in rungs))
+        self._previous_rows = {rung.node: float(place) for place, rung in enumerate(self._beams)}
+        self._beams = tuple(beams)
+        self.setAccessibleDescription("; ".join(f"{rung.text} {rung.figure}" for rung in beams))
         self.updateGeometry()
-        self.begin(moves)
+        self.start_motion(animate)
 
-    def places(self) -> list[float]:
+    def row_positions(self) -> list[float]:
         """The row, a whole number at the end, of every rung now."""
-        last = float(len(self._rungs))
-        starts = [self._before.get(rung.node, self._before.get(rung.came_from, last)) for rung in self._rungs]
-        return [between(start, place, self.progress) for place, start in enumerate(starts)]
+        last = float(len(self._beams))
+        starts = [
+            self._previous_rows.get(rung.node, self._previous_rows.get(rung.parent, last)) for rung in self._beams
+        ]
+        return [interpolate(start, place, self.progress) for place, start in enumerate(starts)]
 
     def sizeHint(self) -> QSize:
         """A row each."""
-        return QSize(self._theme.px(200), self._row * min(MOST, max(1, len(self._rungs))))
+        return QSize(self._theme.px(200), self._row_height * min(MAX_ROWS, max(1, len(self._beams))))
 
     def minimumSizeHint(self) -> QSize:
         """Never cut off."""
         return QSize(self._theme.px(100), self.sizeHint().height())
 
     @property
-    def _row(self) -> int:
-        return max(self._theme.px(ROW), round(QFontMetricsF(self._theme.font(13)).height()))
+    def _row_height(self) -> int:
+        return max(self._theme.px(ROW_HEIGHT), round(QFontMetricsF(self._theme.font(13)).height()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The rungs where they are now, the leader last: it passes in front."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for place, rung in reversed(list(zip(self.places(), self._rungs, strict=True))):
-            box = QRectF(0, place * self._row, self.width(), self._row)
-            self._paint_rung(painter, box, rung, leads=rung is self._rungs[0])
+        for place, rung in reversed(list(zip(self.row_positions(), self._beams, strict=True))):
+            box = QRectF(0, place * self._row_height, self.width(), self._row_height)
+            self._paint_beam(painter, box, rung, leads=rung is self._beams[0])
 
-    def _paint_rung(self, painter: QPainter, box: QRectF, rung: Rung, leads: bool) -> None:
+    def _paint_beam(self, painter: QPainter, box: QRectF, rung: BeamRow, leads: bool) -> None:
         theme = self._theme
         painter.setFont(theme.font(13, 600 if leads else 400, tabular=True))
         metrics = QFontMetricsF(painter.font())

@@ -13,7 +13,7 @@ DURATION = 300
 """Milliseconds; never more."""
 
 
-class Animated(QWidget):
+class AnimatedWidget(QWidget):
     """A widget that paints where its motion stands; a step that comes meanwhile begins from its own start."""
 
     STOPPED = QVariantAnimation.State.Stopped
@@ -21,20 +21,20 @@ class Animated(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.motion = QVariantAnimation(self)
-        self.motion.setStartValue(0.0)
-        self.motion.setEndValue(1.0)
-        self.motion.setDuration(DURATION)
-        self.motion.setEasingCurve(QEasingCurve.Type.OutCubic)
-        self.motion.valueChanged.connect(self.update)
-        self.motion.finished.connect(self.update)
+        self.animation = QVariantAnimation(self)
+        self.animation.setStartValue(0.0)
+        self.animation.setEndValue(1.0)
+        self.animation.setDuration(DURATION)
+        self.animation.setEasingCurve(QEasingCurve.Type.OutCubic)
+        self.animation.valueChanged.connect(self.update)
+        self.animation.finished.connect(self.update)
 
     @property
     def progress(self) -> float:
         """0 at the start, 1 at the end: always, where nothing moves."""
-        if self.motion.state() == self.STOPPED:
+        if self.animation.state() == self.STOPPED:
             return 1.0
-        return float(self.motion.currentValue())
+        return float(self.animation.currentValue())
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -42,26 +42,26 @@ class Animated(QWidget):
         self.updateGeometry()
         self.update()
 
-    def begin(self, moves: bool) -> None:
+    def start_motion(self, animate: bool) -> None:
         """Go to what is set now, or be there."""
-        self.motion.stop()
-        if moves:
-            self.motion.start()
+        self.animation.stop()
+        if animate:
+            self.animation.start()
         self.update()
 
 
-def part(progress: float, first: float, last: float) -> float:
+def sub_progress(progress: float, first: float, last: float) -> float:
     """How far that stretch of a motion has come: 0 before it, 1 behind it."""
     return min(1.0, max(0.0, (progress - first) / (last - first)))
 
 
-def between(one: float, other: float, share: float) -> float:
-    """`share` of the way."""
-    return one + (other - one) * share
+def interpolate(start: float, end: float, fraction: float) -> float:
+    """`fraction` of the way."""
+    return start + (end - start) * fraction
 
 
-def bounced(share: float) -> float:
+def bounce(fraction: float) -> float:
     """A fall that springs back once, from 0 to 1."""
-    if share < 0.7:
-        return (share / 0.7) ** 2
-    return 1.0 - 0.12 * math.sin((share - 0.7) / 0.3 * math.pi)
+    if fraction < 0.7:
+        return (fraction / 0.7) ** 2
+    return 1.0 - 0.12 * math.sin((fraction - 0.7) / 0.3 * math.pi)

@@ -34,9 +34,9 @@ class MediumThumbnail(QWidget):
         self._peaks, self._image = (), image
         self.update()
 
-    def show_played(self, share: float) -> None:
+    def set_played_fraction(self, fraction: float) -> None:
         """So much of the sound has been heard, 0 to 1."""
-        self._played = share
+        self._played = fraction
         self.update()
 
     def set_theme(self, theme: Theme) -> None:

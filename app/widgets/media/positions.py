@@ -9,53 +9,53 @@ from PySide6.QtGui import QImage, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.media.drawing import Peaks, fitted, paint_frame, paint_picture, paint_waveform
+from app.widgets.media.drawing import Peaks, fit_rect, paint_frame, paint_picture, paint_waveform
 
 PICTURE_SIDE, SOUND_WIDTH, SOUND_HEIGHT = 96, 260, 52
 """Pixels at 100 %."""
-_CLOSEST = 3.0
+_MIN_MARK_DISTANCE = 3.0
 """Pixels between marks below a sound, at least; of positions that lie closer every second, third … has one."""
 
 
-class Cells(NamedTuple):
+class PositionCells(NamedTuple):
     """How positions share out what is seen: `rows` × `columns` over a picture, `columns` along a sound, of which the
     last ones may lie behind its end."""
 
     rows: int = 1
     columns: int = 1
-    share: float = 1.0
+    file_fraction: float = 1.0
     """Of the width that stands for the file: less than 1 where a model fills it up with silence."""
 
 
-class PositionsFace(QWidget):
-    """`pointed(i)`: cell i, row by row, is under the pointer; −1: none is."""
+class MediumPositions(QWidget):
+    """`cellHovered(i)`: cell i, row by row, is under the pointer; −1: none is."""
 
-    pointed = Signal(int)
+    cellHovered = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme_for("light")
         self._peaks: Peaks = ()
         self._image: QImage | None = None
-        self.cells = Cells()
-        self.under = -1
+        self.cells = PositionCells()
+        self.hovered_cell = -1
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
 
-    def show_sound(self, peaks: Peaks, cells: Cells) -> None:
+    def show_sound(self, peaks: Peaks, cells: PositionCells) -> None:
         """Draw a waveform with marks below it."""
         self._peaks, self._image, self.cells = peaks, None, cells
-        self._settle()
+        self._reset_size()
 
-    def show_picture(self, image: QImage | None, cells: Cells) -> None:
+    def show_picture(self, image: QImage | None, cells: PositionCells) -> None:
         """Draw a picture below a grid; None while it is read."""
         self._peaks, self._image, self.cells = (), image, cells
-        self._settle()
+        self._reset_size()
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self._settle()
+        self._reset_size()
 
     def sizeHint(self) -> QSize:
         """A picture keeps its shape; a sound is a band."""
@@ -65,7 +65,7 @@ class PositionsFace(QWidget):
         side = space(PICTURE_SIDE)
         if self._image is None:
             return QSize(side, side)
-        return fitted(self._image.width(), self._image.height(), QRectF(0, 0, side, side)).size().toSize()
+        return fit_rect(self._image.width(), self._image.height(), QRectF(0, 0, side, side)).size().toSize()
 
     def cell_rect(self, cell: int) -> QRectF:
         """Where a cell lies."""
@@ -75,10 +75,10 @@ class PositionsFace(QWidget):
         return QRectF(inner.left() + column * width, inner.top() + row * height, width, height)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        self._point(self._cell_at(event.position()))
+        self._set_hovered_cell(self._cell_at(event.position()))
 
     def leaveEvent(self, event: object) -> None:
-        self._point(-1)
+        self._set_hovered_cell(-1)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         theme, painter = self._theme, QPainter(self)
@@ -88,10 +88,10 @@ class PositionsFace(QWidget):
             self._paint_grid(painter)
         elif self._peaks:
             self._paint_sound(painter)
-        if self.under >= 0:
+        if self.hovered_cell >= 0:
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.color("accent"), max(2.0, theme.space(2))))
-            painter.drawRect(self.cell_rect(self.under))
+            painter.drawRect(self.cell_rect(self.hovered_cell))
         paint_frame(painter, QRectF(self.rect()), theme.color("line"), 2.0)
 
     def _inner(self) -> QRectF:
@@ -113,30 +113,30 @@ class PositionsFace(QWidget):
     def _paint_sound(self, painter: QPainter) -> None:
         theme, inner = self._theme, self._inner()
         foot = theme.space(6)
-        heard = QRectF(inner.left(), inner.top(), inner.width() * self.cells.share, inner.height() - foot)
+        heard = QRectF(inner.left(), inner.top(), inner.width() * self.cells.file_fraction, inner.height() - foot)
         paint_waveform(painter, heard.adjusted(0, 3, 0, -3), self._peaks, theme.color("finished"))
         step = inner.width() / self.cells.columns
-        each = max(1, -int(-_CLOSEST // step)) if step < _CLOSEST else 1
+        each = max(1, -int(-_MIN_MARK_DISTANCE // step)) if step < _MIN_MARK_DISTANCE else 1
         painter.setPen(QPen(theme.color("faint"), 1))
         for column in range(0, self.cells.columns, each):
             x = round(inner.left() + column * step) + 0.5
             painter.drawLine(QPointF(x, inner.bottom() - foot), QPointF(x, inner.bottom() - 1))
 
-    def _cell_at(self, place: QPointF) -> int:
+    def _cell_at(self, point: QPointF) -> int:
         inner = self._inner()
-        if not inner.contains(place) or (self._image is None and not self._peaks):
+        if not inner.contains(point) or (self._image is None and not self._peaks):
             return -1
-        column = int((place.x() - inner.left()) / inner.width() * self.cells.columns)
-        row = int((place.y() - inner.top()) / inner.height() * self.cells.rows)
+        column = int((point.x() - inner.left()) / inner.width() * self.cells.columns)
+        row = int((point.y() - inner.top()) / inner.height() * self.cells.rows)
         return min(row, self.cells.rows - 1) * self.cells.columns + min(column, self.cells.columns - 1)
 
-    def _point(self, cell: int) -> None:
-        if cell != self.under:
-            self.under = cell
-            self.pointed.emit(cell)
+    def _set_hovered_cell(self, cell: int) -> None:
+        if cell != self.hovered_cell:
+            self.hovered_cell = cell
+            self.cellHovered.emit(cell)
             self.update()
 
-    def _settle(self) -> None:
-        self.under = -1
+    def _reset_size(self) -> None:
+        self.hovered_cell = -1
         self.setFixedSize(self.sizeHint())
         self.update()

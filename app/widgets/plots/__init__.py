@@ -1,6 +1,6 @@
 """Plots of plain values, drawn by pyqtgraph, which is imported with the first plot that is shown."""
 
 from app.widgets.plots.plot_panel import PlotPanel
-from app.widgets.plots.plot_spec import BYTES, PlotArea, PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, Titled
+from app.widgets.plots.plot_spec import BYTES, PlotArea, PlotAxis, PlotBars, PlotDots, PlotLine, PlotSpec, TitledPlot
 
-__all__ = ["BYTES", "PlotArea", "PlotAxis", "PlotBars", "PlotDots", "PlotLine", "PlotPanel", "PlotSpec", "Titled"]
+__all__ = ["BYTES", "PlotArea", "PlotAxis", "PlotBars", "PlotDots", "PlotLine", "PlotPanel", "PlotSpec", "TitledPlot"]

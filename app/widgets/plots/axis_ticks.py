@@ -7,21 +7,21 @@ import math
 from app.widgets.plots.plot_spec import PLAIN, PlotAxis
 
 
-def nice_step(span: float, most: int, whole: bool = False) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that cuts `span` into at most `most` pieces."""
-    least = span / max(most, 1)
-    power = 10 ** math.floor(math.log10(least)) if least > 0 else 1
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
-    return max(1.0, step) if whole else step
+def round_step(span: float, max_steps: int, integers_only: bool = False) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that cuts `span` into at most `max_steps` pieces."""
+    min_step = span / max(max_steps, 1)
+    power = 10 ** math.floor(math.log10(min_step)) if min_step > 0 else 1
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= min_step * (1 - 1e-9))
+    return max(1.0, step) if integers_only else step
 
 
-def tick_values(axis: PlotAxis, low: float, high: float, top: float, most: int) -> list[float]:
-    """At most `most` and one more values between `low` and `high`; `top` is the axis' own end, which sets the unit."""
+def tick_values(axis: PlotAxis, low: float, high: float, top: float, max_ticks: int) -> list[float]:
+    """At most `max_ticks` and one more values between `low` and `high`; `top` is the axis' own end, which sets the unit."""
     if axis.labels:
-        every = max(1, math.ceil((high - low) / max(most, 1)))
+        every = max(1, math.ceil((high - low) / max(max_ticks, 1)))
         return [float(n) for n in range(0, len(axis.labels), every) if low <= n <= high]
     size, _ = axis.unit(top)
-    step = nice_step((high - low) / size, most, axis.whole) * size
+    step = round_step((high - low) / size, max_ticks, axis.integers_only) * size
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [n * step for n in range(first, last + 1)]
 
@@ -29,7 +29,7 @@ def tick_values(axis: PlotAxis, low: float, high: float, top: float, most: int) 
 def tick_text(axis: PlotAxis, value: float, top: float) -> str:
     """What stands beside a mark."""
     if axis.labels:
-        place = round(value)
-        return axis.labels[place] if 0 <= place < len(axis.labels) else ""
+        position = round(value)
+        return axis.labels[position] if 0 <= position < len(axis.labels) else ""
     shown = value / axis.unit(top)[0]
-    return axis.words(value) if axis.units == PLAIN else f"{shown:g}"
+    return axis.format_value(value) if axis.units == PLAIN else f"{shown:g}"

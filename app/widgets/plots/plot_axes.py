@@ -10,12 +10,12 @@ from app.theme.theme import Theme
 from app.widgets.plots.axis_ticks import tick_text, tick_values
 from app.widgets.plots.plot_spec import PlotAxis
 
-_LINES_A_TICK = 2.0
+_LINES_PER_TICK = 2.0
 """Heights of a line of text from tick to tick, at least."""
-_FONT = 11
-_MOST = 8
+_FONT_SIZE = 11
+_MAX_TICKS = 8
 """Ticks on a scale of numbers."""
-_SLACK = 3
+_EDGE_MARGIN = 3
 """Pixels: pyqtgraph leaves out what comes too near to the edge."""
 
 
@@ -25,7 +25,7 @@ class TickAxis(pyqtgraph.AxisItem):
     def __init__(self, side: str) -> None:
         super().__init__(side)
         self._axis, self._top = PlotAxis(), 1.0
-        self.pitch = 40.0
+        self.min_tick_distance = 40.0
         """Pixels from tick to tick, at least."""
         self._is_upright = side == "left"
         self._font_metrics = QFontMetricsF(QFont())
@@ -34,7 +34,7 @@ class TickAxis(pyqtgraph.AxisItem):
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
-        font = theme.font(_FONT, tabular=True)
+        font = theme.font(_FONT_SIZE, tabular=True)
         metrics = QFontMetricsF(font)
         self.setTickFont(font)
         self.setTextPen(QPen(theme.color("muted")))
@@ -42,7 +42,7 @@ class TickAxis(pyqtgraph.AxisItem):
         self.setTickPen(QPen(theme.color("line"), 1))
         self.setStyle(tickTextHeight=round(metrics.height()), tickTextOffset=theme.px(4))
         self._font_metrics = metrics
-        self._measure()
+        self._update_size()
 
     def set_axis(self, axis: PlotAxis, top: float, grid: bool) -> None:
         """Mark this axis, which ends at `top`."""
@@ -50,28 +50,30 @@ class TickAxis(pyqtgraph.AxisItem):
             return
         self._axis, self._top = axis, top
         self.setGrid(255 if grid else False)
-        self._measure()
+        self._update_size()
 
-    def _measure(self) -> None:
+    def _update_size(self) -> None:
         """How far from each other ticks have to stand; everything is drawn anew."""
         metrics = self._font_metrics
-        longest = max((metrics.horizontalAdvance(text) for text in self._samples()), default=0.0)
-        self.pitch = metrics.height() * _LINES_A_TICK if self._is_upright else longest + metrics.averageCharWidth()
+        longest = max((metrics.horizontalAdvance(text) for text in self._widest_texts()), default=0.0)
+        self.min_tick_distance = (
+            metrics.height() * _LINES_PER_TICK if self._is_upright else longest + metrics.averageCharWidth()
+        )
         if self._axis.labels and self._is_upright:
-            self.pitch = metrics.height()
-        self.setVisible(self._axis.shown)
+            self.min_tick_distance = metrics.height()
+        self.setVisible(self._axis.is_visible)
         if self._is_upright:
-            self.setWidth(longest + self.style["tickTextOffset"][0] + _SLACK if self._axis.shown else 0)
+            self.setWidth(longest + self.style["tickTextOffset"][0] + _EDGE_MARGIN if self._axis.is_visible else 0)
         else:
-            self.setHeight(metrics.height() + self.style["tickTextOffset"][1] + 1 if self._axis.shown else 0)
+            self.setHeight(metrics.height() + self.style["tickTextOffset"][1] + 1 if self._axis.is_visible else 0)
         self.picture = None
         self.update()
 
-    def _samples(self) -> list[str]:
+    def _widest_texts(self) -> list[str]:
         """The widest of what will stand there."""
         if self._axis.labels:
             return list(self._axis.labels)
-        steps = (tick_values(self._axis, 0, self._top, self._top, most) for most in (3, 5, _MOST))
+        steps = (tick_values(self._axis, 0, self._top, self._top, most) for most in (3, 5, _MAX_TICKS))
         return [tick_text(self._axis, value, self._top) for values in steps for value in values]
 
     def boundingRect(self) -> QRectF:
@@ -81,10 +83,10 @@ class TickAxis(pyqtgraph.AxisItem):
 
     def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
         """One level of them."""
-        most = max(1, int(size / self.pitch))
+        max_ticks = max(1, int(size / self.min_tick_distance))
         if not self._axis.labels:
-            most = min(_MOST, most)
-        values = tick_values(self._axis, minVal, maxVal, self._top, most)
+            max_ticks = min(_MAX_TICKS, max_ticks)
+        values = tick_values(self._axis, minVal, maxVal, self._top, max_ticks)
         return [(1.0, values)]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:

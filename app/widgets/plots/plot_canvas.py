@@ -12,16 +12,16 @@ from PySide6.QtWidgets import QGraphicsView, QWidget
 from app.theme.theme import Theme
 from app.widgets.plots.plot_axes import TickAxis
 from app.widgets.plots.plot_items import PlotLabels
-from app.widgets.plots.plot_marks import Marks
-from app.widgets.plots.plot_series import Series
+from app.widgets.plots.plot_marks import PlotMarks
+from app.widgets.plots.plot_series import PlotSeries
 from app.widgets.plots.plot_spec import PlotSpec
 
 # Its clean-up at the end walks through every object there is, and Qt has let go of everything by then.
 pyqtgraph.setConfigOption("exitCleanup", False)
 
-_WIDEST_BAR = 44
+_MAX_BAR_PITCH = 44
 """Pixels at 100 % from bar to bar at most."""
-_SMALLEST_SPAN = 4.0
+_MIN_VISIBLE_SPAN = 4.0
 """Places that are seen at least, however far one zooms in."""
 
 
@@ -37,7 +37,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.box = pyqtgraph.ViewBox(enableMouse=False, enableMenu=False)
         self._left, self._bottom = TickAxis("left"), TickAxis("bottom")
-        self.series, self.marks = Series(self.box, theme), Marks(self.box, theme)
+        self.series, self.marks = PlotSeries(self.box, theme), PlotMarks(self.box, theme)
         self._lay_out()
         self.set_theme(theme)
 
@@ -46,7 +46,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
             axis.linkToView(self.box)
             self.centralLayout.addItem(axis, row, column)
         self.centralLayout.addItem(self.box, 0, 1)
-        self._names = PlotLabels(self.box, self._theme)
+        self._labels = PlotLabels(self.box, self._theme)
         self.centralLayout.setSpacing(0)
         self.box.disableAutoRange()
         self.box.sigResized.connect(self._on_resized)
@@ -69,7 +69,7 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         """Draw this; a zoom stays as it is."""
         self._figure = figure
         self.series.show_figure(figure, self._theme)
-        self._names.show_figure(figure, self._theme)
+        self._labels.show_figure(figure, self._theme)
         self._fit()
 
     @Slot()
@@ -82,35 +82,37 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         """Axes, and the part of them that is seen; the room above the curves is for their names."""
         above = self._theme.px(16 if any(line.name for line in self._figure.lines) else 7)
         self.centralLayout.setContentsMargins(self._theme.px(2), above, self._theme.px(14), 0)
-        figure, (bottom, top) = self._figure, self._heights()
-        upright = replace(figure.y, labels=figure.y.labels[::-1]) if figure.sideways else figure.y
-        self._bottom.set_axis(figure.x, figure.height if figure.sideways else figure.end, False)
-        left, right = self.whole
-        self._left.set_axis(upright, figure.height, not figure.sideways)
+        figure, (bottom, top) = self._figure, self._y_range()
+        upright = replace(figure.y, labels=figure.y.labels[::-1]) if figure.is_horizontal else figure.y
+        self._bottom.set_axis(figure.x, figure.height if figure.is_horizontal else figure.end, False)
+        left, right = self.full_range
+        self._left.set_axis(upright, figure.height, not figure.is_horizontal)
         if self._zoom is not None:
             low, high = self._zoom
             left, right = max(left, low), min(right, high)
         self.box.setRange(xRange=(left, right), yRange=(bottom, top), padding=0, disableAutoRange=False)
-        self.series.fill(self.seen if self._zoom is not None else None)
-        self._names.follow()
+        self.series.set_visible_values(self.visible_range if self._zoom is not None else None)
+        self._labels.reposition()
 
     @property
-    def whole(self) -> tuple[float, float]:
+    def full_range(self) -> tuple[float, float]:
         """(left, right) of the x axis when nothing is zoomed."""
         figure, width, theme = self._figure, max(self.box.width(), 1.0), self._theme
-        if figure.sideways:
+        if figure.is_horizontal:
             metrics = QFontMetricsF(theme.font(11, tabular=True))
             words = max((metrics.horizontalAdvance(text) for bars in figure.bars for text in bars.figures), default=0)
             return 0.0, figure.height * width / max(width - words - theme.px(8), width * 0.2)
         if figure.count:
-            return -0.5, max(float(figure.count), width / max(theme.px(_WIDEST_BAR), self._bottom.pitch)) - 0.5
+            return -0.5, max(
+                float(figure.count), width / max(theme.px(_MAX_BAR_PITCH), self._bottom.min_tick_distance)
+            ) - 0.5
         if figure.x.labels:
             return -0.5, len(figure.x.labels) - 0.5
         return 0.0, figure.end
 
-    def _heights(self) -> tuple[float, float]:
+    def _y_range(self) -> tuple[float, float]:
         figure = self._figure
-        return (-0.5, figure.count - 0.5) if figure.sideways else (figure.lowest, figure.height)
+        return (-0.5, figure.count - 0.5) if figure.is_horizontal else (figure.lowest, figure.height)
 
     @property
     def is_zoomed(self) -> bool:
@@ -118,20 +120,20 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         return self._zoom is not None
 
     @property
-    def seen(self) -> tuple[float, float]:
+    def visible_range(self) -> tuple[float, float]:
         """(left, right) of what is seen."""
         low, high = self.box.viewRange()[0]
         return low, high
 
     def zoom_to(self, low: float, high: float) -> None:
         """See this part of the x axis; all of it shows the whole again, and nothing is enlarged without end."""
-        left, right = self.whole
-        span = max(high - low, min(_SMALLEST_SPAN, right - left))
+        left, right = self.full_range
+        span = max(high - low, min(_MIN_VISIBLE_SPAN, right - left))
         low = min(max(low, left), right - span)
         self._zoom = (low, low + span) if span < (right - left) * (1 - 1e-9) else None
         self._fit()
 
-    def show_whole(self) -> None:
+    def reset_zoom(self) -> None:
         """See everything."""
         self._zoom = None
         self._fit()
@@ -146,11 +148,11 @@ class PlotCanvas(pyqtgraph.GraphicsView):
         """Where a value is."""
         return self.mapFromScene(self.box.mapViewToScene(QPointF(x, y)))
 
-    def place_at(self, pixel: QPointF) -> float:
+    def position_at(self, pixel: QPointF) -> float:
         """The place under a pixel: of the x axis, or the bar's number; -1 where there is no bar."""
         value, figure = self.box.mapSceneToView(QPointF(pixel)), self._figure
         if not figure.count:
-            low, high = self.seen
+            low, high = self.visible_range
             return float(min(max(value.x(), low), high))
-        place = round(figure.count - 1 - value.y()) if figure.sideways else round(value.x())
-        return float(place) if 0 <= place < figure.count else -1.0
+        index = round(figure.count - 1 - value.y()) if figure.is_horizontal else round(value.x())
+        return float(index) if 0 <= index < figure.count else -1.0

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from PySide6.QtGui import QColor
 
-from app.state.csv_text import as_csv
+from app.state.csv_text import to_csv
 from app.widgets.plots.plot_canvas import PlotCanvas
-from app.widgets.plots.plot_words import table
+from app.widgets.plots.plot_words import plot_table
 from app.widgets.widget_pictures import SUFFIXES, save_picture
 
 _PNG_SCALE = 2
 """Pixels of a picture for each pixel of the screen, so that it can be printed."""
 
 
-def save(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
+def save_plot(canvas: PlotCanvas, path: Path, ground: QColor) -> None:
     """Write the plot as the path's suffix says: svg, png or csv. Raises OSError."""
     if path.suffix.lower() in SUFFIXES:
         save_picture(canvas, path, ground, _PNG_SCALE)
         return
-    path.write_text(as_csv(table(canvas.figure)), encoding="utf-8", errors="replace", newline="")
+    path.write_text(to_csv(plot_table(canvas.figure)), encoding="utf-8", errors="replace", newline="")

@@ -13,14 +13,14 @@ from app.theme.theme import Theme
 from app.widgets.plots.plot_spec import PlotLine, PlotSpec
 
 
-def pen(theme: Theme, colour: str, width: float, dashes: Sequence[float] = ()) -> QPen:
+def cosmetic_pen(theme: Theme, colour: str, width: float, dashes: Sequence[float] = ()) -> QPen:
     """A pen as wide in pixels whatever the zoom."""
-    found = QPen(theme.color(colour), width * theme.scale)
-    found.setCosmetic(True)
+    result = QPen(theme.color(colour), width * theme.scale)
+    result.setCosmetic(True)
     if dashes:
-        found.setDashPattern(list(dashes))
-        found.setCapStyle(Qt.PenCapStyle.FlatCap)
-    return found
+        result.setDashPattern(list(dashes))
+        result.setCapStyle(Qt.PenCapStyle.FlatCap)
+    return result
 
 
 class AreaItem(pyqtgraph.GraphicsObject):
@@ -32,12 +32,12 @@ class AreaItem(pyqtgraph.GraphicsObject):
         self._brushes: tuple[QBrush, ...] = ()
         self._pen = QPen(Qt.PenStyle.NoPen)
 
-    def set_look(self, theme: Theme, colour: str, hatched: bool) -> None:
+    def set_colours(self, theme: Theme, colour: str, hatched: bool) -> None:
         """Take its colours."""
         plain = QBrush(theme.color(colour, 0.22 if hatched else 0.38))
         hatch = QBrush(theme.color(colour, 0.7), Qt.BrushStyle.BDiagPattern)
         self._brushes = (plain, hatch) if hatched else (plain,)
-        self._pen = pen(theme, colour, 1.6)
+        self._pen = cosmetic_pen(theme, colour, 1.6)
         self.update()
 
     def set_data(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float]) -> None:
@@ -74,9 +74,9 @@ class PlotLabels(QGraphicsItem):
     def show_figure(self, figure: PlotSpec, theme: Theme) -> None:
         """Name what is in this figure."""
         self._figure, self._theme = figure, theme
-        self.follow()
+        self.reposition()
 
-    def follow(self) -> None:
+    def reposition(self) -> None:
         """The plot has moved, or shows another part."""
         self.setPos(self._box.pos())
         self.prepareGeometryChange()
@@ -89,7 +89,7 @@ class PlotLabels(QGraphicsItem):
     def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """The words."""
         painter.setFont(self._theme.font(11, tabular=True))
-        if self._figure.sideways:
+        if self._figure.is_horizontal:
             self._paint_figures(painter)
         else:
             self._paint_names(painter)
@@ -109,7 +109,7 @@ class PlotLabels(QGraphicsItem):
         named = [line for line in self._figure.lines if line.points and line.name]
         metrics = QFontMetricsF(painter.font())
         for line in sorted(named, key=lambda line: -line.points[-1][1]):
-            box = self._box_of(line, metrics)
+            box = self._label_rect(line, metrics)
             while any(box.intersects(other) for other in taken):
                 box.moveTop(box.top() + metrics.height())
             taken.append(box)
@@ -121,7 +121,7 @@ class PlotLabels(QGraphicsItem):
         painter.setPen(self._theme.ink("muted" if line.colour == "faint" else line.colour))
         painter.drawText(box, int(Qt.AlignmentFlag.AlignRight), line.name)
 
-    def _box_of(self, line: PlotLine, metrics: QFontMetricsF) -> QRectF:
+    def _label_rect(self, line: PlotLine, metrics: QFontMetricsF) -> QRectF:
         """Above the line over the whole width of the word, whatever its slope, within what is seen."""
         width, theme = metrics.horizontalAdvance(line.name), self._theme
         low, high = self._box.viewRange()[0]
@@ -129,6 +129,6 @@ class PlotLabels(QGraphicsItem):
         right = self._box.mapFromView(QPointF(end, 0)).x() - theme.px(6)
         left = self._box.mapToView(QPointF(right - width - theme.px(30), 0)).x()
         inner = [x for x, _ in line.points if left <= x <= end]
-        heights = [height for x in (max(left, low), *inner, end) if (height := line.at(x)) is not None]
+        heights = [height for x in (max(left, low), *inner, end) if (height := line.height_at(x)) is not None]
         y = self._box.mapFromView(QPointF(0, max(heights, default=0.0))).y()
         return QRectF(right - width, max(y - metrics.height() - theme.px(1), -theme.px(16)), width, metrics.height())

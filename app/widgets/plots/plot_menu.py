@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.widgets.ask_file import ask_where_to_save
-from app.widgets.save_error import tell_not_saved
-from core.file_writing import whole_file
+from app.widgets.ask_file import open_save_dialog
+from app.widgets.save_error import show_save_error
+from core.file_writing import atomic_write
 from resources.language import mark, tr
 
 if TYPE_CHECKING:
     from app.widgets.plots.plot_canvas import PlotCanvas
 
-_KINDS = (
+_FILE_TYPES = (
     (mark("Picture (SVG)…"), "svg", mark("Pictures (*.svg)")),
     (mark("Picture (PNG)…"), "png", mark("Pictures (*.png)")),
     (mark("Figures (CSV)…"), "csv", mark("Tables (*.csv)")),
@@ -33,28 +33,28 @@ class PlotMenu(QObject):
         super().__init__(panel)
         self._panel, self._canvas, self._show_whole = panel, canvas, show_whole
 
-    def make(self, is_zoomed: bool) -> QMenu:
+    def create_menu(self, is_zoomed: bool) -> QMenu:
         """A menu that deletes itself once it is closed."""
         menu = QMenu(self._panel)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(tr("Show all"), self._show_whole).setEnabled(is_zoomed)
         menu.addSeparator()
-        for title, suffix, kinds in _KINDS:
-            menu.addAction(tr(title), partial(self._ask, suffix, tr(kinds)))
+        for title, suffix, kinds in _FILE_TYPES:
+            menu.addAction(tr(title), partial(self._open_save_dialog, suffix, tr(kinds)))
         return menu
 
-    def _ask(self, suffix: str, kinds: str) -> None:
+    def _open_save_dialog(self, suffix: str, kinds: str) -> None:
         name = self._panel.accessibleName().lower().replace(" ", "-").replace(",", "")
-        ask_where_to_save(self._panel, tr("Save the plot"), f"{name}.{suffix}", kinds, self.save)
+        open_save_dialog(self._panel, tr("Save the plot"), f"{name}.{suffix}", kinds, self.save)
 
     @Slot(str)
     def save(self, path: str) -> None:
         """Write the plot to a file, as its suffix says."""
-        from app.widgets.plots.plot_export import save
+        from app.widgets.plots.plot_export import save_plot
 
         canvas = self._canvas()
         try:
-            with whole_file(Path(path)) as part:
-                save(canvas, part, canvas.backgroundBrush().color())
+            with atomic_write(Path(path)) as part:
+                save_plot(canvas, part, canvas.backgroundBrush().color())
         except OSError as error:
-            tell_not_saved(self._panel, path, error)
+            show_save_error(self._panel, path, error)

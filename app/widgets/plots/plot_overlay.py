@@ -10,12 +10,12 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.plain_text import PlainLabel
 from resources.language import tr
 
-_AWAY = 14
+_POINTER_DISTANCE = 14
 """Pixels from the mouse to the words."""
-_BY_KEYBOARD = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
+_KEYBOARD_REASONS = (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
 
 
-class Tag(PlainLabel):
+class HoverLabel(PlainLabel):
     """A small label beside the mouse, always within the plot."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -31,7 +31,7 @@ class Tag(PlainLabel):
             f"padding: {theme.px(3)}px {theme.px(6)}px; font-size: {theme.px(12)}px;"
         )
 
-    def tell(self, text: str, mouse: QPoint) -> None:
+    def show_text(self, text: str, mouse: QPoint) -> None:
         """Say this beside the mouse: at its right where there is room, else at its left."""
         self.setVisible(bool(text))
         if not text:
@@ -39,15 +39,15 @@ class Tag(PlainLabel):
         self.setText(text)
         self.adjustSize()
         room = self._ground.rect()
-        left = mouse.x() + _AWAY
+        left = mouse.x() + _POINTER_DISTANCE
         if left + self.width() > room.right():
-            left = mouse.x() - _AWAY - self.width()
-        top = min(mouse.y() + _AWAY, room.bottom() - self.height())
+            left = mouse.x() - _POINTER_DISTANCE - self.width()
+        top = min(mouse.y() + _POINTER_DISTANCE, room.bottom() - self.height())
         self.move(max(0, left), max(0, top))
         self.raise_()
 
 
-class ResetButton(QToolButton):
+class ResetZoomButton(QToolButton):
     """“Show all”, in the upper right corner while only a part is seen."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -63,7 +63,7 @@ class ResetButton(QToolButton):
         self._edge = theme.px(10)
         self.setFont(theme.font(11))
 
-    def put(self, on: bool) -> None:
+    def set_shown(self, on: bool) -> None:
         """Stand there, or go."""
         self.setVisible(on)
         self.adjustSize()
@@ -88,7 +88,7 @@ class FocusFrame(QWidget):
             case QEvent.Type.Resize:
                 self.setGeometry(self._ground.rect())
             case QEvent.Type.FocusIn if isinstance(event, QFocusEvent):
-                self.setVisible(event.reason() in _BY_KEYBOARD)
+                self.setVisible(event.reason() in _KEYBOARD_REASONS)
             case QEvent.Type.FocusOut:
                 self.hide()
         return False

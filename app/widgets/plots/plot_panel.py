@@ -13,7 +13,7 @@ from app.theme.theme import Theme, theme_for
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plots import plot_words
 from app.widgets.plots.plot_menu import PlotMenu
-from app.widgets.plots.plot_overlay import FocusFrame, ResetButton, Tag
+from app.widgets.plots.plot_overlay import FocusFrame, HoverLabel, ResetZoomButton
 from app.widgets.plots.plot_spec import PlotSpec
 
 if TYPE_CHECKING:
@@ -28,29 +28,29 @@ class PlotPanel(QWidget, AccessibleWidget):
 
     hovered = Signal(int)
     picked = Signal(int)
-    spoken_role = Role.Chart
+    accessible_role = Role.Chart
 
     def __init__(self, name: str, parent: QWidget | None = None, size: tuple[int, int] = (520, 260),
-                 least: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
-        """`size` and `least`: pixels at 100 % that it would like, and that it needs."""
+                 min_size: tuple[int, int] = (120, 150)) -> None:  # fmt: skip
+        """`size` and `min_size`: pixels at 100 % that it would like, and that it needs."""
         super().__init__(parent)
         self._theme, self._figure = theme_for("light"), PlotSpec()
-        self._size, self._least, self._is_modest = size, least, False
+        self._size, self._min_size, self._is_compact = size, min_size, False
         self._canvas: PlotCanvas | None = None
         self._input: PlotInput | None = None
         self._cursor: int | None = None
-        self.describe: Callable[[int], str] = lambda place: plot_words.at(self._figure, place)
+        self.describe_position: Callable[[int], str] = lambda place: plot_words.describe_position(self._figure, place)
         """What is told of a place."""
-        self._frame, self._tag, self._reset = FocusFrame(self), Tag(self), ResetButton(self)
-        self._reset.clicked.connect(self.show_whole)
-        self.menu = PlotMenu(self, self.canvas, self.show_whole)
+        self._frame, self._hover_label, self._reset = FocusFrame(self), HoverLabel(self), ResetZoomButton(self)
+        self._reset.clicked.connect(self.reset_zoom)
+        self.menu = PlotMenu(self, self.canvas, self.reset_zoom)
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
-    def set_modest(self, on: bool) -> None:
+    def set_compact(self, on: bool) -> None:
         """Whether it would like no more room than it needs."""
-        self._is_modest = on
+        self._is_compact = on
         self.updateGeometry()
 
     # What is shown
@@ -63,37 +63,37 @@ class PlotPanel(QWidget, AccessibleWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes at once."""
         self._theme = theme
-        for part in (self._frame, self._tag, self._reset):
+        for part in (self._frame, self._hover_label, self._reset):
             part.set_theme(theme)
         if self._canvas is not None:
             self._canvas.set_theme(theme)
         self.updateGeometry()
-        self._put_reset()
+        self._update_reset_button()
 
     def show_figure(self, figure: PlotSpec) -> None:
         """Draw this from now on; what is not seen is drawn once it is."""
         if figure == self._figure:
             return
         self._figure = figure
-        self.setAccessibleDescription(plot_words.shape(figure))
-        self._tag.hide()
+        self.setAccessibleDescription(plot_words.describe_plot(figure))
+        self._hover_label.hide()
         self._draw()
 
-    def set_cursor(self, x: int | None, told: str = "") -> None:
-        """Stand at a place; `told` says it to a screen reader, before the shape of the whole."""
+    def set_cursor(self, x: int | None, description: str = "") -> None:
+        """Stand at a place; `description` says it to a screen reader, before the shape of the whole."""
         self._cursor = x
-        shape = plot_words.shape(self._figure)
-        self.setAccessibleDescription(f"{told}\n{shape}" if told else shape)
+        shape = plot_words.describe_plot(self._figure)
+        self.setAccessibleDescription(f"{description}\n{shape}" if description else shape)
         if self._canvas is not None and self._input is not None:
             self._canvas.marks.set_cursor(x)
             self._input.cursor = x
 
     @Slot()
-    def show_whole(self) -> None:
+    def reset_zoom(self) -> None:
         """See everything again."""
         if self._canvas is not None:
-            self._canvas.show_whole()
-            self._put_reset()
+            self._canvas.reset_zoom()
+            self._update_reset_button()
 
     @property
     def is_zoomed(self) -> bool:
@@ -103,12 +103,12 @@ class PlotPanel(QWidget, AccessibleWidget):
     def canvas(self) -> PlotCanvas:
         """The drawing, made when it is first asked for."""
         if self._canvas is None:
-            from app.widgets.plots.plot_input import drawing
+            from app.widgets.plots.plot_input import create_canvas
 
-            self._canvas, self._input = drawing(self, self._theme)
+            self._canvas, self._input = create_canvas(self, self._theme)
             self._input.hovered.connect(self._on_hover)
             self._input.picked.connect(self.picked)
-            self._input.zoomChanged.connect(self._put_reset)
+            self._input.zoomChanged.connect(self._update_reset_button)
         return self._canvas
 
     def _draw(self) -> None:
@@ -116,7 +116,7 @@ class PlotPanel(QWidget, AccessibleWidget):
             return
         self.canvas().show_figure(self._figure)
         assert self._input is not None
-        self._input.zooms = not self._figure.sideways and max(self._figure.count, self._figure.end) > 12
+        self._input.can_zoom = not self._figure.is_horizontal and max(self._figure.count, self._figure.end) > 12
         self.set_cursor(self._cursor)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -129,40 +129,40 @@ class PlotPanel(QWidget, AccessibleWidget):
         super().resizeEvent(event)
         if self._canvas is not None:
             self._canvas.setGeometry(self.rect())
-        self._put_reset()
+        self._update_reset_button()
 
     def sizeHint(self) -> QSize:
         """Room for a curve."""
-        return QSize(*map(self._theme.px, self._least if self._is_modest else self._size))
+        return QSize(*map(self._theme.px, self._min_size if self._is_compact else self._size))
 
     def minimumSizeHint(self) -> QSize:
         """As small as it still says something."""
-        return QSize(*map(self._theme.px, self._least))
+        return QSize(*map(self._theme.px, self._min_size))
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """Bars or curves; where each is drawn, pyqtgraph keeps to itself."""
         return [
             AccessiblePart(f"{number}: {said}", self.rect)
-            for number, said in enumerate(plot_words.parts(self._figure), 1)
+            for number, said in enumerate(plot_words.describe_parts(self._figure), 1)
         ]
 
-    def spoken_controls(self) -> list[QWidget]:
+    def child_controls(self) -> list[QWidget]:
         """The way back from a zoom."""
         return [self._reset]
 
     # The mouse and the keys
 
     @Slot(float)
-    def _on_hover(self, place: float) -> None:
-        canvas, x = self.canvas(), round(place)
+    def _on_hover(self, position: float) -> None:
+        canvas, x = self.canvas(), round(position)
         canvas.marks.set_hover(canvas.figure, float(x) if x >= 0 else None)
-        self._tag.tell(self.describe(x) if x >= 0 else "", self.mapFromGlobal(QCursor.pos()))
+        self._hover_label.show_text(self.describe_position(x) if x >= 0 else "", self.mapFromGlobal(QCursor.pos()))
         self.hovered.emit(x)
 
     @Slot()
-    def _put_reset(self) -> None:
+    def _update_reset_button(self) -> None:
         """The way back from a zoom, where there is one."""
-        self._reset.put(self.is_zoomed)
+        self._reset.set_shown(self.is_zoomed)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows walk, with Shift ten places at a time; Home and End go to the ends; + and − zoom, 0 shows all."""
@@ -172,13 +172,13 @@ class PlotPanel(QWidget, AccessibleWidget):
         moves = {Qt.Key.Key_Left: at - step, Qt.Key.Key_Right: at + step, Qt.Key.Key_Home: 0, Qt.Key.Key_End: last}
         if self._cursor is not None and event.key() in moves:
             self.picked.emit(max(0, min(last, moves[Qt.Key(event.key())])))
-        elif self._input is not None and self._input.zooms and event.key() in _ZOOM_KEYS:
+        elif self._input is not None and self._input.can_zoom and event.key() in _ZOOM_KEYS:
             self._input.zoom(_ZOOM_KEYS[Qt.Key(event.key())], float(at))
         elif self.is_zoomed and event.key() == Qt.Key.Key_0:
-            self.show_whole()
+            self.reset_zoom()
         else:
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """One menu: all of it again, and the plot as a file."""
-        self.menu.make(self.is_zoomed).popup(event.globalPos())
+        self.menu.create_menu(self.is_zoomed).popup(event.globalPos())

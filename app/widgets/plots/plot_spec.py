@@ -16,7 +16,7 @@ HEADROOM = 1.04
 """Of the height above the largest value."""
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """`1,234`, `0.25`: as many digits as a reader needs."""
     return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
@@ -26,15 +26,15 @@ class PlotAxis:
     """One direction of a plot."""
 
     title: str = ""
-    words: Callable[[float], str] = number
+    format_value: Callable[[float], str] = format_number
     """How one of its values is said."""
     units: Units = PLAIN
     """What it may count in, largest first."""
     labels: tuple[str, ...] = ()
     """Names of the places 0, 1, 2 …, where it is no scale of numbers."""
-    whole: bool = False
+    integers_only: bool = False
     """Only whole numbers are marked on it."""
-    shown: bool = True
+    is_visible: bool = True
 
     def unit(self, top: float) -> tuple[float, str]:
         """(size, name) of what it counts in when `top` is its end."""
@@ -60,17 +60,17 @@ class PlotLine:
     points: tuple[tuple[float, float], ...]
     dashes: tuple[float, ...] = ()
     """Lengths of dash and gap in pen widths; () for a solid line."""
-    hovered: bool = True
+    shows_on_hover: bool = True
     """Whether its value is told with the place under the mouse."""
 
-    def at(self, x: float) -> float | None:
+    def height_at(self, x: float) -> float | None:
         """Its height at `x`; None where it is not."""
-        return along(self.points, x)
+        return interpolate_height(self.points, x)
 
     def between(self, low: float, high: float) -> tuple[tuple[float, float], ...]:
         """Its points from `low` to `high`, with those where it enters and leaves."""
         inner = {x for x, _ in self.points if low <= x <= high} | {low, high}
-        return tuple((x, y) for x in sorted(inner) if (y := self.at(x)) is not None)
+        return tuple((x, y) for x in sorted(inner) if (y := self.height_at(x)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class PlotBars:
     values: tuple[float, ...]
     figures: tuple[str, ...] = ()
     """Written at the end of each bar, where there is room for them."""
-    tips: tuple[str, ...] = ()
+    tooltips: tuple[str, ...] = ()
     """What is said of each, where the names do not say it all."""
     marked: int = -1
     """The one that stands out."""
@@ -106,7 +106,7 @@ class PlotBars:
 
 @dataclass(frozen=True)
 class PlotSpec:
-    """A whole plot. Heights begin at 0, or at the lowest value below it; bars lie on their side where `sideways`."""
+    """A whole plot. Heights begin at 0, or at the lowest value below it; bars lie on their side where `is_horizontal`."""
 
     x: PlotAxis = PlotAxis()
     y: PlotAxis = PlotAxis()
@@ -120,8 +120,8 @@ class PlotSpec:
     """Where the x axis ends; 0 for where the values do."""
     top: float = 0.0
     """The height that fills it; 0 for the largest value and a little more."""
-    sideways: bool = False
-    stacked: bool = False
+    is_horizontal: bool = False
+    is_stacked: bool = False
     """Sets of bars stand on each other, not beside."""
 
     @cached_property
@@ -145,7 +145,7 @@ class PlotSpec:
         """The largest value there is."""
         points = (y for _, y in self.points)
         bars = [bars.values for bars in self.bars]
-        ends = map(sum, zip(*bars, strict=True)) if self.stacked else (value for values in bars for value in values)
+        ends = map(sum, zip(*bars, strict=True)) if self.is_stacked else (value for values in bars for value in values)
         return max(*self.totals, *points, *ends, 0.0, 0.0)
 
     @cached_property
@@ -178,30 +178,33 @@ class PlotSpec:
         xs = tuple(sorted({low, high, *(x for x in self.xs if low <= x <= high)}))
         xs = tuple(x for x in xs if self.xs and self.xs[0] <= x <= self.xs[-1])
         areas = tuple(
-            replace(area, values=tuple(along(tuple(zip(self.xs, area.values, strict=True)), x) or 0.0 for x in xs))
+            replace(
+                area,
+                values=tuple(interpolate_height(tuple(zip(self.xs, area.values, strict=True)), x) or 0.0 for x in xs),
+            )
             for area in self.areas
         )
         lines = tuple(replace(line, points=line.between(low, high)) for line in self.lines)
         dots = tuple(replace(some, points=some.between(low, high)) for some in self.dots)
         return replace(self, xs=xs, areas=areas, lines=lines, dots=dots, right=self.end, top=self.height)
 
-    def marks(self, x: float) -> list[tuple[str, str, float]]:
+    def heights_at(self, x: float) -> list[tuple[str, str, float]]:
         """(name, colour, height) of everything that is told at `x`; areas as high as they are stacked."""
-        found: list[tuple[str, str, float]] = []
+        heights: list[tuple[str, str, float]] = []
         total = [0.0] * len(self.xs)
         for area in self.areas:
             total = [low + value for low, value in zip(total, area.values, strict=True)]
-            if (height := along(tuple(zip(self.xs, total, strict=True)), x)) is not None:
-                found.append((area.name, area.colour, height))
-        told = ((line, line.at(x)) for line in self.lines if line.hovered)
-        return found + [(line.name, line.colour, height) for line, height in told if height is not None]
+            if (height := interpolate_height(tuple(zip(self.xs, total, strict=True)), x)) is not None:
+                heights.append((area.name, area.colour, height))
+        line_heights = ((line, line.height_at(x)) for line in self.lines if line.shows_on_hover)
+        return heights + [(line.name, line.colour, height) for line, height in line_heights if height is not None]
 
 
-Titled = tuple[str, PlotSpec]
+TitledPlot = tuple[str, PlotSpec]
 """A plot under its title."""
 
 
-def along(points: Sequence[tuple[float, float]], x: float) -> float | None:
+def interpolate_height(points: Sequence[tuple[float, float]], x: float) -> float | None:
     """Height at `x` on the straight lines through `points`; None before the first and behind the last."""
     if not points or not points[0][0] <= x <= points[-1][0]:
         return None

@@ -6,56 +6,58 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from app.widgets.plots.plot_spec import PlotAxis, PlotBars, PlotSpec
-from resources.language import sentences, tr, trn
+from resources.language import join_sentences, tr, trn
 
 _FLAT = 1e-9
 
 
-def shape(figure: PlotSpec) -> str:
+def describe_plot(figure: PlotSpec) -> str:
     """The shape in a sentence with its figures, for those who cannot see it."""
     if figure.is_empty:
         return tr("Nothing to show yet.")
-    return sentences(*(tr("{sentence}.").format(sentence=_capital(text)) for text in _told(figure)))
+    return join_sentences(*(tr("{sentence}.").format(sentence=_capital(text)) for text in _describe_items(figure)))
 
 
-def parts(figure: PlotSpec) -> list[str]:
+def describe_parts(figure: PlotSpec) -> list[str]:
     """Every bar, with what stands beside it at its place, or the course of every curve."""
     if figure.bars:
-        return [", ".join(at(figure, place).split("\n")) for place in range(figure.count)]
-    return [] if figure.is_empty else _told(figure)
+        return [", ".join(describe_position(figure, place).split("\n")) for place in range(figure.count)]
+    return [] if figure.is_empty else _describe_items(figure)
 
 
-def _told(figure: PlotSpec) -> list[str]:
-    told = [_bars(figure, bars) for bars in figure.bars]
+def _describe_items(figure: PlotSpec) -> list[str]:
+    descriptions = [_describe_bars(figure, bars) for bars in figure.bars]
     if figure.areas:
         name = figure.areas[0].name if len(figure.areas) == 1 else tr("all together")
-        told.append(_course(name, figure.xs, figure.totals, figure))
+        descriptions.append(_describe_curve(name, figure.xs, figure.totals, figure))
     for line in figure.lines:
         if line.points and line.name:
             xs, ys = zip(*line.points, strict=True)
-            told.append(_course(line.name, xs, ys, figure))
+            descriptions.append(_describe_curve(line.name, xs, ys, figure))
     if figure.dots:
-        told.append(tr("dots for {names}").format(names=", ".join(dots.name for dots in figure.dots)))
-    return told
+        descriptions.append(tr("dots for {names}").format(names=", ".join(dots.name for dots in figure.dots)))
+    return descriptions
 
 
-def at(figure: PlotSpec, place: int) -> str:
+def describe_position(figure: PlotSpec, position: int) -> str:
     """What stands at that place: the bar's words, or everything that has a value there."""
     if figure.bars:
-        told = (_bar(figure, bars, place) for bars in figure.bars if 0 <= place < len(bars.values))
-        return "\n".join(text for text in told if text)
-    totals = figure.marks(place)
-    lines = [f"{name} {figure.y.words(height)}" for name, _, height in totals]
-    lines += [f"{dots.name} {figure.y.words(y)}" for dots in figure.dots for x, y in dots.points if x == place]
+        texts = (_describe_bar(figure, bars, position) for bars in figure.bars if 0 <= position < len(bars.values))
+        return "\n".join(text for text in texts if text)
+    totals = figure.heights_at(position)
+    lines = [f"{name} {figure.y.format_value(height)}" for name, _, height in totals]
+    lines += [
+        f"{dots.name} {figure.y.format_value(y)}" for dots in figure.dots for x, y in dots.points if x == position
+    ]
     axis = figure.x
-    head = f"{axis.title} {_label(axis, place)}" if axis.labels else f"{axis.words(place)} {axis.title}"
+    head = f"{axis.title} {_label(axis, position)}" if axis.labels else f"{axis.format_value(position)} {axis.title}"
     return "\n".join([head.strip(), *lines]) if lines else ""
 
 
-def table(figure: PlotSpec) -> list[list[object]]:
+def plot_table(figure: PlotSpec) -> list[list[object]]:
     """Every value, a head first: a row for each bar, or for each x."""
     if figure.bars:
-        names, axis = [bars.name or figure.y.title or tr("value") for bars in figure.bars], _labelled(figure)
+        names, axis = [bars.name or figure.y.title or tr("value") for bars in figure.bars], _label_axis(figure)
         rows = [[_label(axis, n), *(_value(bars, n) for bars in figure.bars)] for n in range(figure.count)]
         return [[axis.title or tr("name"), *names], *rows]
     named, dotted = [line for line in figure.lines if line.points], [dict(dots.points) for dots in figure.dots]
@@ -65,82 +67,82 @@ def table(figure: PlotSpec) -> list[list[object]]:
              *(dots.name for dots in figure.dots)],
             *([_label(figure.x, round(x)) if figure.x.labels else x,
                *(area.values[own[x]] if x in own else "" for area in figure.areas),
-               *(_or_nothing(line.at(x)) for line in named),
-               *(_or_nothing(dots.get(x)) for dots in dotted)] for x in xs)]  # fmt: skip
+               *(_empty_if_none(line.height_at(x)) for line in named),
+               *(_empty_if_none(dots.get(x)) for dots in dotted)] for x in xs)]  # fmt: skip
 
 
-def _labelled(figure: PlotSpec) -> PlotAxis:
-    return figure.y if figure.sideways else figure.x
+def _label_axis(figure: PlotSpec) -> PlotAxis:
+    return figure.y if figure.is_horizontal else figure.x
 
 
-def _measured(figure: PlotSpec) -> PlotAxis:
-    return figure.x if figure.sideways else figure.y
+def _value_axis(figure: PlotSpec) -> PlotAxis:
+    return figure.x if figure.is_horizontal else figure.y
 
 
-def _label(axis: PlotAxis, place: int) -> str:
-    return axis.labels[place] if place < len(axis.labels) else str(place + 1)
+def _label(axis: PlotAxis, position: int) -> str:
+    return axis.labels[position] if position < len(axis.labels) else str(position + 1)
 
 
-def _named(axis: PlotAxis, place: int) -> str:
+def _position_name(axis: PlotAxis, position: int) -> str:
     """A place's name; where that is a number only, with what it counts."""
-    label = _label(axis, place)
+    label = _label(axis, position)
     return f"{axis.title} {label}" if axis.title and label.isdecimal() else label
 
 
-def _value(bars: PlotBars, place: int) -> object:
-    return bars.values[place] if place < len(bars.values) else ""
+def _value(bars: PlotBars, index: int) -> object:
+    return bars.values[index] if index < len(bars.values) else ""
 
 
-def _or_nothing(value: float | None) -> object:
+def _empty_if_none(value: float | None) -> object:
     return "" if value is None else value
 
 
-def _bar(figure: PlotSpec, bars: PlotBars, place: int) -> str:
-    if place < len(bars.tips):
-        return bars.tips[place]
+def _describe_bar(figure: PlotSpec, bars: PlotBars, index: int) -> str:
+    if index < len(bars.tooltips):
+        return bars.tooltips[index]
     name = f"{bars.name}: " if bars.name else ""
-    return f"{name}{_named(_labelled(figure), place)}: {_measured(figure).words(bars.values[place])}"
+    return f"{name}{_position_name(_label_axis(figure), index)}: {_value_axis(figure).format_value(bars.values[index])}"
 
 
-def _bars(figure: PlotSpec, bars: PlotBars) -> str:
-    heights = _heights(figure, bars)
+def _describe_bars(figure: PlotSpec, bars: PlotBars) -> str:
+    heights = _describe_heights(figure, bars)
     return tr("{name}: {figures}").format(name=bars.name, figures=heights) if bars.name else heights
 
 
-def _heights(figure: PlotSpec, bars: PlotBars) -> str:
-    words, values = _measured(figure).words, bars.values
+def _describe_heights(figure: PlotSpec, bars: PlotBars) -> str:
+    words, values = _value_axis(figure).format_value, bars.values
     if not values:
         return tr("nothing yet")
     if len(values) > 1 and max(values) - min(values) <= _FLAT * max(values):
         return trn("{count} bar of {value}", "{count} bars of {value} each", len(values)).format(
             count=len(values), value=words(values[0])
         )
-    axis = _labelled(figure)
+    axis = _label_axis(figure)
     if len(values) <= 4:
-        return ", ".join(f"{_named(axis, n)}: {words(value)}" for n, value in enumerate(values))
+        return ", ".join(f"{_position_name(axis, n)}: {words(value)}" for n, value in enumerate(values))
     low, high = (values.index(pick(values)) for pick in (min, max))
     return tr("{count} bars; the lowest, {low}, has {least}, the highest, {high}, {most}").format(
         count=len(values),
-        low=_named(axis, low),
+        low=_position_name(axis, low),
         least=words(values[low]),
-        high=_named(axis, high),
+        high=_position_name(axis, high),
         most=words(values[high]),
     )
 
 
-def _course(name: str, xs: Sequence[float], ys: Sequence[float], figure: PlotSpec) -> str:
+def _describe_curve(name: str, xs: Sequence[float], ys: Sequence[float], figure: PlotSpec) -> str:
     """How a curve runs, as one would say it over the telephone."""
-    y = figure.y.words
+    y = figure.y.format_value
 
     def x(value: float) -> str:
-        return _label(figure.x, round(value)) if figure.x.labels else figure.x.words(value)
+        return _label(figure.x, round(value)) if figure.x.labels else figure.x.format_value(value)
 
     if max(ys) - min(ys) <= _FLAT * max(abs(value) for value in ys):
         return tr("{name} stays at {value}").format(name=name, value=y(ys[0]))
     for sign in (1, -1):
         if all(sign * (b - a) >= 0 for a, b in pairwise(ys)):
             reached = next(n for n, value in enumerate(ys) if value == ys[-1])
-            return _slope(sign > 0, reached < len(ys) - 1).format(
+            return _monotonic_sentence(sign > 0, reached < len(ys) - 1).format(
                 name=name, first=y(ys[0]), start=x(xs[0]), last=y(ys[-1]), place=x(xs[reached]), end=x(xs[-1])
             )
     low, high = (list(ys).index(pick(ys)) for pick in (min, max))
@@ -159,7 +161,7 @@ def _course(name: str, xs: Sequence[float], ys: Sequence[float], figure: PlotSpe
     )
 
 
-def _slope(rises: bool, stays: bool) -> str:
+def _monotonic_sentence(rises: bool, stays: bool) -> str:
     """The sentence for a curve that goes one way only, and may come to its end early."""
     if rises and stays:
         return tr("{name} rises from {first} at {start} to {last} at {place} and stays there to {end}")

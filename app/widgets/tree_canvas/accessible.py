@@ -12,12 +12,12 @@ from PySide6.QtGui import QAccessible, QAccessibleEvent, QAccessibleInterface, Q
 from PySide6.QtWidgets import QWidget
 
 from app.widgets.accessibility import AccessibleWidget
-from app.widgets.accessibility.part_items import release
+from app.widgets.accessibility.part_items import release_interfaces
 from app.widgets.tree_canvas.canvas_state import CanvasState
 from app.widgets.tree_canvas.tree_scene import TreeScene
 from resources.language import mark, tr, trn
 
-_WORDS = {
+_STATE_LABELS = {
     "root": mark("start"),
     "kept": mark("kept"),
     "pruned": mark("pruned"),
@@ -32,14 +32,14 @@ _WORDS = {
 }
 
 
-def spoken(stage: CanvasState, node: int) -> str:
+def describe_node(state: CanvasState, node: int) -> str:
     """`named, probability .93, score −0.49, kept, on the best path, level 2, 1 of 3`."""
-    scene, spec = stage.scene, stage.scene.model.nodes[node]
+    scene, spec = state.scene, state.scene.model.nodes[node]
     parts = [spec.label.replace("␣", " ").strip() or spec.label]
     parts += [tr("probability {value}").format(value=spec.value)] if spec.value else []
     parts += [spec.note] if spec.note else []
-    parts.append(tr(_WORDS[spec.state]))
-    parts += [tr("on the best path")] if node in stage.look.best and spec.parent is not None else []
+    parts.append(tr(_STATE_LABELS[spec.state]))
+    parts += [tr("on the best path")] if node in state.style.best_path and spec.parent is not None else []
     if spec.progress:
         met, total = spec.progress
         parts.append(tr("constraint {met} of {total}").format(met=met, total=total))
@@ -52,26 +52,26 @@ def spoken(stage: CanvasState, node: int) -> str:
             )
         )
     if node in scene.model.folded:
-        parts.append(tr("{count} folded away").format(count=scene.model.count_below(node, scene.deepest)))
+        parts.append(tr("{count} folded away").format(count=scene.model.count_below(node, scene.max_depth)))
     return ", ".join(parts)
 
 
 def shown_children(scene: TreeScene, node: int | None) -> list[int]:
     """Children that are drawn; the roots for None."""
     below = scene.model.children.get(node, []) if node is not None else scene.layout.nodes_in(0)
-    return [n for n in below if scene.shown(n)]
+    return [n for n in below if scene.is_shown(n)]
 
 
-class NodeItem(QAccessibleInterface):
+class NodeInterface(QAccessibleInterface):
     """One node."""
 
-    def __init__(self, tree: TreeItems, node: int) -> None:
+    def __init__(self, tree: TreeInterface, node: int) -> None:
         super().__init__()
         self._tree, self.node = tree, node
 
     def isValid(self) -> bool:
         """Whether the node is still in the tree."""
-        return self.node in self._tree.stage.scene.model
+        return self.node in self._tree.canvas_state.scene.model
 
     def object(self) -> QObject | None:
         """No QObject stands for a node."""
@@ -79,7 +79,7 @@ class NodeItem(QAccessibleInterface):
 
     def parent(self) -> QAccessibleInterface:
         """The parent's item; the tree itself for the root."""
-        above = self._tree.stage.scene.model.nodes[self.node].parent if self.isValid() else None
+        above = self._tree.canvas_state.scene.model.nodes[self.node].parent if self.isValid() else None
         return self._tree if above is None else self._tree.item(above)
 
     def child(self, index: int) -> QAccessibleInterface | None:
@@ -92,7 +92,7 @@ class NodeItem(QAccessibleInterface):
         return len(self._below())
 
     def _below(self) -> list[int]:
-        return shown_children(self._tree.stage.scene, self.node) if self.isValid() else []
+        return shown_children(self._tree.canvas_state.scene, self.node) if self.isValid() else []
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
         """Children do not stand inside a node's own box."""
@@ -100,18 +100,22 @@ class NodeItem(QAccessibleInterface):
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
         """Its place among the shown children; -1 for strangers."""
-        return _place_of(child, self._below())
+        return _index_of(child, self._below())
 
     def text(self, kind: QAccessible.Text) -> str:
         """The name says everything."""
-        return spoken(self._tree.stage, self.node) if kind == QAccessible.Text.Name and self.isValid() else ""
+        return (
+            describe_node(self._tree.canvas_state, self.node)
+            if kind == QAccessible.Text.Name and self.isValid()
+            else ""
+        )
 
     def setText(self, kind: QAccessible.Text, text: str) -> None:
         """Nothing can be written here."""
 
     def rect(self) -> QRect:
         """Where it is on the screen."""
-        return self._tree.place(self.node) if self.isValid() else QRect()
+        return self._tree.node_screen_rect(self.node) if self.isValid() else QRect()
 
     def role(self) -> QAccessible.Role:
         """An item of a tree."""
@@ -123,9 +127,9 @@ class NodeItem(QAccessibleInterface):
         if not self.isValid():
             state.invalid = True
             return state
-        stage, model = self._tree.stage, self._tree.stage.scene.model
+        stage, model = self._tree.canvas_state, self._tree.canvas_state.scene.model
         state.selectable = state.focusable = True
-        state.selected = stage.look.selected == self.node
+        state.selected = stage.style.selected == self.node
         state.focused = state.selected and self._tree.has_focus
         if model.children.get(self.node):
             state.expandable = True
@@ -134,32 +138,32 @@ class NodeItem(QAccessibleInterface):
         return state
 
 
-class TreeItems(QAccessibleObject):
+class TreeInterface(QAccessibleObject):
     """A widget that draws a stage, as a tree."""
 
     def __init__(self, stage: CanvasState, widget: QWidget) -> None:
         super().__init__(widget)
-        self.stage, self._widget = stage, widget
-        self._items: dict[int, NodeItem] = {}
+        self.canvas_state, self._widget = stage, widget
+        self._items: dict[int, NodeInterface] = {}
 
     @property
     def has_focus(self) -> bool:
         """Whether the keyboard is in the tree."""
         return self._widget.hasFocus()
 
-    def item(self, node: int) -> NodeItem:
+    def item(self, node: int) -> NodeInterface:
         """The one item that stands for `node`."""
         if node not in self._items:
-            self._items[node] = NodeItem(self, node)
+            self._items[node] = NodeInterface(self, node)
         return self._items[node]
 
     def release(self) -> None:
         """Take every item back from Qt."""
-        release(self._items)
+        release_interfaces(self._items)
 
-    def place(self, node: int) -> QRect:
+    def node_screen_rect(self, node: int) -> QRect:
         """A node's rectangle on the screen; empty when it is not drawn."""
-        box = self.stage.places.node_rect(node)
+        box = self.canvas_state.positions.node_rect(node)
         return QRect(self._widget.mapToGlobal(box.topLeft()), box.size()) if not box.isEmpty() else QRect()
 
     def parent(self) -> QAccessibleInterface | None:
@@ -178,26 +182,26 @@ class TreeItems(QAccessibleObject):
 
     def indexOfChild(self, child: QAccessibleInterface) -> int:
         """A root's place."""
-        return _place_of(child, self._roots())
+        return _index_of(child, self._roots())
 
     def _roots(self) -> list[int]:
-        return shown_children(self.stage.scene, None)
+        return shown_children(self.canvas_state.scene, None)
 
     def childAt(self, x: int, y: int) -> QAccessibleInterface | None:
         """The node at that point of the screen."""
-        node = self.stage.places.node_at(self._widget.mapFromGlobal(QPoint(x, y)))
+        node = self.canvas_state.positions.node_at(self._widget.mapFromGlobal(QPoint(x, y)))
         return self.item(node) if node is not None else None
 
     def focusChild(self) -> QAccessibleInterface | None:
         """The selected node."""
-        node = self.stage.look.selected
+        node = self.canvas_state.style.selected
         return self.item(node) if node is not None else None
 
     def text(self, kind: QAccessible.Text) -> str:
         """The widget's name, and how large the tree is."""
         if kind == QAccessible.Text.Name:
             return self._widget.accessibleName()
-        count = len(self.stage.scene.model)
+        count = len(self.canvas_state.scene.model)
         return trn("{n:,} node", "{n:,} nodes", count).format(n=count) if kind == QAccessible.Text.Description else ""
 
     def rect(self) -> QRect:
@@ -212,14 +216,14 @@ class TreeItems(QAccessibleObject):
         """Focus and visibility."""
         state: Any = QAccessible.State()
         state.focusable = True
-        state.focused = self.has_focus and self.stage.look.selected is None
+        state.focused = self.has_focus and self.canvas_state.style.selected is None
         state.invisible = not self._widget.isVisible()
         return state
 
 
-def _place_of(child: QAccessibleInterface, nodes: list[int]) -> int:
+def _index_of(child: QAccessibleInterface, nodes: list[int]) -> int:
     """Where an item stands among `nodes`; -1 for strangers."""
-    return nodes.index(child.node) if isinstance(child, NodeItem) and child.node in nodes else -1
+    return nodes.index(child.node) if isinstance(child, NodeInterface) and child.node in nodes else -1
 
 
 class AccessibleTree(QWidget, AccessibleWidget):
@@ -227,27 +231,27 @@ class AccessibleTree(QWidget, AccessibleWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.stage = CanvasState(self)
-        self._items: TreeItems | None = None
-        self.stage.cleared.connect(self._release)
+        self.canvas_state = CanvasState(self)
+        self._items: TreeInterface | None = None
+        self.canvas_state.cleared.connect(self._release)
 
-    def accessible_items(self) -> TreeItems:
+    def tree_interface(self) -> TreeInterface:
         """What screen readers walk; made when the first one asks."""
         if self._items is None:
-            items = self._items = TreeItems(self.stage, self)
+            items = self._items = TreeInterface(self.canvas_state, self)
             self.destroyed.connect(items.release)
         return self._items
 
     def accessible_interface(self) -> QAccessibleInterface:
         """The tree, instead of a list of parts."""
-        return self.accessible_items()
+        return self.tree_interface()
 
     @Slot(int)
-    def say_focus(self, node: int) -> None:
+    def announce_focus(self, node: int) -> None:
         """Tell a screen reader that the focus went to `node`."""
         if QAccessible.isActive():
             QAccessible.queryAccessibleInterface(self)
-            item = self.accessible_items().item(node)
+            item = self.tree_interface().item(node)
             QAccessible.updateAccessibility(QAccessibleEvent(item, QAccessible.Event.Focus))
 
     @Slot()

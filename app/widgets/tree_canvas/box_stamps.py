@@ -8,12 +8,12 @@ from PySide6.QtGui import QPainter, QPixmap
 from app.widgets.tree_canvas.geometry import TreeMetrics
 from app.widgets.tree_canvas.tree_style import PILLS, TreeStyle
 
-MOST = 64
+MAX_STAMPS = 64
 """Kinds kept; a zoom in motion makes new ones with each frame."""
-MARGIN = 3
+STAMP_MARGIN = 3
 
 
-class BoxStamps:
+class NodeBoxCache:
     """Pictures of boxes by state and ground, for one zoom and density of the screen."""
 
     def __init__(self, metrics: TreeMetrics) -> None:
@@ -25,31 +25,31 @@ class BoxStamps:
         """Colours have changed."""
         self._stamps.clear()
 
-    def draw(self, painter: QPainter, place: QPointF, state: str, line: str, ground: str, look: TreeStyle, zoom: float,
+    def draw(self, painter: QPainter, position: QPointF, state: str, line: str, ground: str, style: TreeStyle, zoom: float,
              ratio: float) -> None:  # fmt: skip
         """Stamp a box of `state`, outlined as `line`, filled with the theme's colour `ground`, on the widget."""
-        if self._at != (zoom, ratio) or len(self._stamps) > MOST:
+        if self._at != (zoom, ratio) or len(self._stamps) > MAX_STAMPS:
             self._at = (zoom, ratio)
             self._stamps.clear()
         key = (state, line, ground)
         if key not in self._stamps:
-            self._stamps[key] = self._make(state, line, ground, look)
-        x, y = (round((value - MARGIN) * ratio) / ratio for value in (place.x(), place.y()))
+            self._stamps[key] = self._make(state, line, ground, style)
+        x, y = (round((value - STAMP_MARGIN) * ratio) / ratio for value in (position.x(), position.y()))
         painter.drawPixmap(QPointF(x, y), self._stamps[key])
 
-    def _make(self, state: str, line: str, ground: str, look: TreeStyle) -> QPixmap:
+    def _make(self, state: str, line: str, ground: str, style: TreeStyle) -> QPixmap:
         zoom, ratio = self._at
         box = QRectF(0, 0, self._metrics.width, self._metrics.height)
-        stamp = QPixmap(*(round((side * zoom + 2 * MARGIN) * ratio) for side in (box.width(), box.height())))
+        stamp = QPixmap(*(round((side * zoom + 2 * STAMP_MARGIN) * ratio) for side in (box.width(), box.height())))
         stamp.setDevicePixelRatio(ratio)
         stamp.fill(Qt.GlobalColor.transparent)
         painter = QPainter(stamp)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.translate(MARGIN, MARGIN)
+        painter.translate(STAMP_MARGIN, STAMP_MARGIN)
         painter.scale(zoom, zoom)
-        radius = box.height() / 2 if state in PILLS else look.theme.px(7)
-        painter.setBrush(look.plain(ground))
-        painter.setPen(look.outline(line, look.theme.scale))
+        radius = box.height() / 2 if state in PILLS else style.theme.px(7)
+        painter.setBrush(style.theme_colour(ground))
+        painter.setPen(style.outline_pen(line, style.theme.scale))
         painter.drawRoundedRect(box, radius, radius)
         painter.end()
         return stamp

@@ -29,16 +29,16 @@ from resources.language import tr
 
 
 class TreeCanvas(AccessibleTree):
-    """Draws its `stage`. What is shown is set there, where the camera goes in `travel`, what is picked in `selection`,
-    and what mouse and keys mean in `input`; all four have signals of their own."""
+    """Draws its `canvas_state`. What is shown is set there, where the camera goes in `navigation`, what is picked in `selection`,
+    and what mouse and keys mean in `input_handler`; all four have signals of their own."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.travel = CanvasNavigation(self.stage, self)
-        self.selection = NodeSelection(self.stage, self.travel)
-        self.input = CanvasInput(self.stage, self.travel, self.selection, self)
-        self.minimap = Minimap(self.stage.scene, self.stage.look, self)
-        self.describe: Callable[[int], str] = lambda node: ""
+        self.navigation = CanvasNavigation(self.canvas_state, self)
+        self.selection = NodeSelection(self.canvas_state, self.navigation)
+        self.input_handler = CanvasInput(self.canvas_state, self.navigation, self.selection, self)
+        self.minimap = Minimap(self.canvas_state.scene, self.canvas_state.style, self)
+        self.node_tooltip: Callable[[int], str] = lambda node: ""
         """Text of the tip that appears over a node."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -48,19 +48,19 @@ class TreeCanvas(AccessibleTree):
         self._connect()
 
     def _connect(self) -> None:
-        self.minimap.moved.connect(self.travel.centre_on)
-        self.stage.changed.connect(self._on_changed)
-        self.stage.touched.connect(self._on_touched)
-        self.travel.moved.connect(self._on_moved)
-        self.selection.marked.connect(self.say_focus)
+        self.minimap.moved.connect(self.navigation.centre_on)
+        self.canvas_state.changed.connect(self._on_changed)
+        self.canvas_state.restyled.connect(self._on_touched)
+        self.navigation.moved.connect(self._on_moved)
+        self.selection.selectionChanged.connect(self.announce_focus)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
-        self.stage.set_theme(theme)
+        self.canvas_state.set_theme(theme)
 
     def set_presenting(self, on: bool) -> None:
         """Afterwards the camera is where it was."""
-        self.travel.step_aside(on)
+        self.navigation.set_presenting(on)
 
     @Slot(bool)
     def _on_changed(self, at_once: bool) -> None:
@@ -72,59 +72,59 @@ class TreeCanvas(AccessibleTree):
     def _on_touched(self, in_overviews: bool) -> None:
         if in_overviews:
             self.minimap.tree_changed()
-            self._clear_selected()
+            self._keep_selection_visible()
         self.update()
 
     @Slot()
     def _on_moved(self) -> None:
-        self._clear_selected()
-        self.minimap.set_frame(self.stage.camera.rect_to_canvas(QRectF(self.rect())))
+        self._keep_selection_visible()
+        self.minimap.set_frame(self.canvas_state.camera.rect_to_canvas(QRectF(self.rect())))
         self.update()
 
-    def _clear_selected(self) -> None:
+    def _keep_selection_visible(self) -> None:
         """The map never hides the selected node."""
-        selected = self.stage.look.selected
-        self.minimap.keep_clear(self.stage.places.node_rect(selected) if selected is not None else QRect())
+        selected = self.canvas_state.style.selected
+        self.minimap.avoid_rect(self.canvas_state.positions.node_rect(selected) if selected is not None else QRect())
 
     # Events
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what is in sight."""
-        painter, stage = QPainter(self), self.stage
-        painter.fillRect(event.rect(), stage.look.theme.color("window"))
-        stage.look.focused = self.hasFocus()
-        if stage.scene.last >= 0:
+        painter, stage = QPainter(self), self.canvas_state
+        painter.fillRect(event.rect(), stage.style.theme.color("window"))
+        stage.style.focused = self.hasFocus()
+        if stage.scene.last_depth >= 0:
             stage.painter.paint(painter, stage.camera, QRectF(event.rect()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep following, or show what was shown."""
         if event.oldSize().isValid():
-            self.travel.resized(event.size() - event.oldSize())
-        self.stage.changed.emit(False)
+            self.navigation.handle_resize(event.size() - event.oldSize())
+        self.canvas_state.changed.emit(False)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Pick a node, fold, or begin to drag the canvas."""
-        self.input.press(event)
+        self.input_handler.press(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Drag the canvas, or light up what is under the pointer."""
-        self.input.move(event)
+        self.input_handler.move(event)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """End of a drag."""
-        self.input.release(event)
+        self.input_handler.release(event)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Fold a node; on the ground, show everything."""
-        self.input.double_click(event)
+        self.input_handler.double_click(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom to the pointer; with Shift, or two fingers on a pad, move."""
-        self.input.wheel(event)
+        self.input_handler.wheel(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Walk, move, zoom, fold; letters begin a search."""
-        if not self.input.key(event):
+        if not self.input_handler.handle_key(event):
             super().keyPressEvent(event)
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -136,7 +136,7 @@ class TreeCanvas(AccessibleTree):
         """Say where one is."""
         super().focusInEvent(event)
         if self.selection.selected is not None:
-            self.say_focus(self.selection.selected)
+            self.announce_focus(self.selection.selected)
 
     def event(self, event: QEvent) -> bool:
         """Tips over nodes, and two fingers that zoom."""
@@ -148,12 +148,12 @@ class TreeCanvas(AccessibleTree):
             self._show_tip(event)
             return True
         if isinstance(event, QNativeGestureEvent) and event.gestureType() == Qt.NativeGestureType.ZoomNativeGesture:
-            self.travel.zoom_by(1 + event.value(), event.position())
+            self.navigation.zoom_by(1 + event.value(), event.position())
             return True
         return super().event(event)
 
     def _show_tip(self, event: QHelpEvent) -> None:
-        node = self.stage.places.node_at(event.pos())
-        text = self.describe(node) if node is not None else ""
-        place = self.stage.places.node_rect(node) if node is not None else QRect()
+        node = self.canvas_state.positions.node_at(event.pos())
+        text = self.node_tooltip(node) if node is not None else ""
+        place = self.canvas_state.positions.node_rect(node) if node is not None else QRect()
         show_tooltip(event.globalPos(), text, self, place)

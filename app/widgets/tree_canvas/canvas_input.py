@@ -12,7 +12,7 @@ from app.widgets.tree_canvas.navigation import CanvasNavigation
 from app.widgets.tree_canvas.node_selection import NodeSelection
 
 ZOOM_STEP = 1.25
-NOTCH = 120.0
+WHEEL_NOTCH = 120.0
 """Units of a wheel's notch."""
 PAN_STEP = 80.0
 _ARROWS = {
@@ -28,9 +28,11 @@ class CanvasInput(QObject):
     typed = Signal(str)
     """The reader began to type, to find a node."""
 
-    def __init__(self, stage: CanvasState, travel: CanvasNavigation, selection: NodeSelection, widget: QWidget) -> None:
+    def __init__(
+        self, state: CanvasState, navigation: CanvasNavigation, selection: NodeSelection, widget: QWidget
+    ) -> None:
         super().__init__(widget)
-        self._stage, self._travel, self._selection, self._widget = stage, travel, selection, widget
+        self._state, self._navigation, self._selection, self._widget = state, navigation, selection, widget
         self._last: QPointF | None = None
         self._pressed: QPointF | None = None
         self._dragged = False
@@ -54,11 +56,11 @@ class CanvasInput(QObject):
             return
         if not self._dragged:
             self._dragged = True
-            self._travel.set_follow(False)
+            self._navigation.set_follow(False)
             self._widget.setCursor(Qt.CursorShape.ClosedHandCursor)
         step = event.position() - self._last
         self._last = event.position()
-        self._travel.pan(-step.x(), -step.y())
+        self._navigation.pan(-step.x(), -step.y())
 
     def release(self, event: QMouseEvent) -> None:
         """A press that dragged nothing was a click."""
@@ -69,25 +71,28 @@ class CanvasInput(QObject):
             self._click(event.position())
 
     def _click(self, at: QPointF) -> None:
-        marked = self._stage.places.fold_mark_at(at)
+        marked = self._state.positions.fold_mark_at(at)
         if marked is not None:
             self._selection.toggle_fold(marked)
         else:
-            self._selection.pick(self._stage.places.node_at(at))
+            self._selection.pick(self._state.positions.node_at(at))
 
     def double_click(self, event: QMouseEvent) -> None:
         """Fold, or fit."""
-        if event.button() != Qt.MouseButton.LeftButton or self._stage.places.fold_mark_at(event.position()) is not None:
+        if (
+            event.button() != Qt.MouseButton.LeftButton
+            or self._state.positions.fold_mark_at(event.position()) is not None
+        ):
             return
-        node = self._stage.places.node_at(event.position())
+        node = self._state.positions.node_at(event.position())
         if node is not None:
             self._selection.toggle_fold(node)
         else:
-            self._travel.fit()
+            self._navigation.fit()
 
     def _hover(self, at: QPointF) -> None:
-        marked = self._stage.places.fold_mark_at(at)
-        node = marked if marked is not None else self._stage.places.node_at(at)
+        marked = self._state.positions.fold_mark_at(at)
+        node = marked if marked is not None else self._state.positions.node_at(at)
         self._selection.set_hovered(node)
         shape = Qt.CursorShape.ArrowCursor if node is None else Qt.CursorShape.PointingHandCursor
         self._widget.setCursor(shape)
@@ -97,20 +102,20 @@ class CanvasInput(QObject):
         turn, modifiers = event.angleDelta(), event.modifiers()
         on_pad = event.device() is not None and event.device().type() == QInputDevice.DeviceType.TouchPad
         if modifiers & Qt.KeyboardModifier.ShiftModifier:
-            self._travel.set_follow(False)
+            self._navigation.set_follow(False)
             along = turn.y() or turn.x()
-            self._travel.pan(0 if self._stage.down else -along, -along if self._stage.down else 0)
+            self._navigation.pan(0 if self._state.is_top_down else -along, -along if self._state.is_top_down else 0)
         elif on_pad and not modifiers & Qt.KeyboardModifier.ControlModifier:
-            self._travel.set_follow(False)
+            self._navigation.set_follow(False)
             moved = event.pixelDelta() if not event.pixelDelta().isNull() else turn
-            self._travel.pan(-moved.x(), -moved.y())
+            self._navigation.pan(-moved.x(), -moved.y())
         elif turn.y():
-            self._travel.zoom_by(ZOOM_STEP ** (turn.y() / NOTCH), event.position())
+            self._navigation.zoom_by(ZOOM_STEP ** (turn.y() / WHEEL_NOTCH), event.position())
         event.accept()
 
     # Keyboard
 
-    def key(self, event: QKeyEvent) -> bool:
+    def handle_key(self, event: QKeyEvent) -> bool:
         """True when the key meant something here."""
         key, modifiers = Qt.Key(event.key()), event.modifiers()
         if key in _ARROWS and not modifiers & _MODIFIERS:
@@ -118,50 +123,50 @@ class CanvasInput(QObject):
         if modifiers & _MODIFIERS:
             return False
         if key in _ZOOMS:
-            self._travel.zoom_by(_ZOOMS[key])
+            self._navigation.zoom_by(_ZOOMS[key])
             return True
         return self._jump(key) or self._type(event)
 
     def _arrow(self, key: Qt.Key, move: bool) -> bool:
         right, down = _ARROWS[key]
         if move:
-            self._travel.set_follow(False)
-            self._travel.pan(right * PAN_STEP, down * PAN_STEP)
+            self._navigation.set_follow(False)
+            self._navigation.pan(right * PAN_STEP, down * PAN_STEP)
             return True
-        along, across = (down, right) if self._stage.down else (right, down)
-        self._walk(along, across)
+        along, across = (down, right) if self._state.is_top_down else (right, down)
+        self._move_selection(along, across)
         return True
 
-    def _walk(self, along: int, across: int) -> None:
-        scene, selected = self._stage.scene, self._selection.selected
-        if scene.last < 0:
+    def _move_selection(self, along: int, across: int) -> None:
+        scene, selected = self._state.scene, self._selection.selected
+        if scene.last_depth < 0:
             return
-        here = keyboard_navigation.nearest_shown(scene, selected) if selected is not None else None
+        here = keyboard_navigation.nearest_shown_ancestor(scene, selected) if selected is not None else None
         if here is None:
-            self._go(self._start())
+            self._select(self._start_node())
         elif across:
-            self._go(keyboard_navigation.neighbour(scene, here, across))
+            self._select(keyboard_navigation.neighbour(scene, here, across))
         elif along < 0:
-            self._go(keyboard_navigation.parent(scene, here))
+            self._select(keyboard_navigation.parent_of(scene, here))
         else:
-            self._go(keyboard_navigation.child(scene, here, self._stage.look.best))
+            self._select(keyboard_navigation.preferred_child(scene, here, self._state.style.best_path))
 
-    def _start(self) -> int:
+    def _start_node(self) -> int:
         """Where walking begins: at the end of the leading path, else at the root."""
-        scene = self._stage.scene
-        shown = [node for node in self._stage.look.best if scene.shown(node)]
+        scene = self._state.scene
+        shown = [node for node in self._state.style.best_path if scene.is_shown(node)]
         return shown[-1] if shown else scene.layout.nodes_in(0)[0]
 
-    def _go(self, node: int) -> None:
-        self._travel.set_follow(False)
+    def _select(self, node: int) -> None:
+        self._navigation.set_follow(False)
         self._selection.pick(node)
 
     def _jump(self, key: Qt.Key) -> bool:
-        scene, selected = self._stage.scene, self._selection.selected
-        if key == Qt.Key.Key_Home and scene.last >= 0:
-            self._go(scene.layout.nodes_in(0)[0])
-        elif key == Qt.Key.Key_End and scene.last >= 0:
-            self._go(self._start())
+        scene, selected = self._state.scene, self._selection.selected
+        if key == Qt.Key.Key_Home and scene.last_depth >= 0:
+            self._select(scene.layout.nodes_in(0)[0])
+        elif key == Qt.Key.Key_End and scene.last_depth >= 0:
+            self._select(self._start_node())
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and selected is not None:
             self._selection.toggle_fold(selected)
         elif key == Qt.Key.Key_Escape and selected is not None:

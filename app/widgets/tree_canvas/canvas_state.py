@@ -22,7 +22,7 @@ class CanvasState(QObject):
 
     changed = Signal(bool)
     """Something stands elsewhere or looks different; True where overviews are to follow at once."""
-    touched = Signal(bool)
+    restyled = Signal(bool)
     """Something only looks different where it stands; True where it does so in overviews too."""
     cleared = Signal()
     """The tree is empty."""
@@ -34,9 +34,9 @@ class CanvasState(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.scene, self.camera = TreeScene(), Camera()
-        self.look = TreeStyle(theme_for("light"))
-        self.painter = TreePainter(self.scene, self.look)
-        self.places = ScreenPositions(self.scene, self.camera, self.painter)
+        self.style = TreeStyle(theme_for("light"))
+        self.painter = TreePainter(self.scene, self.style)
+        self.positions = ScreenPositions(self.scene, self.camera, self.painter)
         self._narrow = False
 
     # The tree
@@ -44,15 +44,15 @@ class CanvasState(QObject):
     def clear(self) -> None:
         """An empty tree, followed from its beginning."""
         self.scene.clear()
-        look = self.look
-        look.best, look.trail, look.found, look.hovered = [], [], frozenset(), None
+        style = self.style
+        style.best_path, style.selected_path, style.search_matches, style.hovered = [], [], frozenset(), None
         self._apply_metrics()
         self.cleared.emit()
         self.changed.emit(True)
 
     def set_tree(self, nodes: Iterable[TreeNode]) -> None:
         """Show a complete tree, laid out evenly."""
-        self.scene.layout.settled = True
+        self.scene.layout.is_complete = True
         self.clear()
         self.scene.add(nodes)
         self._apply_metrics()
@@ -61,14 +61,14 @@ class CanvasState(QObject):
 
     def add_nodes(self, nodes: Iterable[TreeNode]) -> None:
         """Let the tree grow at its ends; nothing that stands moves."""
-        self.scene.layout.settled = False
+        self.scene.layout.is_complete = False
         self.scene.add(nodes)
         self._apply_metrics()
         self.changed.emit(False)
 
-    def settle(self) -> None:
+    def lay_out_evenly(self) -> None:
         """It has grown to its end: lay all of it out evenly."""
-        self.scene.layout.settled = True
+        self.scene.layout.is_complete = True
         self.scene.rebuild()
         self.rearranged.emit()
         self.changed.emit(True)
@@ -89,24 +89,24 @@ class CanvasState(QObject):
         """Other marks for nodes by number; strangers are left alone."""
         for node in progress.keys() & self.scene.model.nodes.keys():
             self.scene.model.nodes[node].progress = progress[node]
-        self.touched.emit(False)
+        self.restyled.emit(False)
 
-    def reveal_depth(self, depth: int | None) -> None:
+    def set_max_depth(self, depth: int | None) -> None:
         """Show the tree up to that depth only; None for all of it."""
-        if depth != self.scene.deepest:
-            self.scene.deepest = depth
+        if depth != self.scene.max_depth:
+            self.scene.max_depth = depth
             self.changed.emit(False)
 
-    def set_best(self, path: Sequence[int]) -> None:
+    def set_best_path(self, path: Sequence[int]) -> None:
         """Mark the path of the leading node, given from the root."""
-        if list(path) != self.look.best:
-            self.look.best = list(path)
+        if list(path) != self.style.best_path:
+            self.style.best_path = list(path)
             self.changed.emit(False)
 
     def set_lane_titles(self, titles: Mapping[int, str]) -> None:
         """Names of the bands."""
-        self.look.lanes = dict(titles)
-        self.touched.emit(False)
+        self.style.lane_titles = dict(titles)
+        self.restyled.emit(False)
 
     def unfold(self, nodes: Iterable[int] | None = None) -> None:
         """What was folded below these nodes is in sight again; None: nothing is folded any more."""
@@ -127,16 +127,16 @@ class CanvasState(QObject):
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours and sizes."""
-        self.look.set_theme(theme)
-        self._apply_metrics(anew=True)
+        self.style.set_theme(theme)
+        self._apply_metrics(force=True)
         self.changed.emit(True)
 
     def set_pruned(self, how: str) -> None:
         """Show, dim or hide branches that died. Raises ValueError for other words."""
         if how not in PRUNED:
             raise ValueError(f"Pruned nodes are {', '.join(PRUNED)}, not {how!r}.")
-        self.look.pruned = how
-        self.painter.restyle(self.look.theme, self.scene.metrics)
+        self.style.pruned = how
+        self.painter.restyle(self.style.theme, self.scene.metrics)
         hidden = DIMMED if how == "hidden" else frozenset()
         if hidden != self.scene.layout.hidden:
             self.scene.layout.hidden = hidden
@@ -144,13 +144,13 @@ class CanvasState(QObject):
         self.changed.emit(True)
 
     @property
-    def down(self) -> bool:
+    def is_top_down(self) -> bool:
         """Whether the tree grows downwards instead of to the right."""
         return self.scene.metrics.down
 
-    def set_down(self, down: bool) -> None:
+    def set_top_down(self, down: bool) -> None:
         """Turn the tree."""
-        if down != self.down:
+        if down != self.is_top_down:
             self._apply_metrics(down=down)
             self.replaced.emit()
             self.changed.emit(True)
@@ -160,15 +160,15 @@ class CanvasState(QObject):
         self._narrow = narrow
         self._apply_metrics()
 
-    def _apply_metrics(self, anew: bool = False, down: bool | None = None) -> None:
+    def _apply_metrics(self, force: bool = False, down: bool | None = None) -> None:
         tall = self.scene.metrics.tall if self.scene.model.nodes else False
-        tall = tall or any(node.note for node in self._some_nodes())
-        metrics = TreeMetrics(self.look.theme.scale, self.down if down is None else down, tall, self._narrow)
-        if anew or metrics != self.scene.metrics:
+        tall = tall or any(node.note for node in self._sample_nodes())
+        metrics = TreeMetrics(self.style.theme.scale, self.is_top_down if down is None else down, tall, self._narrow)
+        if force or metrics != self.scene.metrics:
             self.scene.restyle(metrics)
-            self.painter.restyle(self.look.theme, metrics)
+            self.painter.restyle(self.style.theme, metrics)
 
-    def _some_nodes(self) -> Iterable[TreeNode]:
+    def _sample_nodes(self) -> Iterable[TreeNode]:
         """Enough nodes to see whether they have second lines."""
         first = (column[:1] for column in self.scene.model.columns[:3])
         return (self.scene.model.nodes[node] for column in first for node in column)

@@ -7,28 +7,28 @@ from PySide6.QtCore import QRectF
 from app.widgets.tree_canvas.canvas_state import CanvasState
 from app.widgets.tree_canvas.tree_style import DIMMED
 
-MOST = 0.8
+MAX_NEWEST_FRACTION = 0.8
 """Share of the view that the newest boxes may take to be shown together."""
 
 
-def newest(stage: CanvasState, view: QRectF) -> QRectF:
+def newest_rect(state: CanvasState, view: QRectF) -> QRectF:
     """Around the newest boxes that live; around one of them, and some room, when they do not fit into the `view`."""
-    model, scene = stage.scene.model, stage.scene
-    column = scene.layout.nodes_in(scene.last)
+    model, scene = state.scene.model, state.scene
+    column = scene.layout.nodes_in(scene.last_depth)
     living = [node for node in column if model.nodes[node].state not in DIMMED] or column
     around = scene.box(living[0]).united(scene.box(living[-1]))
-    if around.height() <= view.height() * MOST and around.width() <= view.width() * MOST:
+    if around.height() <= view.height() * MAX_NEWEST_FRACTION and around.width() <= view.width() * MAX_NEWEST_FRACTION:
         return around
-    leading = set(stage.look.best).intersection(living)
+    leading = set(state.style.best_path).intersection(living)
     box = scene.box(next(iter(leading), living[len(living) // 2]))
-    room = (view.width() * 0.3, 0.0) if stage.down else (0.0, view.height() * 0.3)
+    room = (view.width() * 0.3, 0.0) if state.is_top_down else (0.0, view.height() * 0.3)
     return box.adjusted(-room[0], -room[1], room[0], room[1])
 
 
-def subject(stage: CanvasState, view: QRectF) -> QRectF:
+def focus_rect(state: CanvasState, view: QRectF) -> QRectF:
     """Around the selected node, else the end of the leading path, else the newest nodes."""
-    scene, look = stage.scene, stage.look
-    if look.selected is not None and scene.shown(look.selected):
-        return scene.box(look.selected)
-    shown = [node for node in look.best if scene.shown(node)]
-    return scene.box(shown[-1]) if shown else newest(stage, view)
+    scene, style = state.scene, state.style
+    if style.selected is not None and scene.is_shown(style.selected):
+        return scene.box(style.selected)
+    shown = [node for node in style.best_path if scene.is_shown(node)]
+    return scene.box(shown[-1]) if shown else newest_rect(state, view)

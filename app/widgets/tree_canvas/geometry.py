@@ -10,11 +10,11 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QTransform
 
 MIN_ZOOM, MAX_ZOOM = 0.005, 2.5
-READABLE = 0.6
+READABLE_ZOOM = 0.6
 """From this zoom on there is text in the boxes."""
 
 
-Curve = tuple[QPointF, QPointF, QPointF, QPointF]
+BezierCurve = tuple[QPointF, QPointF, QPointF, QPointF]
 """A cubic Bézier curve: start, two control points, end."""
 
 
@@ -55,15 +55,15 @@ class TreeMetrics:
         x, y = (across, along) if self.down else (along, across)
         return QRectF(x, y, self.width, self.height)
 
-    def tail(self, box: QRectF) -> QPointF:
+    def edge_start(self, box: QRectF) -> QPointF:
         """Where edges to children begin."""
         return QPointF(box.center().x(), box.bottom()) if self.down else QPointF(box.right(), box.center().y())
 
-    def head(self, box: QRectF) -> QPointF:
+    def edge_end(self, box: QRectF) -> QPointF:
         """Where the edge from the parent ends."""
         return QPointF(box.center().x(), box.top()) if self.down else QPointF(box.left(), box.center().y())
 
-    def bend(self, start: QPointF, end: QPointF) -> tuple[QPointF, QPointF]:
+    def control_points(self, start: QPointF, end: QPointF) -> tuple[QPointF, QPointF]:
         """Control points of the curve between them."""
         if self.down:
             middle = (start.y() + end.y()) / 2
@@ -71,14 +71,14 @@ class TreeMetrics:
         middle = (start.x() + end.x()) / 2
         return QPointF(middle, start.y()), QPointF(middle, end.y())
 
-    def curve(self, start: QPointF, end: QPointF, clip: QRectF | None = None) -> Curve:
+    def curve(self, start: QPointF, end: QPointF, clip: QRectF | None = None) -> BezierCurve:
         """The edge between two places; only the part inside `clip`, across the tree's direction, where it is long."""
-        curve = (start, *self.bend(start, end), end)
+        curve = (start, *self.control_points(start, end), end)
         if clip is None:
             return curve
         if self.down:
-            return _within(curve, start.x(), end.x(), clip.left(), clip.right())
-        return _within(curve, start.y(), end.y(), clip.top(), clip.bottom())
+            return _clip_curve(curve, start.x(), end.x(), clip.left(), clip.right())
+        return _clip_curve(curve, start.y(), end.y(), clip.top(), clip.bottom())
 
     def area(self, depths: tuple[int, int], rows: tuple[float, float]) -> QRectF:
         """The rectangle around all boxes of these depths and rows."""
@@ -134,10 +134,10 @@ class Camera:
         self.x, self.y = held.x() - point.x() / zoom, held.y() - point.y() / zoom
         return True
 
-    def show(self, rect: QRectF, width: float, height: float, largest: float = 1.0) -> None:
-        """Bring all of `rect` into a widget of that size, no larger than zoom `largest`."""
+    def show(self, rect: QRectF, width: float, height: float, max_zoom: float = 1.0) -> None:
+        """Bring all of `rect` into a widget of that size, no larger than zoom `max_zoom`."""
         fitting = min(width / max(1.0, rect.width()), height / max(1.0, rect.height()))
-        self.zoom = min(largest, MAX_ZOOM, max(MIN_ZOOM, fitting))
+        self.zoom = min(max_zoom, MAX_ZOOM, max(MIN_ZOOM, fitting))
         self.x = rect.center().x() - width / 2 / self.zoom
         self.y = rect.center().y() - height / 2 / self.zoom
 
@@ -158,29 +158,29 @@ def _shift(low: float, high: float, first: float, last: float) -> float:
     return max(0.0, high - last)
 
 
-def _within(curve: Curve, start: float, end: float, low: float, high: float) -> Curve:
+def _clip_curve(curve: BezierCurve, start: float, end: float, low: float, high: float) -> BezierCurve:
     """The stretch of an edge between two bounds of the coordinate that goes from `start` to `end`."""
     if abs(end - start) <= high - low:
         return curve
     shares = sorted(min(1.0, max(0.0, (bound - start) / (end - start))) for bound in (low, high))
-    first, last = (_inverse_smoothstep(share) for share in shares)
-    return _cut(curve, first, last)
+    first, last = (_inverse_smoothstep(fraction) for fraction in shares)
+    return _sub_curve(curve, first, last)
 
 
-def _inverse_smoothstep(share: float) -> float:
-    """t with 3t² − 2t³ = `share`: the edge's coordinate across the tree runs along this curve."""
-    return 0.5 - math.sin(math.asin(1.0 - 2.0 * share) / 3.0)
+def _inverse_smoothstep(fraction: float) -> float:
+    """t with 3t² − 2t³ = `fraction`: the edge's coordinate across the tree runs along this curve."""
+    return 0.5 - math.sin(math.asin(1.0 - 2.0 * fraction) / 3.0)
 
 
-def _cut(curve: Curve, first: float, last: float) -> Curve:
+def _sub_curve(curve: BezierCurve, first: float, last: float) -> BezierCurve:
     """The part of a curve between two parameters (de Casteljau)."""
-    tail = _after(curve, first)
+    tail = _curve_after(curve, first)
     share = (last - first) / (1.0 - first) if first < 1.0 else 0.0
-    backwards = _after((tail[3], tail[2], tail[1], tail[0]), 1.0 - share)
+    backwards = _curve_after((tail[3], tail[2], tail[1], tail[0]), 1.0 - share)
     return backwards[3], backwards[2], backwards[1], backwards[0]
 
 
-def _after(curve: Curve, t: float) -> Curve:
+def _curve_after(curve: BezierCurve, t: float) -> BezierCurve:
     a, b, c, d = curve
     ab, bc, cd = a + (b - a) * t, b + (c - b) * t, c + (d - c) * t
     abc, bcd = ab + (bc - ab) * t, bc + (cd - bc) * t

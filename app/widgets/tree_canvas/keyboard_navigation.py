@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from app.widgets.tree_canvas.tree_scene import TreeScene
 
 
-def parent(scene: TreeScene, node: int) -> int:
+def parent_of(scene: TreeScene, node: int) -> int:
     """One step towards the root."""
     above = scene.model.nodes[node].parent
     return node if above is None else above
 
 
-def child(scene: TreeScene, node: int, preferred: Sequence[int] = ()) -> int:
+def preferred_child(scene: TreeScene, node: int, preferred: Sequence[int] = ()) -> int:
     """The first shown child; the one on the `preferred` path, or one that lives on, before the others."""
-    below = [n for n in scene.model.children.get(node, ()) if scene.shown(n)]
+    below = [n for n in scene.model.children.get(node, ()) if scene.is_shown(n)]
     if not below:
         return node
     liked = set(preferred).intersection(below)
@@ -26,13 +26,13 @@ def child(scene: TreeScene, node: int, preferred: Sequence[int] = ()) -> int:
 def neighbour(scene: TreeScene, node: int, steps: int) -> int:
     """The sibling above or below; past the last one, the nearest cousin."""
     column = scene.layout.nodes_in(scene.model.depth[node])
-    place = column.index(node) + steps
-    return column[min(max(place, 0), len(column) - 1)]
+    index = column.index(node) + steps
+    return column[min(max(index, 0), len(column) - 1)]
 
 
-def nearest_shown(scene: TreeScene, node: int) -> int | None:
+def nearest_shown_ancestor(scene: TreeScene, node: int) -> int | None:
     """`node`, or the ancestor that stands for it when it is folded away or beyond the last depth shown."""
     here: int | None = node if node in scene.model else None
-    while here is not None and not scene.shown(here):
+    while here is not None and not scene.is_shown(here):
         here = scene.model.nodes[here].parent
     return here

@@ -8,15 +8,15 @@ from PySide6.QtWidgets import QWidget
 
 from app.widgets.accessibility import AccessibleWidget
 from app.widgets.tree_canvas.tree_scene import TreeScene
-from app.widgets.tree_canvas.tree_style import DIMMED, ORDER, TreeStyle
+from app.widgets.tree_canvas.tree_style import DIMMED, PAINT_ORDER, TreeStyle
 from resources.language import tr
 
 REFRESH_MS = 150
 """A growing tree is drawn anew no more often than that."""
-LARGEST, SMALLEST = (180, 84), (64, 44)
-LEAST_ROOM = (360, 280)
+MAX_MAP_SIZE, MIN_MAP_SIZE = (180, 84), (64, 44)
+MIN_CANVAS_SIZE = (360, 280)
 """In a smaller canvas there is no room for a map."""
-FEW = 800
+MAX_BOXES = 800
 """Nodes up to which the map draws boxes instead of dots."""
 
 
@@ -25,9 +25,9 @@ class Minimap(QWidget, AccessibleWidget):
 
     moved = Signal(QPointF)
 
-    def __init__(self, scene: TreeScene, look: TreeStyle, parent: QWidget) -> None:
+    def __init__(self, scene: TreeScene, style: TreeStyle, parent: QWidget) -> None:
         super().__init__(parent)
-        self._scene, self._look, self._canvas = scene, look, parent
+        self._scene, self._style, self._canvas = scene, style, parent
         self._frame = QRectF()
         self._picture = QPixmap()
         self._stale = True
@@ -45,9 +45,9 @@ class Minimap(QWidget, AccessibleWidget):
         self._frame = frame
         bounds = self._scene.bounds()
         roomy = (
-            not self._look.theme.least
-            and self._canvas.width() >= LEAST_ROOM[0]
-            and self._canvas.height() >= LEAST_ROOM[1]
+            not self._style.theme.min_font_pixels
+            and self._canvas.width() >= MIN_CANVAS_SIZE[0]
+            and self._canvas.height() >= MIN_CANVAS_SIZE[1]
         )
         self.setVisible(roomy and not bounds.isEmpty() and not frame.contains(bounds))
         self.update()
@@ -64,21 +64,21 @@ class Minimap(QWidget, AccessibleWidget):
 
     def fit_into(self, width: int, height: int) -> None:
         """Take a size by the tree's shape, in the corner of a widget of that size where the tree is oldest."""
-        bounds, scale = self._scene.bounds(), self._look.theme.scale
-        most = [min(side * scale, room * 0.3) for side, room in zip(LARGEST, (width, height), strict=True)]
-        shrink = min(most[0] / max(1.0, bounds.width()), most[1] / max(1.0, bounds.height()))
+        bounds, scale = self._scene.bounds(), self._style.theme.scale
+        max_sides = [min(side * scale, room * 0.3) for side, room in zip(MAX_MAP_SIZE, (width, height), strict=True)]
+        shrink = min(max_sides[0] / max(1.0, bounds.width()), max_sides[1] / max(1.0, bounds.height()))
         sides = (bounds.width() * shrink, bounds.height() * shrink)
-        w, h = (round(max(side, low * scale)) for side, low in zip(sides, SMALLEST, strict=True))
-        margin = self._look.theme.px(12)
+        w, h = (round(max(side, low * scale)) for side, low in zip(sides, MIN_MAP_SIZE, strict=True))
+        margin = self._style.theme.px(12)
         top = margin if self._scene.metrics.down else height - h - margin
         self._corners = QRect(margin, top, w, h), QRect(width - w - margin, top, w, h)
         if self.geometry() not in self._corners:
             self.setGeometry(self._corners[0])
 
-    def keep_clear(self, place: QRect) -> None:
-        """Stand in the corner on the other side while the usual one is needed for `place`."""
+    def avoid_rect(self, rect: QRect) -> None:
+        """Stand in the corner on the other side while the usual one is needed for `rect`."""
         first, second = self._corners
-        corner = second if first.intersects(place) else first
+        corner = second if first.intersects(rect) else first
         if corner != self.geometry():
             self.setGeometry(corner)
 
@@ -101,13 +101,13 @@ class Minimap(QWidget, AccessibleWidget):
         ratio = self.devicePixelRatioF()
         self._picture = QPixmap(self.size() * ratio)
         self._picture.setDevicePixelRatio(ratio)
-        self._picture.fill(self._look.theme.color("panel"))
+        self._picture.fill(self._style.theme.color("panel"))
         painter = QPainter(self._picture)
         painter.setTransform(self._transform(), True)
         blocks = list(self._scene.blocks(self._scene.bounds()))
-        few = len(self._scene.model) <= FEW
-        for state in ORDER:
-            colour = self._look.colour(state, 0.5 if state in DIMMED else 0.9)
+        few = len(self._scene.model) <= MAX_BOXES
+        for state in PAINT_ORDER:
+            colour = self._style.state_colour(state, 0.5 if state in DIMMED else 0.9)
             pen = QPen(colour, 1.4)
             pen.setCosmetic(True)
             painter.setPen(Qt.PenStyle.NoPen if few else pen)
@@ -115,43 +115,43 @@ class Minimap(QWidget, AccessibleWidget):
             for block in blocks:
                 if few:
                     painter.drawRects(block.boxes.get(state, []))
-                elif state in block.middles:
-                    painter.drawPoints(block.middles[state])
+                elif state in block.centers:
+                    painter.drawPoints(block.centers[state])
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._path(painter, self._look.trail, "accent")
-        self._path(painter, self._look.best, "best")
+        self._path(painter, self._style.selected_path, "accent")
+        self._path(painter, self._style.best_path, "best")
         painter.end()
         self.update()
 
     def _path(self, painter: QPainter, path: list[int], colour: str) -> None:
-        pen = QPen(self._look.theme.color(colour), 1.6)
+        pen = QPen(self._style.theme.color(colour), 1.6)
         pen.setCosmetic(True)
         painter.setPen(pen)
-        shown = [node for node in path if self._scene.shown(node)]
+        shown = [node for node in path if self._scene.is_shown(node)]
         painter.drawPolyline(QPolygonF([self._scene.box(node).center() for node in shown]))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The picture, and the frame on it."""
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
-        painter.setPen(QPen(self._look.theme.color("line"), 1))
+        painter.setPen(QPen(self._style.theme.color("line"), 1))
         painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         frame = self._transform().mapRect(self._frame).intersected(QRectF(self.rect()).adjusted(1, 1, -2, -2))
-        painter.setPen(QPen(self._look.theme.color("accent"), 1.4))
-        painter.setBrush(self._look.theme.color("accent", 0.12))
+        painter.setPen(QPen(self._style.theme.color("accent"), 1.4))
+        painter.setBrush(self._style.theme.color("accent", 0.12))
         painter.drawRect(frame)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go there."""
         if event.button() == Qt.MouseButton.LeftButton:
-            self._go(event.position())
+            self._move_canvas_to(event.position())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Drag the frame."""
         if event.buttons() & Qt.MouseButton.LeftButton:
-            self._go(event.position())
+            self._move_canvas_to(event.position())
 
-    def _go(self, place: QPointF) -> None:
+    def _move_canvas_to(self, point: QPointF) -> None:
         back, possible = self._transform().inverted()
         if possible:
-            self.moved.emit(back.map(place))
+            self.moved.emit(back.map(point))

@@ -6,14 +6,14 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPainterPath, QPen
 
 from app.theme.theme import Theme
-from app.widgets.drafter_marks import SIZE, paint_mark
+from app.widgets.drafter_marks import MARK_SIZE, paint_drafter_mark
 from app.widgets.tree_canvas.geometry import TreeMetrics
 from app.widgets.tree_canvas.tree_model import TreeNode
-from app.widgets.tree_canvas.tree_style import DIMMED, DIMMING, PILLS, STAR, STRUCK, TreeStyle
+from app.widgets.tree_canvas.tree_style import DIMMED, DIMMED_OPACITY, PILLS, STAR, STRUCK, TreeStyle
 
-NOTES_FROM = 0.75
+NOTE_MIN_ZOOM = 0.75
 """Zoom from which the second line can be read."""
-MOST_DOTS = 6
+MAX_DOTS = 6
 
 
 class NodePainter:
@@ -27,14 +27,14 @@ class NodePainter:
         self._widths: dict[tuple[int, str], float] = {}
         self._short: dict[tuple[str, int], str] = {}
 
-    def width(self, font: QFont, text: str) -> float:
+    def text_width(self, font: QFont, text: str) -> float:
         """Advance of `text`, remembered."""
         key = (id(font), text)
         if key not in self._widths:
             self._widths[key] = self._metrics[id(font)].horizontalAdvance(text)
         return self._widths[key]
 
-    def shorten(self, text: str, room: float) -> str:
+    def elide_text(self, text: str, room: float) -> str:
         """`text` cut to `room` pixels with an ellipsis, remembered."""
         key = (text, round(room))
         if key not in self._short:
@@ -42,93 +42,97 @@ class NodePainter:
             self._short[key] = fm.elidedText(text, Qt.TextElideMode.ElideRight, room)
         return self._short[key]
 
-    def words(self, painter: QPainter, node: TreeNode, box: QRectF, look: TreeStyle, zoom: float, best: bool) -> None:
+    def paint_content(
+        self, painter: QPainter, node: TreeNode, box: QRectF, style: TreeStyle, zoom: float, best: bool
+    ) -> None:
         """Everything in and around a box; `painter` draws in canvas pixels."""
-        self._label(painter, node, box, look, zoom)
+        self._label(painter, node, box, style, zoom)
         scale = self.theme.scale
         if best or node.state == "best":
             painter.setFont(self.star)
-            painter.setPen(look.colour("best"))
+            painter.setPen(style.state_colour("best"))
             painter.drawText(QPointF(box.right() - 15 * scale, box.top() - 4 * scale), STAR)
-        if node.progress is not None and zoom >= NOTES_FROM:
-            self._progress(painter, node.progress, box, look)
+        if node.progress is not None and zoom >= NOTE_MIN_ZOOM:
+            self._progress(painter, node.progress, box, style)
         if node.drafters:
             self._drafters(painter, node, box)
         if node.badge:
             painter.setFont(self.small)
-            painter.setPen(look.colour(node.state))
+            painter.setPen(style.state_colour(node.state))
             painter.drawText(QPointF(box.left() + 4 * scale, box.bottom() + 13 * scale), node.badge)
 
-    def _label(self, painter: QPainter, node: TreeNode, box: QRectF, look: TreeStyle, zoom: float) -> None:
-        scale, two = self.theme.scale, self.metrics.tall and bool(node.note) and zoom >= NOTES_FROM
+    def _label(self, painter: QPainter, node: TreeNode, box: QRectF, style: TreeStyle, zoom: float) -> None:
+        scale, two = self.theme.scale, self.metrics.tall and bool(node.note) and zoom >= NOTE_MIN_ZOOM
         inset = (13 if node.state in PILLS else 9) * scale
         base = box.top() + (17.5 * scale if two else box.height() / 2 + 4.6 * scale)
-        value = self.width(self.figure, node.value) if node.value else 0.0
-        text = self.shorten(node.label, box.width() - 2 * inset - (value + 5 * scale if value else 0))
+        value = self.text_width(self.figure, node.value) if node.value else 0.0
+        text = self.elide_text(node.label, box.width() - 2 * inset - (value + 5 * scale if value else 0))
         left = QPointF(box.left() + inset, base)
         painter.setFont(self.label)
-        painter.setPen(look.words(node.state))
+        painter.setPen(style.label_colour(node.state))
         painter.setLayoutDirection(Qt.LayoutDirection.LayoutDirectionAuto)  # a token is read in its own direction
         painter.drawText(left, text)
         if node.state in STRUCK:
             middle = QPointF(0, 4.2 * scale)
-            painter.setPen(QPen(look.colour(node.state), 1.2 * scale))
-            painter.drawLine(left - middle, left - middle + QPointF(self.width(self.label, text), 0))
-        painter.setPen(look.words("pruned") if node.state != "root" and not two else look.plain("muted"))
+            painter.setPen(QPen(style.state_colour(node.state), 1.2 * scale))
+            painter.drawLine(left - middle, left - middle + QPointF(self.text_width(self.label, text), 0))
+        painter.setPen(
+            style.label_colour("pruned") if node.state != "root" and not two else style.theme_colour("muted")
+        )
         if node.value:
             painter.setFont(self.figure)
             painter.drawText(QPointF(box.right() - inset - value, base), node.value)
         if two:
-            self._note(painter, node, QPointF(left.x(), box.bottom() - 8.5 * scale), look)
+            self._note(painter, node, QPointF(left.x(), box.bottom() - 8.5 * scale), style)
 
     def _drafters(self, painter: QPainter, node: TreeNode, box: QRectF) -> None:
         """On the upper left corner, side by side."""
-        side, strength = SIZE * self.theme.scale, DIMMING if node.state in DIMMED else 1.0
-        for place, number in enumerate(node.drafters):
-            at = QPointF(box.left() + (place * 0.85 - 0.25) * side, box.top() - 0.6 * side)
-            paint_mark(painter, self.theme, number, QRectF(at.x(), at.y(), side, side), strength)
+        side, strength = MARK_SIZE * self.theme.scale, DIMMED_OPACITY if node.state in DIMMED else 1.0
+        for index, number in enumerate(node.drafters):
+            at = QPointF(box.left() + (index * 0.85 - 0.25) * side, box.top() - 0.6 * side)
+            paint_drafter_mark(painter, self.theme, number, QRectF(at.x(), at.y(), side, side), strength)
 
-    def _note(self, painter: QPainter, node: TreeNode, at: QPointF, look: TreeStyle) -> None:
+    def _note(self, painter: QPainter, node: TreeNode, at: QPointF, style: TreeStyle) -> None:
         painter.setFont(self.small)
-        painter.setPen(look.plain("muted"))
+        painter.setPen(style.theme_colour("muted"))
         painter.drawText(at, node.note)
 
-    def _progress(self, painter: QPainter, progress: tuple[int, int], box: QRectF, look: TreeStyle) -> None:
+    def _progress(self, painter: QPainter, progress: tuple[int, int], box: QRectF, style: TreeStyle) -> None:
         """●●○ at the lower right; figures where there would be too many."""
         met, total = progress
         scale = self.theme.scale
         right = box.right() - 9 * scale
         y = box.bottom() - 12 * scale if self.metrics.tall else box.bottom() + 8 * scale
-        painter.setPen(QPen(look.colour("finished"), 1.2 * scale))
-        if total > MOST_DOTS:
+        painter.setPen(QPen(style.state_colour("finished"), 1.2 * scale))
+        if total > MAX_DOTS:
             text = f"{met}/{total}"
             painter.setFont(self.small)
-            painter.drawText(QPointF(right - self.width(self.small, text), y + 3.5 * scale), text)
+            painter.drawText(QPointF(right - self.text_width(self.small, text), y + 3.5 * scale), text)
             return
         for n in range(total):
-            painter.setBrush(look.colour("finished") if n < met else Qt.BrushStyle.NoBrush)
+            painter.setBrush(style.state_colour("finished") if n < met else Qt.BrushStyle.NoBrush)
             painter.drawEllipse(QPointF(right - (total - 1 - n) * 8.5 * scale - 3 * scale, y), 3 * scale, 3 * scale)
 
-    def fold_mark(self, box: QRectF, text: str) -> QRectF:
+    def fold_mark_rect(self, box: QRectF, text: str) -> QRectF:
         """Where the mark behind a node is drawn: `+12` for what is folded away."""
         scale = self.theme.scale
-        width = max(18 * scale, self.width(self.small, text) + 10 * scale)
-        tail = self.metrics.tail(box)
+        width = max(18 * scale, self.text_width(self.small, text) + 10 * scale)
+        tail = self.metrics.edge_start(box)
         if self.metrics.down:
             return QRectF(tail.x() - width / 2, tail.y() + 4 * scale, width, 18 * scale)
         return QRectF(tail.x() + 4 * scale, tail.y() - 9 * scale, width, 18 * scale)
 
-    def draw_fold_mark(self, painter: QPainter, box: QRectF, text: str, look: TreeStyle) -> None:
+    def draw_fold_mark(self, painter: QPainter, box: QRectF, text: str, style: TreeStyle) -> None:
         """A small pill with the number of hidden nodes, or with the sign that folds."""
-        mark = self.fold_mark(box, text)
-        painter.setBrush(look.plain("tint"))
-        painter.setPen(QPen(look.plain("accent"), 1.1 * self.theme.scale))
+        mark = self.fold_mark_rect(box, text)
+        painter.setBrush(style.theme_colour("tint"))
+        painter.setPen(QPen(style.theme_colour("accent"), 1.1 * self.theme.scale))
         painter.drawRoundedRect(mark, mark.height() / 2, mark.height() / 2)
         painter.setFont(self.small)
-        painter.setPen(look.plain("text"))
+        painter.setPen(style.theme_colour("text"))
         painter.drawText(mark, Qt.AlignmentFlag.AlignCenter, text)
 
-    def ring(self, node: TreeNode, box: QRectF) -> QPainterPath:
+    def selection_path(self, node: TreeNode, box: QRectF) -> QPainterPath:
         """An outline a little outside the box: the selected node."""
         gap = 4 * self.theme.scale
         outer = box.adjusted(-gap, -gap, gap, gap)

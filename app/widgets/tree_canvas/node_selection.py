@@ -16,20 +16,20 @@ class NodeSelection(QObject):
 
     nodeSelected = Signal(int)
     """The reader picked a node."""
-    nothingSelected = Signal()
+    selectionCleared = Signal()
     """The reader let go of it."""
-    marked = Signal(int)
+    selectionChanged = Signal(int)
     """Another node is marked, by whomever."""
 
-    def __init__(self, stage: CanvasState, travel: CanvasNavigation) -> None:
-        super().__init__(stage)
-        self._stage, self._travel, self._scene = stage, travel, stage.scene
-        stage.rearranged.connect(self._on_rearranged)
+    def __init__(self, state: CanvasState, navigation: CanvasNavigation) -> None:
+        super().__init__(state)
+        self._state, self._navigation, self._scene = state, navigation, state.scene
+        state.rearranged.connect(self._on_rearranged)
 
     @property
     def selected(self) -> int | None:
         """The selected node."""
-        return self._stage.look.selected
+        return self._state.style.selected
 
     @Slot(int)
     def select(self, node: int | None) -> bool:
@@ -38,38 +38,38 @@ class NodeSelection(QObject):
             node = None
         if node == self.selected:
             return False
-        self._stage.look.trail = self._scene.model.path(node) if node is not None else []
-        self._stage.touched.emit(True)
+        self._state.style.selected_path = self._scene.model.path(node) if node is not None else []
+        self._state.restyled.emit(True)
         if node is not None:
-            self.marked.emit(node)
+            self.selectionChanged.emit(node)
         return True
 
     @Slot(int)
     def pick(self, node: int | None) -> None:
         """Select as the reader does; None lets go."""
         if node is not None:
-            self._travel.ensure_visible(node)
+            self._navigation.ensure_visible(node)
         if not self.select(node):
             return
         if node is None:
-            self.nothingSelected.emit()
+            self.selectionCleared.emit()
         else:
             self.nodeSelected.emit(node)
 
-    def set_found(self, nodes: Iterable[int]) -> None:
+    def set_search_matches(self, nodes: Iterable[int]) -> None:
         """Mark what a search has found."""
-        self._stage.look.found = frozenset(nodes)
-        self._stage.touched.emit(False)
+        self._state.style.search_matches = frozenset(nodes)
+        self._state.restyled.emit(False)
 
     def set_hovered(self, node: int | None) -> None:
         """Light up the node under the pointer."""
-        if node != self._stage.look.hovered:
-            self._stage.look.hovered = node
-            self._stage.touched.emit(False)
+        if node != self._state.style.hovered:
+            self._state.style.hovered = node
+            self._state.restyled.emit(False)
 
     def toggle_fold(self, node: int) -> None:
         """Fold the subtree below a node away, or back; its own place on the widget stays."""
-        folded, camera = self._scene.model.folded, self._stage.camera
+        folded, camera = self._scene.model.folded, self._state.camera
         if node in folded:
             folded.discard(node)
         elif self._scene.model.children.get(node):
@@ -77,13 +77,13 @@ class NodeSelection(QObject):
         else:
             return
         before = camera.rect_from_canvas(self._scene.box(node)).topLeft()
-        self._stage.rebuild()
+        self._state.rebuild()
         after = camera.rect_from_canvas(self._scene.box(node)).topLeft()
-        self._travel.pan(after.x() - before.x(), after.y() - before.y())
-        self._stage.changed.emit(True)
+        self._navigation.pan(after.x() - before.x(), after.y() - before.y())
+        self._state.changed.emit(True)
 
     @Slot()
     def _on_rearranged(self) -> None:
         """What was selected may have gone out of sight: the node that stands for it is selected then."""
-        if self.selected is not None and not self._scene.shown(self.selected):
-            self.pick(keyboard_navigation.nearest_shown(self._scene, self.selected))
+        if self.selected is not None and not self._scene.is_shown(self.selected):
+            self.pick(keyboard_navigation.nearest_shown_ancestor(self._scene, self.selected))

@@ -16,7 +16,7 @@ from app.widgets.tree_canvas.tree_model import TreeModel
 
 LANE_GAP = 2.0
 """Rows between two lanes."""
-STRONG, WEAK = 1.0, 0.02
+STRONG_WEIGHT, WEAK_WEIGHT = 1.0, 0.02
 """How much a node that lives on, and one that does not, insists on standing beside its parent."""
 
 
@@ -32,17 +32,17 @@ class NodeColumn:
         return range(bisect_left(self.rows, top), bisect_left(self.rows, bottom + 1e-6))
 
 
-def spread(wanted: Sequence[float], weights: Sequence[float], low: float, high: float) -> list[float]:
-    """Whole rows, at least one apart and in order, nearest to the `wanted` ones; inside [low, high] if they fit."""
+def fit_rows(preferred: Sequence[float], weights: Sequence[float], low: float, high: float) -> list[float]:
+    """Whole rows, at least one apart and in order, nearest to the `preferred` ones; inside [low, high] if they fit."""
     blocks: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for place, (row, weight) in enumerate(zip(wanted, weights, strict=True)):
-        mean, total, count = row - place, weight, 1
+    for index, (row, weight) in enumerate(zip(preferred, weights, strict=True)):
+        mean, total, count = row - index, weight, 1
         while blocks and blocks[-1][0] >= mean:
             before, weight_before, count_before = blocks.pop()
             mean = (before * weight_before + mean * total) / (weight_before + total)
             total, count = total + weight_before, count + count_before
         blocks.append((mean, total, count))
-    last = high - (len(wanted) - 1)
+    last = high - (len(preferred) - 1)
     rows: list[float] = []
     for mean, _, count in blocks:
         start = float(round(max(low, min(mean, last)) if last >= low else mean))
@@ -57,7 +57,7 @@ class TreeLayout:
     def __init__(self, model: TreeModel) -> None:
         self.model = model
         self.hidden: frozenset[str] = frozenset()
-        self.settled = False
+        self.is_complete = False
         """Whether parents are moved to the middle of their children, which a growing tree must not do."""
         self.clear()
 
@@ -65,34 +65,34 @@ class TreeLayout:
         """Forget every place."""
         self.rows: dict[int, float] = {}
         self.strips: list[dict[int | None, NodeColumn]] = []
-        self.reach: dict[int | None, tuple[float, float]] = {}
-        self.base: dict[int | None, float] = {}
+        self.lane_rows: dict[int | None, tuple[float, float]] = {}
+        self.lane_offsets: dict[int | None, float] = {}
 
     def rebuild(self) -> None:
         """Place everything anew."""
         self.clear()
         self.grow(range(len(self.model.columns)))
-        if self.settled:
-            self._settle()
+        if self.is_complete:
+            self._balance()
 
     def grow(self, depths: Iterable[int]) -> bool:
         """Place the columns that grew; True when lanes had to move, and everything in them."""
         for depth in depths:
             while depth >= len(self.strips):
                 self.strips.append({})
-            self._place(depth)
+            self._place_column(depth)
         return self._stack_lanes()
 
     def row(self, node: int) -> float:
         """Row of a placed node, over all lanes. Raises KeyError for a hidden one."""
-        return self.base[self.model.nodes[node].lane] + self.rows[node]
+        return self.lane_offsets[self.model.nodes[node].lane] + self.rows[node]
 
-    def placed(self, node: int) -> bool:
+    def is_placed(self, node: int) -> bool:
         """Whether the node is shown at all."""
         return node in self.rows
 
     @property
-    def deepest(self) -> int:
+    def max_depth(self) -> int:
         """The last depth at which anything stands; -1 where nothing does."""
         depths = range(len(self.strips) - 1, -1, -1)
         return next((depth for depth in depths if any(strip.nodes for strip in self.strips[depth].values())), -1)
@@ -101,7 +101,7 @@ class TreeLayout:
         """(lane's base row, strip) of that depth, from top to bottom."""
         strips = self.strips[depth] if 0 <= depth < len(self.strips) else {}
         for lane in sorted(strips, key=lambda lane: -1 if lane is None else lane):
-            yield self.base.get(lane, 0.0), strips[lane]
+            yield self.lane_offsets.get(lane, 0.0), strips[lane]
 
     def nodes_in(self, depth: int) -> list[int]:
         """The placed nodes of a column from top to bottom."""
@@ -109,98 +109,104 @@ class TreeLayout:
 
     def extent(self) -> tuple[float, float]:
         """First and last row in use."""
-        if not self.reach:
+        if not self.lane_rows:
             return 0.0, 0.0
-        ends = [(self.base[lane] + low, self.base[lane] + high) for lane, (low, high) in self.reach.items()]
+        ends = [
+            (self.lane_offsets[lane] + low, self.lane_offsets[lane] + high)
+            for lane, (low, high) in self.lane_rows.items()
+        ]
         return min(low for low, _ in ends), max(high for _, high in ends)
 
     def lanes(self) -> list[tuple[int, float, float]]:
         """(lane, first row, last row) of every numbered lane."""
-        lanes = sorted(lane for lane in self.reach if lane is not None)
-        return [(lane, self.base[lane] + self.reach[lane][0], self.base[lane] + self.reach[lane][1]) for lane in lanes]
+        lanes = sorted(lane for lane in self.lane_rows if lane is not None)
+        return [
+            (lane, self.lane_offsets[lane] + self.lane_rows[lane][0], self.lane_offsets[lane] + self.lane_rows[lane][1])
+            for lane in lanes
+        ]
 
     # One column
 
-    def _shown(self, node: int) -> bool:
+    def _is_shown(self, node: int) -> bool:
         spec = self.model.nodes[node]
         if spec.state in self.hidden:
             return False
         return spec.parent is None or (spec.parent in self.rows and spec.parent not in self.model.folded)
 
-    def _place(self, depth: int) -> None:
+    def _place_column(self, depth: int) -> None:
         by_lane: dict[int | None, list[int]] = {}
         for node in self._in_order(depth):
             by_lane.setdefault(self.model.nodes[node].lane, []).append(node)
         for lane, nodes in by_lane.items():
-            self._fit(depth, lane, nodes, self._beside_parents(nodes, lane))
+            self._fit_lane(depth, lane, nodes, self._rows_near_parents(nodes, lane))
 
     def _in_order(self, depth: int) -> list[int]:
         """Shown nodes of a column in the order of their parents; of a parent's children those that live on first."""
         if depth == 0:
-            return [node for node in self.model.columns[0] if self._shown(node)]
+            return [node for node in self.model.columns[0] if self._is_shown(node)]
         children, ordered = self.model.children, []
         for parent in self.nodes_in(depth - 1):
-            family = [node for node in children.get(parent, ()) if self._shown(node)]
+            family = [node for node in children.get(parent, ()) if self._is_shown(node)]
             ordered += sorted(family, key=self.model.is_faint)
         return ordered
 
-    def _beside_parents(self, nodes: Sequence[int], lane: int | None) -> list[float]:
+    def _rows_near_parents(self, nodes: Sequence[int], lane: int | None) -> list[float]:
         """The rows they want: around the parent, those that live on nearest to it."""
-        wanted: list[float] = []
-        for parent, family in _families(self.model, nodes):
+        preferred: list[float] = []
+        for parent, family in _sibling_groups(self.model, nodes):
             start = 0.0
             if parent is not None and self.model.nodes[parent].lane == lane:
                 start = self.rows[parent]
             strong = [n for n, node in enumerate(family) if not self.model.is_faint(node)] or [0]
             anchor = (strong[0] + strong[-1]) // 2
-            wanted.extend(start + n - anchor for n in range(len(family)))
-        return wanted
+            preferred.extend(start + n - anchor for n in range(len(family)))
+        return preferred
 
-    def _fit(self, depth: int, lane: int | None, nodes: list[int], wanted: Sequence[float]) -> None:
-        low, high = self.reach.get(lane, (0.0, 0.0))
-        spare = max(len(nodes) * 0.75, (high - low) / 2)
-        weights = [WEAK if self.model.is_faint(node) else STRONG for node in nodes]
-        rows = spread(wanted, weights, -spare, spare)
+    def _fit_lane(self, depth: int, lane: int | None, nodes: list[int], preferred: Sequence[float]) -> None:
+        low, high = self.lane_rows.get(lane, (0.0, 0.0))
+        max_extent = max(len(nodes) * 0.75, (high - low) / 2)
+        weights = [WEAK_WEIGHT if self.model.is_faint(node) else STRONG_WEIGHT for node in nodes]
+        rows = fit_rows(preferred, weights, -max_extent, max_extent)
         self.strips[depth][lane] = NodeColumn(nodes, rows)
         self.rows.update(zip(nodes, rows, strict=True))
         if rows:
-            self.reach[lane] = (min(low, rows[0]), max(high, rows[-1]))
+            self.lane_rows[lane] = (min(low, rows[0]), max(high, rows[-1]))
 
     def _stack_lanes(self) -> bool:
         """Lanes one below the other; what has no lane stands in the middle."""
-        before = dict(self.base)
-        lanes, below = sorted(lane for lane in self.reach if lane is not None), 0.0
+        before = dict(self.lane_offsets)
+        lanes, below = sorted(lane for lane in self.lane_rows if lane is not None), 0.0
         for number, lane in enumerate(lanes):
-            low, high = self.reach[lane]
-            self.base[lane] = 0.0 if number == 0 else below + LANE_GAP - low
-            below = self.base[lane] + high
-        if None in self.reach:
-            first = self.base[lanes[0]] + self.reach[lanes[0]][0] if lanes else 0.0
-            self.base[None] = round(first + below) / 2
-        return any(self.base[lane] != row for lane, row in before.items())
+            low, high = self.lane_rows[lane]
+            self.lane_offsets[lane] = 0.0 if number == 0 else below + LANE_GAP - low
+            below = self.lane_offsets[lane] + high
+        if None in self.lane_rows:
+            first = self.lane_offsets[lanes[0]] + self.lane_rows[lanes[0]][0] if lanes else 0.0
+            self.lane_offsets[None] = round(first + below) / 2
+        return any(self.lane_offsets[lane] != row for lane, row in before.items())
 
     # A tree that is complete
 
-    def _settle(self) -> None:
+    def _balance(self) -> None:
         """Parents to the middle of their children, then children beside their parents again."""
 
         def amid_children(nodes: Sequence[int], lane: int | None) -> list[float]:
-            return [self._middle(node, lane) for node in nodes]
+            return [self._middle_of_children(node, lane) for node in nodes]
 
         for depth in range(len(self.strips) - 2, -1, -1):
             self._refit(depth, amid_children)
         for depth in range(1, len(self.strips)):
-            self._refit(depth, self._beside_parents)
+            self._refit(depth, self._rows_near_parents)
         for depth in range(len(self.strips) - 2, -1, -1):
             self._refit(depth, amid_children)
-        self.reach = _extents(self.strips)
+        self.lane_rows = _extents(self.strips)
         self._stack_lanes()
 
     def _refit(self, depth: int, wish: Callable[[Sequence[int], int | None], Sequence[float]]) -> None:
         for lane, strip in self.strips[depth].items():
-            self._fit(depth, lane, strip.nodes, wish(strip.nodes, lane))
+            self._fit_lane(depth, lane, strip.nodes, wish(strip.nodes, lane))
 
-    def _middle(self, node: int, lane: int | None) -> float:
+    def _middle_of_children(self, node: int, lane: int | None) -> float:
         below = [n for n in self.model.children.get(node, ()) if n in self.rows and self.model.nodes[n].lane == lane]
         live = [n for n in below if not self.model.is_faint(n)] or below
         return (self.rows[live[0]] + self.rows[live[-1]]) / 2 if live else self.rows[node]
@@ -216,7 +222,7 @@ def _extents(strips: Iterable[dict[int | None, NodeColumn]]) -> dict[int | None,
     return reach
 
 
-def _families(model: TreeModel, nodes: Sequence[int]) -> Iterator[tuple[int | None, list[int]]]:
+def _sibling_groups(model: TreeModel, nodes: Sequence[int]) -> Iterator[tuple[int | None, list[int]]]:
     """Neighbours with the same parent, together."""
     start = 0
     for place in range(1, len(nodes) + 1):

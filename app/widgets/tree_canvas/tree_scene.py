@@ -14,11 +14,11 @@ from app.widgets.tree_canvas.tree_layout import NodeColumn, TreeLayout
 from app.widgets.tree_canvas.tree_model import TreeModel, TreeNode
 
 BLOCK_DEPTHS, BLOCK_ROWS = 8, 64
-THICK_STEPS = 3
+WEIGHT_CLASSES = 3
 """Classes of weight where edges are drawn in bulk, all one pixel wide: the heavier, the stronger the colour."""
 TITLE_ROWS = 0.7
 """Room for a lane's title above its first row."""
-BUNDLE = 12
+MAX_BUNDLE_EDGES = 12
 """Of edges that lead out of sight side by side, no more than about so many are drawn a column."""
 
 
@@ -28,57 +28,57 @@ class NodeBatch:
 
     bounds: QRectF = field(default_factory=QRectF)
     boxes: dict[str, list[QRectF]] = field(default_factory=dict)
-    middles: dict[str, QPolygonF] = field(default_factory=dict)
+    centers: dict[str, QPolygonF] = field(default_factory=dict)
     lines: dict[str, QPainterPath] = field(default_factory=dict)
     curves: dict[tuple[str, int], QPainterPath] = field(default_factory=dict)
 
-    def put(self, spec: TreeNode, box: QRectF, parent: QRectF | None, metrics: TreeMetrics) -> None:
+    def add_node(self, spec: TreeNode, box: QRectF, parent: QRectF | None, metrics: TreeMetrics) -> None:
         """Add a node's box, and the edge from its parent's."""
         state = spec.state
         self.boxes.setdefault(state, []).append(box)
-        self.middles.setdefault(state, QPolygonF()).append(box.center())
+        self.centers.setdefault(state, QPolygonF()).append(box.center())
         self.bounds = self.bounds.united(box)
         if parent is None:
             return
-        start, end = metrics.tail(parent), metrics.head(box)
+        start, end = metrics.edge_start(parent), metrics.edge_end(box)
         line = self.lines.setdefault(state, QPainterPath())
         line.moveTo(start)
         line.lineTo(end)
-        thick = min(THICK_STEPS - 1, int(spec.weight * THICK_STEPS))
+        thick = min(WEIGHT_CLASSES - 1, int(spec.weight * WEIGHT_CLASSES))
         curve = self.curves.setdefault((state, thick), QPainterPath())
         curve.moveTo(start)
-        curve.cubicTo(*metrics.bend(start, end), end)
+        curve.cubicTo(*metrics.control_points(start, end), end)
         self.bounds = self.bounds.united(parent)
 
 
 class TreeScene:
-    """Model, layout and sizes together; `deepest` is the last depth that is shown (None: all)."""
+    """Model, layout and sizes together; `max_depth` is the last depth that is shown (None: all)."""
 
     def __init__(self) -> None:
         self.model = TreeModel()
         self.layout = TreeLayout(self.model)
         self.metrics = TreeMetrics()
-        self.deepest: int | None = None
+        self.max_depth: int | None = None
         self._blocks: dict[tuple[int, int], list[NodeBatch]] = {}
 
     def clear(self) -> None:
         """An empty tree."""
-        hidden, settled = self.layout.hidden, self.layout.settled
+        hidden, settled = self.layout.hidden, self.layout.is_complete
         self.model = TreeModel()
         self.layout = TreeLayout(self.model)
-        self.layout.hidden, self.layout.settled = hidden, settled
-        self.deepest = None
+        self.layout.hidden, self.layout.is_complete = hidden, settled
+        self.max_depth = None
         self._blocks.clear()
 
     def add(self, nodes: Iterable[TreeNode]) -> None:
         """Let the tree grow, moving nothing that stands."""
         depths = self.model.add(nodes)
-        if self.layout.settled:
+        if self.layout.is_complete:
             self.rebuild()
         elif self.layout.grow(depths):
             self._blocks.clear()
         else:
-            self.forget(depths)
+            self.invalidate(depths)
 
     def rebuild(self) -> None:
         """Place everything anew: something was folded, hidden or turned."""
@@ -91,7 +91,7 @@ class TreeScene:
             self.metrics = metrics
             self._blocks.clear()
 
-    def forget(self, depths: Iterable[int]) -> None:
+    def invalidate(self, depths: Iterable[int]) -> None:
         """Shapes of these depths are to be made anew."""
         stale = {(depth + after) // BLOCK_DEPTHS for depth in depths for after in (0, 1)}
         for key in [key for key in self._blocks if key[0] in stale]:
@@ -100,14 +100,14 @@ class TreeScene:
     # Places
 
     @property
-    def last(self) -> int:
+    def last_depth(self) -> int:
         """The last depth shown; -1 in an empty tree."""
-        end = self.layout.deepest
-        return end if self.deepest is None else min(end, self.deepest)
+        end = self.layout.max_depth
+        return end if self.max_depth is None else min(end, self.max_depth)
 
-    def shown(self, node: int | None) -> bool:
+    def is_shown(self, node: int | None) -> bool:
         """Whether it is drawn at all."""
-        return node is not None and self.layout.placed(node) and self.model.depth[node] <= self.last
+        return node is not None and self.layout.is_placed(node) and self.model.depth[node] <= self.last_depth
 
     def box(self, node: int) -> QRectF:
         """Where a shown node is drawn. Raises KeyError for a hidden one."""
@@ -115,24 +115,24 @@ class TreeScene:
 
     def bounds(self) -> QRectF:
         """Around everything that is shown."""
-        if self.last < 0:
+        if self.last_depth < 0:
             return QRectF()
         first, last = self.layout.extent()
         titled = len(self.layout.lanes()) > 1
-        return self.metrics.area((0, self.last), (first - TITLE_ROWS if titled else first, last))
+        return self.metrics.area((0, self.last_depth), (first - TITLE_ROWS if titled else first, last))
 
     def depths_in(self, rect: QRectF) -> range:
         """Depths to look at for what lies in `rect`."""
         first, last = self.metrics.depths_in(rect)
-        return range(max(0, first), min(self.last, last) + 1)
+        return range(max(0, first), min(self.last_depth, last) + 1)
 
     def nodes_in(self, rect: QRectF) -> Iterator[int]:
         """Shown nodes whose boxes reach into `rect`."""
         top, bottom = self.metrics.rows_in(rect)
         for depth in self.depths_in(rect):
             for base, strip in self.layout.column(depth):
-                for place in strip.between(top - base, bottom - base):
-                    yield strip.nodes[place]
+                for index in strip.between(top - base, bottom - base):
+                    yield strip.nodes[index]
 
     def node_at(self, point: QPointF) -> int | None:
         """The node drawn at a point of the canvas."""
@@ -144,19 +144,19 @@ class TreeScene:
         top, bottom = self.metrics.rows_in(rect)
         for depth in self.depths_in(rect):
             for base, strip in self.layout.column(depth):
-                for place in self._passing(strip, top - base, bottom - base):
-                    parent = self.model.nodes[strip.nodes[place]].parent
+                for index in self._children_with_visible_edges(strip, top - base, bottom - base):
+                    parent = self.model.nodes[strip.nodes[index]].parent
                     if parent is not None:
-                        yield parent, strip.nodes[place]
+                        yield parent, strip.nodes[index]
 
-    def _passing(self, strip: NodeColumn, top: float, bottom: float) -> Iterator[int]:
+    def _children_with_visible_edges(self, strip: NodeColumn, top: float, bottom: float) -> Iterator[int]:
         """Places of children in sight, and some of those out of sight whose edges can be seen."""
-        hull, here = self._hull(strip, top, bottom), strip.between(top, bottom)
+        hull, here = self._edge_range(strip, top, bottom), strip.between(top, bottom)
         yield from here
         for bundle in (range(hull.start, here.start), range(here.stop, hull.stop)):
-            yield from bundle[:: max(1, len(bundle) // BUNDLE)]
+            yield from bundle[:: max(1, len(bundle) // MAX_BUNDLE_EDGES)]
 
-    def _hull(self, strip: NodeColumn, top: float, bottom: float) -> range:
+    def _edge_range(self, strip: NodeColumn, top: float, bottom: float) -> range:
         """Children in sight, and those whose edges come from parents in sight: the order makes it one range."""
         here = strip.between(top, bottom)
         before, after = range(here.start), range(here.stop, len(strip.nodes))
@@ -170,7 +170,7 @@ class TreeScene:
         if spec.parent is None:
             return self.layout.rows[child]
         lane = self.model.nodes[spec.parent].lane
-        return self.layout.rows[spec.parent] + self.layout.base[lane] - self.layout.base[spec.lane]
+        return self.layout.rows[spec.parent] + self.layout.lane_offsets[lane] - self.layout.lane_offsets[spec.lane]
 
     # Shapes for far zooms
 
@@ -186,7 +186,7 @@ class TreeScene:
 
     def _blocks_of(self, number: int) -> list[NodeBatch]:
         first = number * BLOCK_DEPTHS
-        end = min(self.last + 1, first + BLOCK_DEPTHS)
+        end = min(self.last_depth + 1, first + BLOCK_DEPTHS)
         if (number, end) not in self._blocks:
             for key in [key for key in self._blocks if key[0] == number]:
                 del self._blocks[key]
@@ -201,5 +201,5 @@ class TreeScene:
                     block = chunks.setdefault(int((base + row) // BLOCK_ROWS), NodeBatch())
                     spec = self.model.nodes[node]
                     parent = self.box(spec.parent) if spec.parent is not None else None
-                    block.put(spec, self.metrics.box(depth, base + row), parent, self.metrics)
+                    block.add_node(spec, self.metrics.box(depth, base + row), parent, self.metrics)
         return list(chunks.values())

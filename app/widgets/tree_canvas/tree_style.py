@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from app.theme.contrast import mixed
+from app.theme.contrast import blend
 from app.theme.theme import Theme
 
 STAR = "★"
@@ -20,9 +20,9 @@ PILLS = frozenset({"finished", "bonus"})
 STRUCK = frozenset({"refused"})
 DIMMED = frozenset({"pruned", "unreached", "lone"})
 """States that the setting for pruned branches speaks of."""
-DIMMING = 0.85
+DIMMED_OPACITY = 0.85
 """How much of its colour a dimmed branch keeps: as little as still stands out from the ground."""
-ORDER = (
+PAINT_ORDER = (
     "unreached",
     "pruned",
     "lone",
@@ -44,14 +44,14 @@ class TreeStyle:
 
     theme: Theme
     pruned: str = "dimmed"
-    best: list[int] = field(default_factory=list)
+    best_path: list[int] = field(default_factory=list)
     """Path of the leading node, from the root."""
-    trail: list[int] = field(default_factory=list)
+    selected_path: list[int] = field(default_factory=list)
     """Path of the selected node, from the root."""
-    found: frozenset[int] = frozenset()
+    search_matches: frozenset[int] = frozenset()
     hovered: int | None = None
     focused: bool = False
-    lanes: dict[int, str] = field(default_factory=dict)
+    lane_titles: dict[int, str] = field(default_factory=dict)
     """Titles of lanes."""
     _colours: dict[tuple[str, float], QColor] = field(default_factory=dict)
     _plain: dict[str, QColor] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class TreeStyle:
     @property
     def selected(self) -> int | None:
         """The node all other views speak of."""
-        return self.trail[-1] if self.trail else None
+        return self.selected_path[-1] if self.selected_path else None
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
@@ -67,32 +67,32 @@ class TreeStyle:
         self._colours.clear()
         self._plain.clear()
 
-    def plain(self, name: str) -> QColor:
+    def theme_colour(self, name: str) -> QColor:
         """A colour of the theme, remembered."""
         if name not in self._plain:
             self._plain[name] = self.theme.color(name)
         return self._plain[name]
 
-    def colour(self, state: str, share: float = 1.0) -> QColor:
+    def state_colour(self, state: str, opacity: float = 1.0) -> QColor:
         """Line colour of a state, or that share of it on the window's ground."""
         if state in DIMMED and self.pruned == "dimmed":
-            share *= DIMMING
-        key = (state, share)
+            opacity *= DIMMED_OPACITY
+        key = (state, opacity)
         if key not in self._colours:
-            over = self.plain(_COLOURS[state])
-            self._colours[key] = over if share >= 1 else mixed(over, self.plain("window"), share)
+            over = self.theme_colour(_COLOURS[state])
+            self._colours[key] = over if opacity >= 1 else blend(over, self.theme_colour("window"), opacity)
         return self._colours[key]
 
-    def words(self, state: str) -> QColor:
+    def label_colour(self, state: str) -> QColor:
         """Colour of the label inside a box."""
         if state in DIMMED:
-            return self.plain("muted" if self.pruned == "dimmed" else "text")
-        return self.plain("muted" if state in STRUCK else "text")
+            return self.theme_colour("muted" if self.pruned == "dimmed" else "text")
+        return self.theme_colour("muted" if state in STRUCK else "text")
 
-    def outline(self, state: str, scale: float = 1.0) -> QPen:
+    def outline_pen(self, state: str, scale: float = 1.0) -> QPen:
         """Pen around a box."""
-        pen = QPen(self.colour(state), (2.6 if state == "best" else 1.5) * scale)
-        return dashed(pen) if state in DASHED else pen
+        pen = QPen(self.state_colour(state), (2.6 if state == "best" else 1.5) * scale)
+        return dashed_pen(pen) if state in DASHED else pen
 
 
 def edge_width(weight: float) -> float:
@@ -100,7 +100,7 @@ def edge_width(weight: float) -> float:
     return 1.0 + 4.0 * min(1.0, max(0.0, weight))
 
 
-def dashed(pen: QPen) -> QPen:
+def dashed_pen(pen: QPen) -> QPen:
     """The same pen in short dashes, of one length whatever its width."""
     pen.setCapStyle(Qt.PenCapStyle.FlatCap)
     unit = max(pen.widthF(), 0.1)

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 import torch
 
 from core.models.loaded_model import LoadedModel
-from core.models.quantized.weight_stats import seals
+from core.models.quantized.weight_stats import content_hashes
 
-_PLACE_AND_TIME = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
+_IRRELEVANT_KEYS = {"_name_or_path", "name_or_path", "transformers_version", "architectures"}
 """Parts of a configuration that change nothing in what the model computes."""
 
 
-def fingerprint(model: LoadedModel) -> str:
+def model_fingerprint(model: LoadedModel) -> str:
     """Changes with the architecture, the configuration, the precision and every number of the weights.
 
     All weights are read once; the result is kept until one of them is changed in place.
     """
-    key = _changes(model)
+    key = _count_changes(model)
     known: tuple[int, str] | None = model.remembered.get("fingerprint")
     if known is None or known[0] != key:
         known = (key, _hash_model(model))
@@ -28,16 +28,14 @@ def fingerprint(model: LoadedModel) -> str:
     return known[1]
 
 
-def digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
+def prefix_digest(ids: str, tensors: Mapping[str, torch.Tensor]) -> str:
     """Of a prefix: its ids and every tensor under its name."""
     return _hash_tensors(hashlib.blake2b(ids.encode()), tensors)
 
 
 def _hash_model(model: LoadedModel) -> str:
-    config = {name: value for name, value in model.model.config.to_dict().items() if name not in _PLACE_AND_TIME}
-    about = (
-        f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {seals(model.model.modules())}"
-    )
+    config = {name: value for name, value in model.model.config.to_dict().items() if name not in _IRRELEVANT_KEYS}
+    about = f"{type(model.model).__name__} {json.dumps(config, sort_keys=True, default=str)} {content_hashes(model.model.modules())}"
     return _hash_tensors(hashlib.blake2b(about.encode()), dict(_tensors(model)))
 
 
@@ -45,7 +43,7 @@ def _tensors(model: LoadedModel) -> list[tuple[str, torch.Tensor]]:
     return [*model.model.named_parameters(), *model.model.named_buffers()]
 
 
-def _changes(model: LoadedModel) -> int:
+def _count_changes(model: LoadedModel) -> int:
     """How often weights were changed in place, as torch counts it."""
     return sum(tensor._version for _, tensor in _tensors(model) if not tensor.is_inference())
 
@@ -53,11 +51,11 @@ def _changes(model: LoadedModel) -> int:
 def _hash_tensors(running: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> str:
     for name, tensor in tensors.items():
         running.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        running.update(_held(tensor).view(torch.uint8).numpy().data)
+        running.update(_flat_cpu(tensor).view(torch.uint8).numpy().data)
     return str(running.hexdigest())
 
 
-def _held(tensor: torch.Tensor) -> torch.Tensor:
+def _flat_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Its numbers in a row; the one that is there where it is shown everywhere (the placeholder of packed weights)."""
     if tensor.numel() and not any(tensor.stride()):
         tensor = tensor.flatten()[:1]

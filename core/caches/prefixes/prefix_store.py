@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BUDGET = 512 * 1024**2
 """Bytes."""
-MOST_PREFIXES = 256
+MAX_PREFIXES = 256
 """Caches that are kept at once, however small: each also holds objects, and files mapped into memory if on disk."""
 
 
@@ -37,7 +37,7 @@ class Prefix:
     options: tuple[tuple[str, object], ...]
     network: weakref.ref[PreTrainedModel]
 
-    def fits(self, model: LoadedModel, backend: CacheBackend, options: Settings) -> bool:
+    def is_for(self, model: LoadedModel, backend: CacheBackend, options: Settings) -> bool:
         """Whether it was made by the same model with the same kind of cache."""
         return self.network() is model.model and (self.backend, self.options) == (backend.name, _key(options))
 
@@ -52,7 +52,7 @@ class PrefixMatch:
 
 @dataclass(eq=False)
 class PrefixStore:
-    """Keeps at most `MOST_PREFIXES` caches within `budget` bytes; those not used for longest go first. One thread at a
+    """Keeps at most `MAX_PREFIXES` caches within `budget` bytes; those not used for longest go first. One thread at a
     time may use it.
 
     Give the same store to several requests: each run takes the longest beginning its prompt shares with an earlier
@@ -78,26 +78,26 @@ class PrefixStore:
         backend: CacheBackend,
         options: Settings,
         ids: Sequence[int],
-        fresh: Callable[[], Cache | None],
+        make_empty: Callable[[], Cache | None],
     ) -> PrefixMatch | None:
         """The longest usable beginning of `ids` (never all of it: the last token has to be read for its scores).
 
-        `fresh` makes an empty cache for the run. None when nothing is shared.
+        `make_empty` makes an empty cache for the run. None when nothing is shared.
         """
-        from core.caches.prefixes.prefix_copy import beginning
-        from core.caches.tensors.cache_editing import least_length  # torch is loaded only when something runs
+        from core.caches.prefixes.prefix_copy import copy_prefix
+        from core.caches.tensors.cache_editing import min_length  # torch is loaded only when something runs
 
-        self._forget_dead()
+        self._drop_unloaded()
         best, length = None, 0
         for prefix in self.prefixes:
             shared = min(shared_length(prefix.ids, ids), len(ids) - 1)
-            usable = shared == len(prefix.ids) or shared >= least_length(prefix.cache)
-            if usable and shared > length and prefix.fits(model, backend, options):
+            usable = shared == len(prefix.ids) or shared >= min_length(prefix.cache)
+            if usable and shared > length and prefix.is_for(model, backend, options):
                 best, length = prefix, shared
         if best is None:
             return None
-        self._touch(best)
-        return PrefixMatch(beginning(best.cache, length, fresh), length)
+        self._mark_used(best)
+        return PrefixMatch(copy_prefix(best.cache, length, make_empty), length)
 
     def put(
         self, model: LoadedModel, backend: CacheBackend, options: Settings, ids: Sequence[int], cache: Cache
@@ -106,25 +106,30 @@ class PrefixStore:
 
         Shorter ones it can stand in for are dropped.
         """
-        from core.caches.tensors.cache_editing import least_length, rest  # torch is loaded only when something runs
+        from core.caches.tensors.cache_editing import (  # torch is loaded only when something runs
+            min_length,
+            release_resources,
+        )
 
-        rest(cache)
+        release_resources(cache)
         size, kept = backend.measure(cache).bytes, tuple(ids)
         if size > self.budget or not kept:
             return False
-        least = least_length(cache)
+        least = min_length(cache)
         new = Prefix(kept, cache, size, backend.name, _key(options), weakref.ref(model.model))
         self.prefixes = [
-            old for old in self.prefixes if not (old.fits(model, backend, options) and _stands_in(kept, least, old.ids))
+            old
+            for old in self.prefixes
+            if not (old.is_for(model, backend, options) and _can_replace(kept, least, old.ids))
         ]
-        self._make_room(size)
+        self._evict(size)
         self.prefixes.append(new)
         return True
 
     def set_budget(self, budget: int) -> None:
         """Hold at most `budget` bytes from now on."""
         self.budget = budget
-        self._make_room(0)
+        self._evict(0)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -150,10 +155,10 @@ class PrefixStore:
 
         ids, cache = load_prefix(path, model)
         if not self.put(model, caches.registry["dynamic"], {}, ids, cache):
-            raise _too_large(self.budget)
+            raise _too_large_error(self.budget)
         return self.prefixes[-1]
 
-    def beginning_of(self, model: LoadedModel, ids: Sequence[int]) -> Prefix:
+    def longest_prefix(self, model: LoadedModel, ids: Sequence[int]) -> Prefix:
         """The longest prefix of this model that the text `ids` begins with. Raises CacheError when none is kept."""
         from core.errors import CacheError
 
@@ -179,16 +184,16 @@ class PrefixStore:
             tr("There is no prefix to save yet."), tr("Run something first, with keeping prefixes switched on.")
         )
 
-    def _touch(self, prefix: Prefix) -> None:
+    def _mark_used(self, prefix: Prefix) -> None:
         self.prefixes.remove(prefix)
         self.prefixes.append(prefix)
 
-    def _make_room(self, size: int) -> None:
-        self._forget_dead()
-        while self.prefixes and (self.bytes + size > self.budget or (size and len(self.prefixes) >= MOST_PREFIXES)):
+    def _evict(self, size: int) -> None:
+        self._drop_unloaded()
+        while self.prefixes and (self.bytes + size > self.budget or (size and len(self.prefixes) >= MAX_PREFIXES)):
             self.prefixes.pop(0)
 
-    def _forget_dead(self) -> None:
+    def _drop_unloaded(self) -> None:
         """Models that were unloaded take their prefixes with them."""
         self.prefixes = [prefix for prefix in self.prefixes if prefix.network() is not None]
 
@@ -201,16 +206,16 @@ def shared_length(first: Sequence[int], second: Sequence[int]) -> int:
     return min(len(first), len(second))
 
 
-def _stands_in(ids: tuple[int, ...], least: int, old: tuple[int, ...]) -> bool:
-    """A cache of `ids` that can be cut to `least` serves wherever one of `old` would."""
-    return ids[: len(old)] == old and (len(ids) == len(old) or least == 0)
+def _can_replace(ids: tuple[int, ...], min_length: int, old: tuple[int, ...]) -> bool:
+    """A cache of `ids` that can be cut to `min_length` serves wherever one of `old` would."""
+    return ids[: len(old)] == old and (len(ids) == len(old) or min_length == 0)
 
 
 def _key(options: Settings) -> tuple[tuple[str, object], ...]:
     return tuple(sorted((name, value) for name, value in options.items() if value is not None))
 
 
-def _too_large(budget: int) -> Exception:
+def _too_large_error(budget: int) -> Exception:
     from core.errors import CacheError
 
     return CacheError(

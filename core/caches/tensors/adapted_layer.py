@@ -27,7 +27,7 @@ Spans = tuple[tuple[int, int], ...]
 class StoredTensor(NamedTuple):
     """Something a layer keeps: where (device, host, disk), as what, the tensor, its bytes that are in use."""
 
-    place: str
+    device_kind: str
     part: str
     tensor: torch.Tensor
     bytes: int
@@ -58,9 +58,9 @@ class AdaptedLayer(ABC):
     Where something is impossible for a kind of layer, CacheError says so.
     """
 
-    is_lean = False
+    allows_fused_pass = False
     """`update` gives back the keys and values of everything held and nothing else, so that a lean pass may use it."""
-    keeps_keys_as_read = True
+    keeps_original_keys = True
     """What `keys` shows is what the model wrote: no codes, no places taken off."""
 
     @abstractmethod
@@ -68,15 +68,15 @@ class AdaptedLayer(ABC):
         """Tokens of the text read so far, forgotten ones included; None for what does not count (a state)."""
 
     @abstractmethod
-    def least(self) -> int:
+    def min_length(self) -> int:
         """How short the text can be cut: 0 where everything is held, `NEVER` where nothing can be taken back."""
 
     @abstractmethod
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         """Forget all but the first `length` of the `total` tokens read. Storages may stay until `compact`."""
 
     @abstractmethod
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Of what stands behind the first `base` tokens keep `rows` (counted from there), in this order."""
 
     @abstractmethod
@@ -88,17 +88,17 @@ class AdaptedLayer(ABC):
         """Keys and values [B, H, T, D] as they stand; for layers of keys and values that were written to."""
 
     @abstractmethod
-    def copied(self) -> CacheLayer:
+    def clone(self) -> CacheLayer:
         """An independent layer of the same class with the same content."""
 
     @abstractmethod
-    def stored(self) -> Iterator[StoredTensor]:
+    def stored_tensors(self) -> Iterator[StoredTensor]:
         """Everything it keeps."""
 
     def compact(self) -> None:  # noqa: B027  # most have nothing to give back
         """Give back memory that only tokens taken back still occupy."""
 
-    def held(self) -> Spans:
+    def held_spans(self) -> Spans:
         """Places in the text of the tokens held; () where none is ever forgotten."""
         return ()
 
@@ -113,23 +113,23 @@ class AdaptedLayer(ABC):
         """Let a layer of fixed size show the tokens it holds, as growing ones do, or all its places again."""
 
 
-def place_of(tensor: torch.Tensor) -> str:
+def device_kind(tensor: torch.Tensor) -> str:
     """`host` for a tensor in main memory, `device` elsewhere."""
     return "host" if tensor.device.type == "cpu" else "device"
 
 
-def piece(part: str, tensor: torch.Tensor) -> StoredTensor:
+def stored_tensor(part: str, tensor: torch.Tensor) -> StoredTensor:
     """A tensor with its whole storage."""
-    return StoredTensor(place_of(tensor), part, tensor, tensor.untyped_storage().nbytes())
+    return StoredTensor(device_kind(tensor), part, tensor, tensor.untyped_storage().nbytes())
 
 
-def compacted(tensor: torch.Tensor) -> torch.Tensor:
+def compact_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself, or a copy when its storage holds more than it shows."""
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
 
 
-def cloned(layer: T) -> T:
+def clone_layer(layer: T) -> T:
     """A layer whose own tensors, those in dictionaries too, are copies."""
     twin = copying.copy(layer)
     for name, value in vars(layer).items():
@@ -143,7 +143,7 @@ def _cloned_value(value: object) -> object:
     return {key: _cloned_value(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def window_moved_on(length: int) -> CacheError:
+def window_moved_error(length: int) -> CacheError:
     """The error of a window that does not hold what a shorter text would need."""
     return CacheError(
         tr("The window has moved past what a text of {length:,} tokens needs to see.").format(length=length), tr(REMEDY)

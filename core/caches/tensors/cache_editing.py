@@ -10,7 +10,7 @@ from transformers.cache_utils import Cache, EncoderDecoderCache
 
 from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove
 from core.caches.tensors.disk import DiskCache
-from core.caches.tensors.layer_adapters import face
+from core.caches.tensors.layer_adapters import adapt_layer
 from core.errors import CacheError
 from resources.language import tr
 
@@ -19,7 +19,7 @@ from resources.language import tr
 def truncate(cache: Cache, length: int) -> None:
     """Keep the first `length` tokens and give the others' memory back. Raises CacheError for a state, or a window that
     has moved past them."""
-    held = length_of(cache)
+    held = cached_length(cache)
     if not 0 <= length <= held:
         raise CacheError(
             tr("The cache holds {held:,} tokens and cannot be cut to {length:,}.").format(held=held, length=length),
@@ -34,17 +34,17 @@ def select(cache: Cache, positions: Sequence[int] | torch.Tensor) -> None:
     """Keep the tokens at `positions` (ascending). Raises CacheError as `truncate` does."""
     kept = [int(p) for p in (positions.tolist() if isinstance(positions, torch.Tensor) else positions)]
     base = next((place for place, old in enumerate(kept) if place != old), len(kept))
-    for layer in faces(cache):
-        layer.keep(base, [place - base for place in kept[base:]])
+    for layer in adapted_layers(cache):
+        layer.keep_rows(base, [place - base for place in kept[base:]])
         layer.compact()
 
 
 def crop(cache: Cache, length: int) -> None:
     """Forget everything behind the first `length` tokens; a storage stays as large as it is until `compact`."""
-    _settle_transfers(cache)
+    _wait_for_transfers(cache)
     total = tokens_read(cache)
-    for layer in faces(cache):
-        layer.cut(min(length, total), total)
+    for layer in adapted_layers(cache):
+        layer.truncate(min(length, total), total)
 
 
 def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
@@ -52,14 +52,14 @@ def keep_rows(cache: Cache, base: int, rows: Sequence[int]) -> None:
     if list(rows) == list(range(len(rows))):
         crop(cache, base + len(rows))
         return
-    _settle_transfers(cache)
-    for layer in faces(cache):
-        layer.keep(base, rows)
+    _wait_for_transfers(cache)
+    for layer in adapted_layers(cache):
+        layer.keep_rows(base, rows)
 
 
 def compact(cache: Cache) -> None:
     """Give back memory that only tokens taken back still occupy."""
-    for layer in faces(cache):
+    for layer in adapted_layers(cache):
         layer.compact()
 
 
@@ -68,12 +68,12 @@ def reorder(cache: Cache, rows: Sequence[int], before: int) -> None:
     move = RowMove(tuple(rows), before)
     if move.rows == tuple(range(before)):
         return
-    for layer in faces(cache):
+    for layer in adapted_layers(cache):
         layer.reorder(move)
     if len(rows) != before:
         alike = RowMove((0,) * len(rows), before)  # all beams read the same source: its rows are alike
         for other in cross_layers(cache):
-            face(other).reorder(alike)
+            adapt_layer(other).reorder(alike)
 
 
 @torch.inference_mode()
@@ -84,34 +84,34 @@ def copy(cache: Cache) -> Cache:
         pair.is_updated = dict(cache.is_updated)
         return pair
     if isinstance(cache, DiskCache):
-        return cache.copied()
+        return cache.clone()
     twin: Cache = copying.copy(cache)
-    twin.layers = [face(layer).copied() for layer in cache.layers]
+    twin.layers = [adapt_layer(layer).clone() for layer in cache.layers]
     return twin
 
 
-def rest(cache: Cache | None) -> None:
+def release_resources(cache: Cache | None) -> None:
     """Let a cache that is kept for later hold nothing but its content: no thread, no copies on the way."""
     if isinstance(cache, EncoderDecoderCache):
-        rest(cache.self_attention_cache)
-        rest(cache.cross_attention_cache)
+        release_resources(cache.self_attention_cache)
+        release_resources(cache.cross_attention_cache)
     elif isinstance(cache, DiskCache):
-        cache.rest()
+        cache.release_resources()
 
 
 def record_past(cache: Cache, on: bool) -> None:
     """Let layers hold what a cut may need again, or no longer."""
-    for layer in faces(cache):
+    for layer in adapted_layers(cache):
         layer.record_past(on)
 
 
 def show_text_only(cache: Cache | None, on: bool) -> None:
     """Let layers of fixed size show the tokens they hold, as growing ones do, or all their places again."""
-    for layer in faces(cache):
+    for layer in adapted_layers(cache):
         layer.show_text_only(on)
 
 
-def own_half(cache: Cache) -> Cache:
+def self_attention_half(cache: Cache) -> Cache:
     """What grows with the text: an encoder–decoder's cross-attention does not."""
     own: Cache = cache.self_attention_cache if isinstance(cache, EncoderDecoderCache) else cache
     return own
@@ -122,28 +122,28 @@ def cross_layers(cache: Cache) -> list[CacheLayer]:
     return list(cache.cross_attention_cache.layers) if isinstance(cache, EncoderDecoderCache) else []
 
 
-def faces(cache: Cache | None) -> Iterator[AdaptedLayer]:
+def adapted_layers(cache: Cache | None) -> Iterator[AdaptedLayer]:
     """The faces of the layers that grow with the text; none where only the model knows its memory."""
-    return map(face, own_half(cache).layers) if cache is not None else iter(())
+    return map(adapt_layer, self_attention_half(cache).layers) if cache is not None else iter(())
 
 
-def length_of(cache: Cache) -> int:
+def cached_length(cache: Cache) -> int:
     """Tokens held so far, as an int whatever the cache counts with; 0 for states alone."""
-    own = own_half(cache)
-    return int(own.get_seq_length()) if any(face(layer).tokens_read() is not None for layer in own.layers) else 0
+    own = self_attention_half(cache)
+    return int(own.get_seq_length()) if any(adapt_layer(layer).tokens_read() is not None for layer in own.layers) else 0
 
 
-def least_length(cache: Cache) -> int:
+def min_length(cache: Cache) -> int:
     """How short the text can be cut: 0 where everything is still held, `NEVER` where nothing can be taken back."""
-    return max((layer.least() for layer in faces(cache)), default=0)
+    return max((layer.min_length() for layer in adapted_layers(cache)), default=0)
 
 
 def tokens_read(cache: Cache) -> int:
     """Tokens of the text so far, forgotten ones included; 0 for a recurrent state, which does not count."""
-    return next((read for layer in faces(cache) if (read := layer.tokens_read())), 0)
+    return next((read for layer in adapted_layers(cache) if (read := layer.tokens_read())), 0)
 
 
-def _settle_transfers(cache: Cache) -> None:
+def _wait_for_transfers(cache: Cache) -> None:
     """Layers on their way between a graphics card and main memory arrive before they are changed."""
-    if own_half(cache).offloading:
+    if self_attention_half(cache).offloading:
         torch.cuda.synchronize()

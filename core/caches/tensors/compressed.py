@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from core.caches.tensors.adapted_layer import compacted
+from core.caches.tensors.adapted_layer import compact_tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ def _compact_class(base: Any) -> Any:
         ) -> tuple[torch.Tensor, torch.Tensor]:
             seen: tuple[torch.Tensor, torch.Tensor] = super().update(key_states, value_states, *args, **kwargs)
             is_shared = self.values is self.keys
-            self.keys = compacted(self.keys)
-            self.values = self.keys if is_shared else compacted(self.values)
+            self.keys = compact_tensor(self.keys)
+            self.values = self.keys if is_shared else compact_tensor(self.values)
             return seen
 
         def store_compression_weights(self, name: str, kv: torch.Tensor, gate: torch.Tensor) -> Any:
             ready = super().store_compression_weights(name, kv, gate)
             for buffer in (self.buffer_kv, self.buffer_gate):
-                buffer[name] = compacted(buffer[name])
+                buffer[name] = compact_tensor(buffer[name])
             return ready
 
         def reorder_cache(self, beam_idx: torch.LongTensor) -> None:

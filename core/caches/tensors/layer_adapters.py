@@ -25,10 +25,10 @@ from core.caches.tensors.adapted_layer import (
     RowMove,
     Spans,
     StoredTensor,
-    cloned,
-    compacted,
-    piece,
-    window_moved_on,
+    clone_layer,
+    compact_tensor,
+    stored_tensor,
+    window_moved_error,
 )
 from core.caches.tensors.preallocated import PreallocatedLayer
 from core.caches.tensors.windowed import WindowLayer
@@ -47,15 +47,15 @@ class LayerAdapter(AdaptedLayer, Generic[K]):
     def tokens_read(self) -> int | None:
         return int(self.layer.get_seq_length())
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         return NEVER
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         if length < total:
-            raise self._cannot(tr("A layer of the kind {kind} cannot forget its last tokens."))
+            raise self._unsupported_error(tr("A layer of the kind {kind} cannot forget its last tokens."))
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
-        raise self._cannot(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
+        raise self._unsupported_error(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
 
     def reorder(self, move: RowMove) -> None:
         self.layer.reorder_cache(move.index)
@@ -63,16 +63,16 @@ class LayerAdapter(AdaptedLayer, Generic[K]):
     def states(self) -> tuple[torch.Tensor, torch.Tensor]:
         return self.layer.keys, self.layer.values
 
-    def copied(self) -> CacheLayer:
-        twin: CacheLayer = cloned(self.layer)
+    def clone(self) -> CacheLayer:
+        twin: CacheLayer = clone_layer(self.layer)
         return twin
 
-    def stored(self) -> Iterator[StoredTensor]:
+    def stored_tensors(self) -> Iterator[StoredTensor]:
         for name, value in vars(self.layer).items():
             for tensor in _tensors(value):
-                yield piece(name if name in ("keys", "values") else "state", tensor)
+                yield stored_tensor(name if name in ("keys", "values") else "state", tensor)
 
-    def _cannot(self, what: str) -> CacheError:
+    def _unsupported_error(self, what: str) -> CacheError:
         return CacheError(what.format(kind=type(self.layer).__name__), tr(REMEDY))
 
 
@@ -82,13 +82,13 @@ class EmptyLayerAdapter(LayerAdapter[DummyLayer]):
     def tokens_read(self) -> int | None:
         return None
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         return 0
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         return
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         return
 
 
@@ -99,7 +99,7 @@ class StateLayerAdapter(LayerAdapter[LinearAttentionCacheLayerMixin]):
     def tokens_read(self) -> int | None:
         return int(self.layer.get_seq_length()) if isinstance(self.layer, CacheLayerMixin) else None
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         if length == total or not self._is_filled:
             return
         if not (self.layer.is_croppable and self.layer.record_past):
@@ -122,14 +122,14 @@ class StateLayerAdapter(LayerAdapter[LinearAttentionCacheLayerMixin]):
 class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
     """Keeps every token's keys and values."""
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         return 0
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         if self._is_filled and self.layer.keys.shape[-2] > length:
             self._slice(slice(length))
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         if not self._is_filled:
             return
         stop = base + len(rows)
@@ -150,7 +150,7 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
 
     def compact(self) -> None:
         if self._is_filled:
-            self.layer.keys, self.layer.values = compacted(self.layer.keys), compacted(self.layer.values)
+            self.layer.keys, self.layer.values = compact_tensor(self.layer.keys), compact_tensor(self.layer.values)
 
     def _slice(self, tokens: slice) -> None:
         self.layer.keys, self.layer.values = self.layer.keys[..., tokens, :], self.layer.values[..., tokens, :]
@@ -163,19 +163,19 @@ class DynamicLayerAdapter(LayerAdapter[DynamicLayer]):
 class PreallocatedLayerAdapter(DynamicLayerAdapter):
     """The same, with room for more perhaps: what is taken back becomes room."""
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         self.layer.shorten(length)
 
-    def copied(self) -> PreallocatedLayer:
+    def clone(self) -> PreallocatedLayer:
         twin: PreallocatedLayer = copying.copy(self.layer)
         if twin.keys is not None and twin.values is not None:
             twin.keys, twin.values = twin.keys.clone(), twin.values.clone()
         return twin
 
-    def stored(self) -> Iterator[StoredTensor]:
+    def stored_tensors(self) -> Iterator[StoredTensor]:
         for part in ("keys", "values"):
             if (states := getattr(self.layer, part)) is not None:
-                yield piece(part, states)
+                yield stored_tensor(part, states)
 
     def _slice(self, tokens: slice) -> None:
         self.layer.shorten(tokens.stop)
@@ -184,14 +184,14 @@ class PreallocatedLayerAdapter(DynamicLayerAdapter):
 class IndexedLayerAdapter(DynamicLayerAdapter):
     """Keeps more than keys and values of every token (an index to find the few worth attending to)."""
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         if self._is_filled and self.layer.get_seq_length() > length:
             self.layer.crop(length - self.layer.get_seq_length())
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         if list(rows) != list(range(len(rows))):
-            raise self._cannot(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
-        self.cut(base + len(rows), self.layer.get_seq_length())
+            raise self._unsupported_error(tr("A layer of the kind {kind} cannot keep tokens at chosen places."))
+        self.truncate(base + len(rows), self.layer.get_seq_length())
 
     def reorder(self, move: RowMove) -> None:
         self.layer.reorder_cache(move.index)
@@ -199,42 +199,42 @@ class IndexedLayerAdapter(DynamicLayerAdapter):
     def compact(self) -> None:
         for name, value in list(vars(self.layer).items()):
             if isinstance(value, torch.Tensor):
-                setattr(self.layer, name, compacted(value))
+                setattr(self.layer, name, compact_tensor(value))
 
 
 class WindowLayerAdapter(DynamicLayerAdapter):
     """Keeps what its window still shows, less the present token."""
 
-    def least(self) -> int:
-        gone = self._gone
+    def min_length(self) -> int:
+        gone = self._dropped
         return gone + int(self.layer.sliding_window) - 1 if gone else 0
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         if self._is_filled and length < self.layer.cumulative_length:
-            self.keep(length, ())
+            self.keep_rows(length, ())
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Needs all the tokens that the shorter text's window shows."""
         if not self._is_filled:
             return
-        count, gone = base + len(rows), self._gone
+        count, gone = base + len(rows), self._dropped
         shown = [*range(base), *(base + row for row in rows)][-(int(self.layer.sliding_window) - 1) :]
-        if gone and (base < gone or count < self.least()):
-            raise window_moved_on(count)
+        if gone and (base < gone or count < self.min_length()):
+            raise window_moved_error(count)
         index = torch.tensor([place - gone for place in shown], dtype=torch.long, device=self.layer.keys.device)
         self.layer.keys = self.layer.keys.index_select(-2, index)
         self.layer.values = self.layer.values.index_select(-2, index)
         self.layer.cumulative_length = count
 
-    def held(self) -> Spans:
+    def held_spans(self) -> Spans:
         end = int(self.layer.cumulative_length)
-        return ((self._gone, end),)
+        return ((self._dropped, end),)
 
     def record_past(self, on: bool) -> None:
         self.layer.record_past = on
 
     @property
-    def _gone(self) -> int:
+    def _dropped(self) -> int:
         count = self.layer.keys.shape[-2] if self._is_filled else 0
         return int(self.layer.cumulative_length) - count if count else 0
 
@@ -242,54 +242,54 @@ class WindowLayerAdapter(DynamicLayerAdapter):
 class StaticLayerAdapter(LayerAdapter[StaticLayer]):
     """All room taken at once; storages stay where they are."""
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         return 0
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         """Zero the end and set the length."""
         if self.layer.is_initialized and length < self.layer.get_seq_length():
             self.layer.keys[:, :, length:].zero_()
             self.layer.values[:, :, length:].zero_()
             self.layer.cumulative_length.fill_(length)
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         if not self.layer.is_initialized:
             return
         stop = base + len(rows)
         index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.layer.keys.device)
         for tensor in (self.layer.keys, self.layer.values):
             tensor[:, :, base:stop] = tensor.index_select(2, index)
-        self.cut(stop, int(self.layer.get_seq_length()))
+        self.truncate(stop, int(self.layer.get_seq_length()))
 
 
 class StaticWindowLayerAdapter(StaticLayerAdapter):
     """Room for its window; once that is full, nothing comes back."""
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         return NEVER if self.layer.cumulative_length_int > self.layer.max_cache_len else 0
 
-    def cut(self, length: int, total: int) -> None:
-        if self.least():
-            raise window_moved_on(length)
+    def truncate(self, length: int, total: int) -> None:
+        if self.min_length():
+            raise window_moved_error(length)
         if self.layer.is_initialized and length < self.layer.cumulative_length_int:
-            super().cut(length, total)
+            super().truncate(length, total)
             self.layer.cumulative_length_int = length
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
-        if self.least():
-            raise window_moved_on(base + len(rows))
-        super().keep(base, rows)
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
+        if self.min_length():
+            raise window_moved_error(base + len(rows))
+        super().keep_rows(base, rows)
 
 
 _Adapter = type[LayerAdapter[Any]]
-_EXACT: dict[type, _Adapter] = {
+_ADAPTERS_BY_CLASS: dict[type, _Adapter] = {
     DynamicLayer: DynamicLayerAdapter,
     PreallocatedLayer: PreallocatedLayerAdapter,
     DynamicSlidingWindowLayer: WindowLayerAdapter,
     WindowLayer: WindowLayerAdapter,
 }
 """Grows by the classes met."""
-_KINDS: tuple[tuple[type, _Adapter], ...] = (
+_ADAPTERS_BY_BASE: tuple[tuple[type, _Adapter], ...] = (
     (DummyLayer, EmptyLayerAdapter),
     (LinearAttentionCacheLayerMixin, StateLayerAdapter),
     (StaticSlidingWindowLayer, StaticWindowLayerAdapter),
@@ -300,14 +300,16 @@ _KINDS: tuple[tuple[type, _Adapter], ...] = (
 """What a class is first of. What a model has extended keeps more than keys and values: its own `crop` cuts it."""
 
 
-def face(layer: CacheLayer) -> AdaptedLayer:
+def adapt_layer(layer: CacheLayer) -> AdaptedLayer:
     """The layer itself where it is one of ours, else its adapter."""
     if isinstance(layer, AdaptedLayer):
         return layer
     kind = type(layer)
-    if kind not in _EXACT:
-        _EXACT[kind] = next((adapter for base, adapter in _KINDS if issubclass(kind, base)), LayerAdapter)
-    return _EXACT[kind](layer)
+    if kind not in _ADAPTERS_BY_CLASS:
+        _ADAPTERS_BY_CLASS[kind] = next(
+            (adapter for base, adapter in _ADAPTERS_BY_BASE if issubclass(kind, base)), LayerAdapter
+        )
+    return _ADAPTERS_BY_CLASS[kind](layer)
 
 
 def _tensors(value: object) -> Iterator[torch.Tensor]:

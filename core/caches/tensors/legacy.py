@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from transformers.cache_utils import Cache, DynamicCache, EncoderDecoderCache
 
-from core.caches.tensors.cache_editing import cross_layers, faces, least_length, length_of
-from core.caches.tensors.layer_adapters import face
+from core.caches.tensors.cache_editing import adapted_layers, cached_length, cross_layers, min_length
+from core.caches.tensors.layer_adapters import adapt_layer
 from core.errors import CacheError
 from resources.language import tr
 
@@ -19,16 +19,16 @@ Legacy = tuple[tuple[torch.Tensor, ...], ...]
 def to_legacy(cache: Cache) -> Legacy:
     """Keys and values of every layer, cut to the tokens held. Raises CacheError for caches that keep them otherwise:
     states, quantized blocks, windows that have moved, sinks."""
-    length = length_of(cache)
-    if least_length(cache) > 0 or not all(layer.keeps_keys_as_read for layer in faces(cache)):
+    length = cached_length(cache)
+    if min_length(cache) > 0 or not all(layer.keeps_original_keys for layer in adapted_layers(cache)):
         raise CacheError(
             tr("This cache does not hold the keys and values of every token."), tr("Use the dynamic cache for this.")
         )
-    states = (layer.states() for layer in faces(cache))
+    states = (layer.states() for layer in adapted_layers(cache))
     own = [(keys[:, :, :length], values[:, :, :length]) for keys, values in states]
     if not isinstance(cache, EncoderDecoderCache):
         return tuple(own)
-    cross = [face(layer).states() for layer in cross_layers(cache)]
+    cross = [adapt_layer(layer).states() for layer in cross_layers(cache)]
     return tuple((*mine, *theirs) for mine, theirs in zip(own, cross, strict=True))
 
 

@@ -16,12 +16,12 @@ from core.errors import CacheError
 from resources.language import tr
 
 
-def spill_folder(wish: str) -> Path:
+def temporary_folder(requested: str) -> Path:
     """The folder asked for, or the user's cache folder (the system's temporary one is often kept in memory).
 
     Raises CacheError when it cannot be used.
     """
-    folder = Path(wish).expanduser() if wish else platformdirs.user_cache_path("decodescope") / "offloaded"
+    folder = Path(requested).expanduser() if requested else platformdirs.user_cache_path("decodescope") / "offloaded"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

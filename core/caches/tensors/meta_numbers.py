@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 _ATEN = torch.ops.aten
 
 
-class MetaNumbers(TorchDispatchMode):
+class MetaValueMode(TorchDispatchMode):
     """Answer operations that depend on numbers, or that PyTorch knows in bfloat16 only, as an input of zeros could.
 
     Mixtures of experts use them to route tokens. The shapes of the results are right, or those of an empty selection,

@@ -13,16 +13,16 @@ class KeyValueStorage(NamedTuple):
 
     keys: torch.Tensor
     values: torch.Tensor
-    keys_at: int
-    values_at: int
-    places: int
+    keys_address: int
+    values_address: int
+    capacity: int
 
     @staticmethod
-    def like(states: torch.Tensor, places: int) -> KeyValueStorage:
+    def allocate_like(states: torch.Tensor, capacity: int) -> KeyValueStorage:
         """New ones for as many texts and heads as keys [B, H, T, D] have, filled with nothing."""
         texts, heads, _, width = states.shape
-        keys, values = (states.new_empty(texts, heads, places, width) for _ in range(2))
-        return KeyValueStorage(keys, values, keys.data_ptr(), values.data_ptr(), places)
+        keys, values = (states.new_empty(texts, heads, capacity, width) for _ in range(2))
+        return KeyValueStorage(keys, values, keys.data_ptr(), values.data_ptr(), capacity)
 
 
 class PreallocatedLayer(DynamicLayer):
@@ -34,8 +34,8 @@ class PreallocatedLayer(DynamicLayer):
     """
 
     def __init__(self) -> None:
-        self._stores: KeyValueStorage | None = None
-        self._shown: tuple[torch.Tensor | None, torch.Tensor | None] | None = (None, None)
+        self._storage: KeyValueStorage | None = None
+        self._cached_views: tuple[torch.Tensor | None, torch.Tensor | None] | None = (None, None)
         self._length = 0
         DynamicLayer.__init__(self)
 
@@ -46,7 +46,7 @@ class PreallocatedLayer(DynamicLayer):
 
     @keys.setter
     def keys(self, states: torch.Tensor | None) -> None:
-        self._shown, self._stores = (states, self._views()[1]), None
+        self._cached_views, self._storage = (states, self._views()[1]), None
         self._length = states.shape[-2] if states is not None and states.dim() > 1 else 0
 
     @property
@@ -56,41 +56,41 @@ class PreallocatedLayer(DynamicLayer):
 
     @values.setter
     def values(self, states: torch.Tensor | None) -> None:
-        self._shown, self._stores = (self._views()[0], states), None
+        self._cached_views, self._storage = (self._views()[0], states), None
 
     @property
-    def stores(self) -> KeyValueStorage | None:
+    def storage(self) -> KeyValueStorage | None:
         """Where its tokens lie, where that may have room."""
-        return self._stores
+        return self._storage
 
     @property
-    def texts(self) -> int:
+    def row_count(self) -> int:
         """Rows side by side; 0 before anything was read."""
-        states = self._stores.keys if self._stores else self._views()[0]
+        states = self._storage.keys if self._storage else self._views()[0]
         return len(states) if states is not None and self._length else 0
 
     def get_seq_length(self) -> int:
         """Tokens held."""
         return self._length
 
-    def take(self, count: int) -> bool:
+    def reserve(self, count: int) -> bool:
         """Hold `count` tokens more, which somebody is about to write behind the others, if there is room."""
-        if self._stores is None or self._length + count > self._stores.places:
+        if self._storage is None or self._length + count > self._storage.capacity:
             return False
         self._length += count
-        self._shown = None
+        self._cached_views = None
         return True
 
-    def hold(self, stores: KeyValueStorage, length: int) -> None:
+    def set_storage(self, storage: KeyValueStorage, length: int) -> None:
         """Hold the first `length` tokens of other storages."""
-        self._stores, self._length, self._shown = stores, length, None
+        self._storage, self._length, self._cached_views = storage, length, None
 
     def shorten(self, length: int) -> None:
         """Forget all but the first `length` tokens, whose places are room again."""
         if length >= self._length:
             return
-        if self._stores is not None:
-            self._length, self._shown = length, None
+        if self._storage is not None:
+            self._length, self._cached_views = length, None
             return
         keys, values = self._views()
         assert keys is not None
@@ -99,20 +99,20 @@ class PreallocatedLayer(DynamicLayer):
 
     def crop(self, tokens_to_remove: int) -> None:
         """Forget so many tokens; the number is negative, as transformers counts."""
-        if self._stores is None:
+        if self._storage is None:
             super().crop(tokens_to_remove)
         else:
             self.shorten(self._length - abs(tokens_to_remove))
 
     def _views(self) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        if self._shown is None:
-            assert self._stores is not None
-            keys, values = self._stores.keys, self._stores.values
-            self._shown = keys[..., : self._length, :], values[..., : self._length, :]
-        return self._shown
+        if self._cached_views is None:
+            assert self._storage is not None
+            keys, values = self._storage.keys, self._storage.values
+            self._cached_views = keys[..., : self._length, :], values[..., : self._length, :]
+        return self._cached_views
 
 
-def grows_plainly(layer: object) -> TypeGuard[DynamicLayer]:
+def is_plain_dynamic_layer(layer: object) -> TypeGuard[DynamicLayer]:
     """Whether a layer holds every token in the order of the text and nothing else: transformers' growing one, or this
     one."""
     return type(layer) in (DynamicLayer, PreallocatedLayer)

@@ -18,7 +18,7 @@ class Submitter(Protocol):
 
 
 class Prefetcher:
-    """One thread, which begins with the first work and ends with `rest`; the next work begins another.
+    """One thread, which begins with the first work and ends with `stop`; the next work begins another.
 
     A cache that is kept for later runs rests: hundreds of them may be kept, and each would hold a thread.
     """
@@ -34,14 +34,14 @@ class Prefetcher:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="cache-prefetch")
             return self._pool.submit(work, *arguments)
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """End the thread once it has done what it was given."""
         with self._lock:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
 
-    def end(self) -> None:
+    def stop_without_waiting(self) -> None:
         """End the thread without waiting for it: its cache is gone.
 
         Garbage is looked for anywhere, also inside a thread that is just beginning: who waited there for the pool's

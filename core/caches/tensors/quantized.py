@@ -10,10 +10,10 @@ import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from core.caches.cache_estimate import RunShape
-from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, piece
+from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, StoredTensor, stored_tensor
 from core.caches.tensors.layer_shapes import LayerShapes
-from core.caches.tensors.quantizers import Quantizer, choose, pack, unpack
-from core.caches.tensors.size_formulas import read_by_cross_attention, total, widths
+from core.caches.tensors.quantizers import Quantizer, pack_codes, quantizer_for, unpack_codes
+from core.caches.tensors.size_formulas import cross_attention_size, key_value_widths, sum_terms
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
 from core.size_terms import NOTHING, DifferenceOf, Length, NamedNumber, ProductOf, QuotientOf, RemainderOf, SumOf, Term
@@ -31,7 +31,7 @@ class QuantizationSettings:
     group: int = 32
     residual: int = 64
 
-    def check(self) -> Quantizer:
+    def create_quantizer(self) -> Quantizer:
         """Its quantizer. Raises CacheError when it cannot be followed here."""
         if self.residual % self.group:
             raise CacheError(
@@ -40,14 +40,14 @@ class QuantizationSettings:
                 ),
                 tr("Make the residual length a multiple of the group size."),
             )
-        return choose(self.engine, 8 if self.engine == "fp8" else self.bits)
+        return quantizer_for(self.engine, 8 if self.engine == "fp8" else self.bits)
 
     @property
-    def width(self) -> int:
+    def bit_width(self) -> int:
         """Bits a number."""
         return 8 if self.engine == "fp8" else self.bits
 
-    def group_of(self, axis: str, channels: int) -> int:
+    def group_size(self, axis: str, channels: int) -> int:
         """Numbers that share a scale: along the tokens of a block, or along the channels of a token."""
         if axis == "channel":
             return self.group
@@ -57,8 +57,8 @@ class QuantizationSettings:
 class QuantizedStorage:
     """All quantized blocks of keys, or of values: packed codes, scales and offsets, [B, H, blocks, …]."""
 
-    def __init__(self, recipe: QuantizationSettings, axis: str, quantizer: Quantizer) -> None:
-        self.recipe, self.axis, self.quantizer = recipe, axis, quantizer
+    def __init__(self, settings: QuantizationSettings, axis: str, quantizer: Quantizer) -> None:
+        self.settings, self.axis, self.quantizer = settings, axis, quantizer
         self.codes: torch.Tensor | None = None
         self.scales: torch.Tensor | None = None
         self.offsets: torch.Tensor | None = None
@@ -74,13 +74,13 @@ class QuantizedStorage:
         new = copy.copy(self)
         batch, heads, _, self.channels = states.shape
         new.channels = self.channels
-        blocks = torch.unflatten(states.float(), 2, (-1, self.recipe.residual))
+        blocks = torch.unflatten(states.float(), 2, (-1, self.settings.residual))
         rows = blocks.transpose(-1, -2) if self.axis == "channel" else blocks
-        group = self.recipe.group_of(self.axis, self.channels)
-        codes, scales, offsets = self.quantizer(rows.reshape(-1, group), self.recipe.width)
+        group = self.settings.group_size(self.axis, self.channels)
+        codes, scales, offsets = self.quantizer(rows.reshape(-1, group), self.settings.bit_width)
         small = torch.float16 if states.dtype == torch.float32 else states.dtype
         lead = (batch, heads, blocks.shape[2], -1)
-        new.codes = pack(codes.reshape(lead), self.recipe.width)
+        new.codes = pack_codes(codes.reshape(lead), self.settings.bit_width)
         new.scales, new.offsets = (part.to(small).reshape(lead) for part in (scales, offsets))
         for name in ("codes", "scales", "offsets"):
             old = getattr(self, name)
@@ -92,13 +92,13 @@ class QuantizedStorage:
         assert self.codes is not None
         assert self.scales is not None
         assert self.offsets is not None
-        codes = unpack(self.codes, self.recipe.width)
-        numbers = (codes.view(torch.float8_e4m3fn) if self.recipe.engine == "fp8" else codes).to(dtype)
+        codes = unpack_codes(self.codes, self.settings.bit_width)
+        numbers = (codes.view(torch.float8_e4m3fn) if self.settings.engine == "fp8" else codes).to(dtype)
         groups = torch.unflatten(numbers, -1, (self.scales.shape[-1], -1))
         flat = torch.addcmul(self.offsets[..., None].to(dtype), groups, self.scales[..., None].to(dtype)).flatten(-2)
         if self.axis == "token":
-            return torch.unflatten(flat, -1, (self.recipe.residual, self.channels)).flatten(2, 3)
-        return torch.unflatten(flat, -1, (self.channels, self.recipe.residual)).transpose(-1, -2).flatten(2, 3)
+            return torch.unflatten(flat, -1, (self.settings.residual, self.channels)).flatten(2, 3)
+        return torch.unflatten(flat, -1, (self.channels, self.settings.residual)).transpose(-1, -2).flatten(2, 3)
 
     def reorder(self, rows: torch.Tensor) -> None:
         """Row i becomes what row `rows[i]` was."""
@@ -112,16 +112,16 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
 
     keys: torch.Tensor
     values: torch.Tensor
-    is_lean = True
-    keeps_keys_as_read = False
+    allows_fused_pass = True
+    keeps_original_keys = False
 
-    def __init__(self, recipe: QuantizationSettings) -> None:
+    def __init__(self, settings: QuantizationSettings) -> None:
         DynamicLayer.__init__(self)
-        quantizer = recipe.check()
-        self.recipe = recipe
-        self.written = (
-            QuantizedStorage(recipe, recipe.axis_key, quantizer),
-            QuantizedStorage(recipe, recipe.axis_value, quantizer),
+        quantizer = settings.create_quantizer()
+        self.settings = settings
+        self.stores = (
+            QuantizedStorage(settings, settings.axis_key, quantizer),
+            QuantizedStorage(settings, settings.axis_value, quantizer),
         )
         self.squares = (0.0, 0.0)
         """Sums of squares: of what quantizing the keys lost, of the keys."""
@@ -134,27 +134,27 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
             self.lazy_initialization(key_states, value_states)
         self.keys = torch.cat([self.keys, key_states], dim=-2)
         self.values = torch.cat([self.values, value_states], dim=-2)
-        seen = self._whole(self.written[0], self.keys), self._whole(self.written[1], self.values)
-        full = self.keys.shape[-2] // self.recipe.residual * self.recipe.residual
+        seen = self._concatenated(self.stores[0], self.keys), self._concatenated(self.stores[1], self.values)
+        full = self.keys.shape[-2] // self.settings.residual * self.settings.residual
         if full:
-            self._write(full)
+            self._quantize_oldest(full)
         return seen
 
-    def _whole(self, store: QuantizedStorage, latest: torch.Tensor) -> torch.Tensor:
+    def _concatenated(self, store: QuantizedStorage, latest: torch.Tensor) -> torch.Tensor:
         return torch.cat([store.read(latest.dtype), latest], dim=-2) if store.blocks else latest
 
-    def _write(self, count: int) -> None:
+    def _quantize_oldest(self, count: int) -> None:
         """Move the first `count` of the latest tokens into the stores."""
         old = self.keys[:, :, :count]
-        lost = (self.written[0].append(old).float() - old.float()).square().sum().item()
+        lost = (self.stores[0].append(old).float() - old.float()).square().sum().item()
         self.squares = (self.squares[0] + lost, self.squares[1] + old.float().square().sum().item())
-        self.written[1].append(self.values[:, :, :count])
+        self.stores[1].append(self.values[:, :, :count])
         self.keys, self.values = self.keys[:, :, count:].clone(), self.values[:, :, count:].clone()
 
     def get_seq_length(self) -> int:
         """Tokens held, in whatever form."""
         latest = self.keys.shape[-2] if self.is_initialized and self.keys.dim() == 4 else 0
-        return self.written[0].blocks * self.recipe.residual + int(latest)
+        return self.stores[0].blocks * self.settings.residual + int(latest)
 
     def reorder_cache(self, beam_idx: torch.Tensor) -> None:
         """Row i becomes what row `beam_idx[i]` was; nothing is quantized anew."""
@@ -162,31 +162,31 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
             return
         rows = beam_idx.to(self.keys.device)
         self.keys, self.values = self.keys.index_select(0, rows), self.values.index_select(0, rows)
-        for store in self.written:
+        for store in self.stores:
             store.reorder(rows)
 
     def tokens_read(self) -> int:
         """Tokens held."""
         return self.get_seq_length()
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         """Shortest length it can be cut to exactly: what is written in blocks stays."""
-        return self.written[0].blocks * self.recipe.residual
+        return self.stores[0].blocks * self.settings.residual
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         """Forget all but the first `length` tokens. Raises CacheError where that would cut a block."""
-        if length < self.least():
+        if length < self.min_length():
             raise CacheError(
                 tr(
                     "The first {tokens:,} tokens are quantized in blocks and cannot be cut to {length:,} exactly."
-                ).format(tokens=self.least(), length=length),
+                ).format(tokens=self.min_length(), length=length),
                 tr("Choose the dynamic cache."),
             )
         if self.is_initialized:
-            kept = length - self.least()
+            kept = length - self.min_length()
             self.keys, self.values = self.keys[:, :, :kept].clone(), self.values[:, :, :kept].clone()
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Raises CacheError: blocks are written whole."""
         raise CacheError(tr("A quantized cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
 
@@ -202,54 +202,54 @@ class QuantizedLayer(DynamicLayer, AdaptedLayer):
         """Keys and values as they stand."""
         return self.keys, self.values
 
-    def copied(self) -> QuantizedLayer:
+    def clone(self) -> QuantizedLayer:
         """An independent layer with the same content."""
         twin = copy.copy(self)
         if self.is_initialized:
             twin.keys, twin.values = self.keys.clone(), self.values.clone()
         # What a store holds is replaced, never changed in place.
-        twin.written = (copy.copy(self.written[0]), copy.copy(self.written[1]))
+        twin.stores = (copy.copy(self.stores[0]), copy.copy(self.stores[1]))
         return twin
 
-    def stored(self) -> Iterator[StoredTensor]:
+    def stored_tensors(self) -> Iterator[StoredTensor]:
         """Codes, scales, and the latest tokens."""
         pieces: list[tuple[str, torch.Tensor | None]] = [("residual", self.keys), ("residual", self.values)]
-        for part, store in zip(("keys", "values"), self.written, strict=True):
+        for part, store in zip(("keys", "values"), self.stores, strict=True):
             pieces += [(part, store.codes), ("scales", store.scales), ("scales", store.offsets)]
         for part, tensor in pieces:
             if tensor is not None:
-                yield piece(part, tensor)
+                yield stored_tensor(part, tensor)
 
 
-def build_quantized(model: LoadedModel, recipe: QuantizationSettings) -> DynamicCache:
+def build_quantized(model: LoadedModel, settings: QuantizationSettings) -> DynamicCache:
     """An empty quantized cache of a decoder. Raises CacheError when the recipe cannot be followed here."""
-    recipe.check()
+    settings.create_quantizer()
     cache = DynamicCache(config=model.config)
-    cache.layers = [QuantizedLayer(recipe) for _ in cache.layers]
+    cache.layers = [QuantizedLayer(settings) for _ in cache.layers]
     return cache
 
 
-def size_of(shapes: LayerShapes, situation: RunShape, recipe: QuantizationSettings) -> Term:
+def quantized_size(shapes: LayerShapes, run: RunShape, settings: QuantizationSettings) -> Term:
     """Whole blocks in `bits` bits with two 16-bit numbers a group, the latest tokens as they are."""
-    attending = [shape for shape in shapes.own if shape.attends]
+    attending = [shape for shape in shapes.own if shape.has_keys]
     if not attending:
         return NOTHING
-    shape, exact = attending[0], RemainderOf(recipe.residual, "exact")
+    shape, exact = attending[0], RemainderOf(settings.residual, "exact")
     written, each = (
         DifferenceOf(Length(), exact),
-        (NamedNumber(situation.rows, "batch"), NamedNumber(shape.heads, "kv heads")),
+        (NamedNumber(run.rows, "batch"), NamedNumber(shape.heads, "kv heads")),
     )
     codes = SumOf((
-        _coded(recipe, "key", recipe.axis_key, shape.key_width),
-        _coded(recipe, "value", recipe.axis_value, shape.value_width),
+        _bytes_per_token(settings, "key", settings.axis_key, shape.key_width),
+        _bytes_per_token(settings, "value", settings.axis_value, shape.value_width),
     ))  # fmt: skip
-    latest = ProductOf((*widths(shape), NamedNumber(shape.size, "bytes"), exact))
+    latest = ProductOf((*key_value_widths(shape), NamedNumber(shape.element_size, "bytes"), exact))
     own = ProductOf((*each, NamedNumber(len(attending), "layers"), SumOf((ProductOf((codes, written)), latest))))
-    return total(own, read_by_cross_attention(shapes, situation))
+    return sum_terms(own, cross_attention_size(shapes, run))
 
 
-def _coded(recipe: QuantizationSettings, what: str, axis: str, width: int) -> Term:
+def _bytes_per_token(recipe: QuantizationSettings, what: str, axis: str, width: int) -> Term:
     """Bytes that the keys, or the values, of one written token take in one head."""
-    codes = QuotientOf(NamedNumber(recipe.width, "bits"), NamedNumber(8))
-    scales = QuotientOf(NamedNumber(4), NamedNumber(recipe.group_of(axis, width), f"{what} group"))
+    codes = QuotientOf(NamedNumber(recipe.bit_width, "bits"), NamedNumber(8))
+    scales = QuotientOf(NamedNumber(4), NamedNumber(recipe.group_size(axis, width), f"{what} group"))
     return ProductOf((NamedNumber(width, f"{what} width"), SumOf((codes, scales))))

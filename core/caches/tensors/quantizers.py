@@ -10,16 +10,16 @@ import torch
 from core.errors import CacheError
 from resources.language import tr
 
-Coded = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+QuantizedGroups = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 """Codes [N, G] as uint8, scales [N, 1], offsets [N, 1]: number ≈ code · scale + offset."""
-Quantizer = Callable[[torch.Tensor, int], Coded]
+Quantizer = Callable[[torch.Tensor, int], QuantizedGroups]
 
 _LIBRARIES = {"quanto": ("optimum", "optimum.quanto"), "hqq": ("hqq",)}
 _PACKAGES = {"quanto": "optimum-quanto", "hqq": "hqq"}
 _BITS = {"built-in": (1, 2, 4, 8), "quanto": (2, 4), "hqq": (1, 2, 4, 8), "fp8": (8,)}
 
 
-def choose(engine: str, bits: int) -> Quantizer:
+def quantizer_for(engine: str, bits: int) -> Quantizer:
     """The quantizer of an engine. Raises CacheError when its library is missing or it knows no such width."""
     if not is_installed(engine):
         raise CacheError(
@@ -34,7 +34,7 @@ def choose(engine: str, bits: int) -> Quantizer:
             tr("{engine} cannot write numbers in {bits} bits.").format(engine=engine, bits=bits),
             tr("Choose one of: {names}.").format(names=widths),
         )
-    return {"built-in": between_extremes, "quanto": quanto, "hqq": hqq, "fp8": fp8}[engine]
+    return {"built-in": quantize_min_max, "quanto": quantize_quanto, "hqq": quantize_hqq, "fp8": quantize_fp8}[engine]
 
 
 def is_installed(engine: str) -> bool:
@@ -42,7 +42,7 @@ def is_installed(engine: str) -> bool:
     return all(importlib.util.find_spec(name) is not None for name in _LIBRARIES.get(engine, ()))
 
 
-def between_extremes(groups: torch.Tensor, bits: int) -> Coded:
+def quantize_min_max(groups: torch.Tensor, bits: int) -> QuantizedGroups:
     """Even steps from the least to the greatest number of each group [N, G] (asymmetric round-to-nearest); with one
     bit the means below and above the group's middle, for two extremes would miss everything between them."""
     if bits == 1:
@@ -55,7 +55,7 @@ def between_extremes(groups: torch.Tensor, bits: int) -> Coded:
     return codes.to(torch.uint8), scale, low
 
 
-def quanto(groups: torch.Tensor, bits: int) -> Coded:
+def quantize_quanto(groups: torch.Tensor, bits: int) -> QuantizedGroups:
     """optimum-quanto's `MaxOptimizer`, 2 or 4 bits."""
     import optimum.quanto as library  # optional, and slow to load
 
@@ -66,7 +66,7 @@ def quanto(groups: torch.Tensor, bits: int) -> Coded:
     return codes, scale, -shift
 
 
-def hqq(groups: torch.Tensor, bits: int) -> Coded:
+def quantize_hqq(groups: torch.Tensor, bits: int) -> QuantizedGroups:
     """Half-quadratic quantization (Badri & Shaji 2023), which moves the zero point to lessen the error."""
     from hqq.core.quantize import Quantizer as Library  # optional, and slow to load
 
@@ -77,7 +77,7 @@ def hqq(groups: torch.Tensor, bits: int) -> Coded:
     return codes.to(torch.uint8), meta["scale"], -meta["zero"] * meta["scale"]
 
 
-def fp8(groups: torch.Tensor, bits: int) -> Coded:
+def quantize_fp8(groups: torch.Tensor, bits: int) -> QuantizedGroups:
     """8-bit floating point (e4m3), scaled so that the greatest number of a group just fits."""
     limit = torch.finfo(torch.float8_e4m3fn).max
     scale = (groups.abs().amax(1, keepdim=True) / limit).clamp(min=torch.finfo(torch.float16).tiny)
@@ -85,7 +85,7 @@ def fp8(groups: torch.Tensor, bits: int) -> Coded:
     return codes.view(torch.uint8), scale, torch.zeros_like(scale)
 
 
-def pack(codes: torch.Tensor, bits: int) -> torch.Tensor:
+def pack_codes(codes: torch.Tensor, bits: int) -> torch.Tensor:
     """Codes [..., n] of `bits` bits into bytes [..., n · bits / 8]."""
     each = 8 // bits
     if each == 1:
@@ -97,8 +97,8 @@ def pack(codes: torch.Tensor, bits: int) -> torch.Tensor:
     return packed
 
 
-def unpack(packed: torch.Tensor, bits: int) -> torch.Tensor:
-    """The inverse of `pack`."""
+def unpack_codes(packed: torch.Tensor, bits: int) -> torch.Tensor:
+    """The inverse of `pack_codes`."""
     each = 8 // bits
     if each == 1:
         return packed

@@ -13,13 +13,13 @@ from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
-Table = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+RotaryTable = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """(any tensor of the wanted type, positions [B, T]) → cosines and sines [B, T, R]."""
-Turn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+ApplyRotary = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
 """(queries, keys, cosines, sines) → queries and keys, turned."""
 
 
-def rotary_functions(model: LoadedModel) -> tuple[Table, Turn] | None:
+def rotary_functions(model: LoadedModel) -> tuple[RotaryTable, ApplyRotary] | None:
     """(module that makes cosines and sines from positions, function that applies them); None where a model has no
     rotary positions, or applies them in another way than to whole keys of every layer."""
     network = model.model
@@ -32,16 +32,16 @@ def rotary_functions(model: LoadedModel) -> tuple[Table, Turn] | None:
     if list(inspect.signature(table.forward).parameters)[:2] != ["x", "position_ids"]:
         return None
     partial = any(getattr(model.config, name, None) for name in ("no_rope_layers", "kv_lora_rank", "nope_layers"))
-    return None if partial else (_of_full_attention(table), apply)
+    return None if partial else (_full_attention_table(table), apply)
 
 
-def _of_full_attention(table: torch.nn.Module) -> Table:
+def _full_attention_table(table: torch.nn.Module) -> RotaryTable:
     """The table of layers with full attention, where other kinds have tables of their own (Laguna, Mellum)."""
     by_kind = "layer_type" in inspect.signature(table.forward).parameters
     return partial_of(table, layer_type="full_attention") if by_kind else table
 
 
-class Rotary:
+class KeyRotation:
     """Turns keys [B, H, T, D] to places in the text and back, in float32."""
 
     def __init__(self, model: LoadedModel) -> None:
@@ -53,18 +53,18 @@ class Rotary:
         self._table, self._apply = functions
         self._cosines = self._sines = torch.empty(1, 0, 0, device=model.device)
 
-    def turn(self, keys: torch.Tensor, start: int) -> torch.Tensor:
+    def rotate(self, keys: torch.Tensor, start: int) -> torch.Tensor:
         """Keys as the model sees them at places start, start + 1, …"""
         cosines, sines = self._angles(start, start + keys.shape[-2])
-        return self._rotate(keys, cosines, sines)
+        return self._apply_angles(keys, cosines, sines)
 
-    def turn_back(self, keys: torch.Tensor, start: int) -> torch.Tensor:
+    def unrotate(self, keys: torch.Tensor, start: int) -> torch.Tensor:
         """The inverse: keys without any place. Rotations that also scale are unscaled."""
         cosines, sines = self._angles(start, start + keys.shape[-2])
         square = cosines.square() + sines.square()
-        return self._rotate(keys, cosines / square, -sines / square)
+        return self._apply_angles(keys, cosines / square, -sines / square)
 
-    def _rotate(self, keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+    def _apply_angles(self, keys: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
         width = cosines.shape[-1]
         part = keys[..., :width].float()
         turned = self._apply(part, part, cosines, sines)[1].to(keys.dtype)

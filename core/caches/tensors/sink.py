@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, Spans, StoredTensor, cloned, piece
-from core.caches.tensors.rotary import Rotary
+from core.caches.tensors.adapted_layer import AdaptedLayer, RowMove, Spans, StoredTensor, clone_layer, stored_tensor
+from core.caches.tensors.rotary import KeyRotation
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
@@ -18,15 +18,15 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
     """Keys [B, H, T, D] are kept without their place and get the one they have in the cache at every pass.
 
     At most `window` − 1 tokens stay after a pass: the next token makes it `window`. A pass of several tokens reads what
-    is held and what is new; `forget` makes room for them first.
+    is held and what is new; `drop_oldest` makes room for them first.
     """
 
     keys: torch.Tensor
     values: torch.Tensor
-    is_lean = True
-    keeps_keys_as_read = False
+    allows_fused_pass = True
+    keeps_original_keys = False
 
-    def __init__(self, rotary: Rotary, window: int, sinks: int) -> None:
+    def __init__(self, rotary: KeyRotation, window: int, sinks: int) -> None:
         DynamicLayer.__init__(self)
         self.rotary, self.window, self.sinks = rotary, window, sinks
         self.seen = 0
@@ -39,44 +39,44 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         held = self.get_seq_length()
-        keys = torch.cat([self.keys, self.rotary.turn_back(key_states, held)], dim=-2)
+        keys = torch.cat([self.keys, self.rotary.unrotate(key_states, held)], dim=-2)
         values = torch.cat([self.values, value_states], dim=-2)
         self.seen += key_states.shape[-2]
-        self.keys, self.values = self._keep(keys), self._keep(values)
-        return self.rotary.turn(keys, 0), values
+        self.keys, self.values = self._within_window(keys), self._within_window(values)
+        return self.rotary.rotate(keys, 0), values
 
-    def forget(self, new: int) -> None:
+    def drop_oldest(self, new: int) -> None:
         """Let the oldest go, all sinks excepted, until `new` tokens fit into the window beside what is held."""
         if self.is_initialized:
-            self.keys, self.values = self._keep(self.keys, new), self._keep(self.values, new)
+            self.keys, self.values = self._within_window(self.keys, new), self._within_window(self.values, new)
 
     def tokens_read(self) -> int:
         """Forgotten ones included."""
         return self.seen
 
-    def held(self) -> Spans:
+    def held_spans(self) -> Spans:
         """Places in the text, [start, stop), of the tokens held: the sinks, and the latest."""
         count = self.get_seq_length()
         if count == self.seen:
             return ((0, count),)
         return ((0, self.sinks), (self.seen - count + self.sinks, self.seen))
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         """Shortest length it can be cut to: once something was forgotten, it cannot."""
         return 0 if self.seen == self.get_seq_length() else self.seen
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         """Forget all but the first `length` tokens of the text. Raises CacheError once it has forgotten any."""
         if length >= self.seen:
             return
-        if self.least():
+        if self.min_length():
             raise CacheError(
                 tr("The tokens a sink cache has forgotten do not come back."), tr("Choose the dynamic cache.")
             )
         self.keys, self.values = self.keys[:, :, :length].clone(), self.values[:, :, :length].clone()
         self.seen = length
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Raises CacheError: places in the cache are not places in the text."""
         raise CacheError(tr("A sink cache cannot keep tokens at chosen places."), tr("Choose the dynamic cache."))
 
@@ -88,16 +88,16 @@ class SinkLayer(DynamicLayer, AdaptedLayer):
         """Keys and values as they stand."""
         return self.keys, self.values
 
-    def copied(self) -> SinkLayer:
+    def clone(self) -> SinkLayer:
         """An independent layer with the same content."""
-        return cloned(self)
+        return clone_layer(self)
 
-    def stored(self) -> Iterator[StoredTensor]:
+    def stored_tensors(self) -> Iterator[StoredTensor]:
         """Keys and values."""
         if self.is_initialized:
-            yield from (piece("keys", self.keys), piece("values", self.values))
+            yield from (stored_tensor("keys", self.keys), stored_tensor("values", self.values))
 
-    def _keep(self, tensor: torch.Tensor, new: int = 1) -> torch.Tensor:
+    def _within_window(self, tensor: torch.Tensor, new: int = 1) -> torch.Tensor:
         over = tensor.shape[-2] - (self.window - new)
         if over <= 0 or not tensor.numel():
             return tensor
@@ -109,19 +109,19 @@ class SinkCache(DynamicCache):
 
     def __init__(self, model: LoadedModel, window: int, sinks: int) -> None:
         super().__init__(config=model.config)
-        rotary = Rotary(model)
+        rotary = KeyRotation(model)
         self.layers = [SinkLayer(rotary, window, sinks) for _ in self.layers]
         self._window, self._chunk = window, max(1, (window - sinks) // 2)
 
-    def longest_pass(self) -> int:
+    def max_pass_length(self) -> int:
         """Most tokens the next pass may read: the empty places of the window, or half of it, less the sinks."""
         return max(self._window - int(self.get_seq_length()), self._chunk)
 
-    def make_room(self, new: int) -> None:
+    def prepare_pass(self, new: int) -> None:
         """Before a pass of `new` tokens: neither memory nor positions go beyond the window while it runs."""
         for layer in self.layers:
             if isinstance(layer, SinkLayer):
-                layer.forget(new)
+                layer.drop_oldest(new)
 
 
 def build_sink(model: LoadedModel, window: int, sinks: int) -> SinkCache:

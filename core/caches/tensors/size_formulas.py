@@ -21,11 +21,11 @@ from core.size_terms import (
 
 COUNTER_BYTES = 8
 """Every fixed layer counts its tokens in a tensor of its own."""
-Span = Callable[["int | None"], Term]
+TokensKept = Callable[["int | None"], Term]
 """Window of a layer, or None → tokens that it keeps."""
 
 
-def everything(window: int | None) -> Term:
+def all_tokens(window: int | None) -> Term:
     """All tokens, whatever the window."""
     return Length()
 
@@ -37,69 +37,73 @@ def within_windows(window: int | None) -> Term:
     )
 
 
-def allocated(room: int) -> Span:
+def allocated_span(capacity: int) -> TokensKept:
     """Room for so many tokens, or for the window."""
-    taken = NamedNumber(room, "room")
+    taken = NamedNumber(capacity, "room")
     return lambda window: taken if window is None else MinimumOf(taken, NamedNumber(window, "window"))
 
 
-def whatever_the_window(room: int) -> Span:
+def full_span(capacity: int) -> TokensKept:
     """Room for so many tokens in every layer."""
-    return lambda window: NamedNumber(room, "room")
+    return lambda window: NamedNumber(capacity, "room")
 
 
-def ready() -> tuple[Term, ...]:
+def prepared_tokens() -> tuple[Term, ...]:
     """A layer that is in memory ready for one more token."""
     return Length(), NamedNumber(1)
 
 
-def at_hand(shapes: LayerShapes, situation: RunShape) -> Term:
+def resident_size(shapes: LayerShapes, run: RunShape) -> Term:
     """Of layers that wait elsewhere: the one in use, and the next on its way."""
-    layers = max(1, sum(shape.attends for shape in shapes.own))
-    return ProductOf((NamedNumber(2), QuotientOf(kept(shapes, situation, everything), NamedNumber(layers, "layers"))))
+    layers = max(1, sum(shape.has_keys for shape in shapes.own))
+    return ProductOf((NamedNumber(2), QuotientOf(cache_size(shapes, run, all_tokens), NamedNumber(layers, "layers"))))
 
 
-def total(*parts: Term) -> Term:
+def sum_terms(*parts: Term) -> Term:
     """Their sum, without those that are nothing."""
     flat = [part for part in parts if part != SumOf(())]
     return flat[0] if len(flat) == 1 else SumOf(tuple(flat))
 
 
-def kept(shapes: LayerShapes, situation: RunShape, span: Span, extra: Sequence[Term] = ()) -> Term:
+def cache_size(shapes: LayerShapes, run: RunShape, tokens_kept: TokensKept, extra: Sequence[Term] = ()) -> Term:
     """Keys and values, cross-attention's too, and states. `extra`: tokens of the first layer that are there twice."""
-    groups, cross = _alike(shapes.own), _alike(shapes.cross)
+    groups, cross = _group_layers(shapes.own), _group_layers(shapes.cross)
     parts: list[Term] = []
     for number, (key, layers) in enumerate(groups.items(), 1):
-        tokens = [*_tokens(layers, span), *(extra if number == 1 else ()), *_source(cross.pop(key, []), situation)]
-        parts.append(ProductOf((*each_token(layers[0], situation, _mark(number)), total(*tokens))))
-    rest = _read(cross.values(), situation, first=len(groups) + 1)
-    return total(*parts, rest, *_beside(shapes, situation), *compressed(shapes, situation), states(shapes, situation))
+        tokens = [
+            *_tokens(layers, tokens_kept),
+            *(extra if number == 1 else ()),
+            *_source_tokens(cross.pop(key, []), run),
+        ]
+        parts.append(ProductOf((*bytes_per_token(layers[0], run, _group_suffix(number)), sum_terms(*tokens))))
+    rest = _cross_size(cross.values(), run, first=len(groups) + 1)
+    return sum_terms(*parts, rest, *_extra_sizes(shapes, run), *compressed_sizes(shapes, run), states_size(shapes, run))
 
 
-def read_by_cross_attention(shapes: LayerShapes, situation: RunShape) -> Term:
+def cross_attention_size(shapes: LayerShapes, run: RunShape) -> Term:
     """What the decoder keeps of an encoder's source."""
-    return _read(_alike(shapes.cross).values(), situation, first=1)
+    return _cross_size(_group_layers(shapes.cross).values(), run, first=1)
 
 
-def _read(groups: Iterable[Sequence[LayerShape]], situation: RunShape, first: int) -> Term:
+def _cross_size(groups: Iterable[Sequence[LayerShape]], situation: RunShape, first: int) -> Term:
     """The same for groups of alike layers, numbered from `first`."""
-    return total(*(
-        ProductOf((*each_token(layers[0], situation, _mark(number)), *_source(layers, situation)))
+    return sum_terms(*(
+        ProductOf((*bytes_per_token(layers[0], situation, _group_suffix(number)), *_source_tokens(layers, situation)))
         for number, layers in enumerate(groups, first)
     ))  # fmt: skip
 
 
-def each_token(shape: LayerShape, situation: RunShape, mark: str = "") -> tuple[Term, ...]:
+def bytes_per_token(shape: LayerShape, situation: RunShape, suffix: str = "") -> tuple[Term, ...]:
     """Factors of the bytes that a token takes in one layer."""
     return (
-        *widths(shape, mark),
+        *key_value_widths(shape, suffix),
         NamedNumber(situation.rows, "batch"),
-        NamedNumber(shape.heads, f"kv heads{mark}"),
+        NamedNumber(shape.heads, f"kv heads{suffix}"),
         _bytes(shape),
     )
 
 
-def widths(shape: LayerShape, mark: str = "") -> tuple[Term, ...]:
+def key_value_widths(shape: LayerShape, mark: str = "") -> tuple[Term, ...]:
     """Numbers of keys and values together."""
     if shape.key_width == shape.value_width:
         return NamedNumber(2), NamedNumber(shape.key_width, f"head width{mark}")
@@ -108,13 +112,13 @@ def widths(shape: LayerShape, mark: str = "") -> tuple[Term, ...]:
     )
 
 
-def counters(shapes: LayerShapes) -> Term:
+def counters_size(shapes: LayerShapes) -> Term:
     """Of layers of fixed size."""
-    layers = sum(shape.attends for shape in shapes.own)
+    layers = sum(shape.has_keys for shape in shapes.own)
     return ProductOf((NamedNumber(COUNTER_BYTES, "counter"), NamedNumber(layers, "layers"))) if layers else SumOf(())
 
 
-def compressed(shapes: LayerShapes, situation: RunShape) -> list[Term]:
+def compressed_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
     """Entries of compressors, the tokens that wait in their buffers, and what the next entry needs of the last."""
     terms: list[Term] = []
     rows = NamedNumber(situation.rows, "batch")
@@ -131,29 +135,29 @@ def compressed(shapes: LayerShapes, situation: RunShape) -> list[Term]:
     return terms
 
 
-def states(shapes: LayerShapes, situation: RunShape) -> Term:
+def states_size(shapes: LayerShapes, situation: RunShape) -> Term:
     """Recurrent states."""
     each = sum(shape.state for shape in shapes.own)
     return NamedNumber(each * situation.rows, "states") if each else SumOf(())
 
 
 def _bytes(shape: LayerShape) -> Term:
-    return NamedNumber(shape.size, "bytes")
+    return NamedNumber(shape.element_size, "bytes")
 
 
-def _alike(shapes: Sequence[LayerShape]) -> dict[tuple[int, int, int, int], list[LayerShape]]:
+def _group_layers(shapes: Sequence[LayerShape]) -> dict[tuple[int, int, int, int], list[LayerShape]]:
     """Layers that attend by what a token takes in them, in the order they are met."""
     groups: dict[tuple[int, int, int, int], list[LayerShape]] = {}
-    for shape in filter(lambda shape: shape.attends, shapes):
-        groups.setdefault((shape.heads, shape.key_width, shape.value_width, shape.size), []).append(shape)
+    for shape in filter(lambda shape: shape.has_keys, shapes):
+        groups.setdefault((shape.heads, shape.key_width, shape.value_width, shape.element_size), []).append(shape)
     return groups
 
 
-def _tokens(layers: Sequence[LayerShape], span: Span) -> list[Term]:
+def _tokens(layers: Sequence[LayerShape], span: TokensKept) -> list[Term]:
     """Tokens over all layers, those with windows apart where that makes a difference."""
     spans: dict[Term, int] = {}
     for layer in layers:
-        tokens = within_windows(layer.window) if layer.forgets else span(layer.window)
+        tokens = within_windows(layer.window) if layer.always_drops else span(layer.window)
         spans[tokens] = spans.get(tokens, 0) + 1
     if len(spans) == 1:
         return [ProductOf((*spans, NamedNumber(len(layers), "layers")))]
@@ -163,18 +167,18 @@ def _tokens(layers: Sequence[LayerShape], span: Span) -> list[Term]:
     ]
 
 
-def _source(layers: Sequence[LayerShape], situation: RunShape) -> list[Term]:
-    if not layers or situation.source is None:
+def _source_tokens(layers: Sequence[LayerShape], situation: RunShape) -> list[Term]:
+    if not layers or situation.source_length is None:
         return []
-    return [ProductOf((NamedNumber(situation.source, "source"), NamedNumber(len(layers), "layers")))]
+    return [ProductOf((NamedNumber(situation.source_length, "source"), NamedNumber(len(layers), "layers")))]
 
 
-def _beside(shapes: LayerShapes, situation: RunShape) -> list[Term]:
+def _extra_sizes(shapes: LayerShapes, situation: RunShape) -> list[Term]:
     """What grows with the text and is neither key nor value."""
-    each = sum(shape.beside for shape in shapes.own)
+    each = sum(shape.extra_per_token for shape in shapes.own)
     return [ProductOf((NamedNumber(each, "index"), NamedNumber(situation.rows, "batch"), Length()))] if each else []
 
 
-def _mark(number: int) -> str:
+def _group_suffix(number: int) -> str:
     """Behind the names of the second and later kinds of layers."""
     return "" if number == 1 else f" {number}"

@@ -15,17 +15,24 @@ from transformers.cache_utils import (
     get_layer_types_and_kwargs,
 )
 
-from core.caches.tensors.adapted_layer import AdaptedLayer, CacheLayer, RowMove, StoredTensor, cloned, piece
-from core.caches.tensors.windowed import with_cross
+from core.caches.tensors.adapted_layer import (
+    AdaptedLayer,
+    CacheLayer,
+    RowMove,
+    StoredTensor,
+    clone_layer,
+    stored_tensor,
+)
+from core.caches.tensors.windowed import with_cross_attention
 from core.errors import CacheError
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
-_ROUND = 128
+_SIZE_STEP = 128
 """Compiled code is made for one size: sizes are rounded up to this, so that runs of like length share it."""
 
 
-class _InPlace:
+class _InPlaceReorder:
     """Rows change places inside the storage, whose address compiled code relies on."""
 
     is_initialized: bool
@@ -45,7 +52,7 @@ class _InPlace:
                 setattr(self, name, rows)
 
 
-class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
+class FixedSizeLayer(_InPlaceReorder, StaticLayer, AdaptedLayer):
     """Keeps everything, up to its size.
 
     While it is `trimmed` it shows only the tokens it holds, as a growing layer does: drafts are read through a mask of
@@ -54,7 +61,7 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
 
     keys: torch.Tensor
     values: torch.Tensor
-    is_lean = True
+    allows_fused_pass = True
     trimmed = False
 
     def update(
@@ -68,7 +75,7 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
             self.lazy_initialization(key_states, value_states)
         start = self.length
         stop = start + key_states.shape[-2]
-        self._make_room(stop)
+        self._ensure_capacity(stop)
         self.keys[:, :, start:stop] = key_states
         self.values[:, :, start:stop] = value_states
         self.cumulative_length.fill_(stop)
@@ -87,11 +94,11 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
         """Tokens held."""
         return self.length
 
-    def least(self) -> int:
+    def min_length(self) -> int:
         """Everything is held."""
         return 0
 
-    def cut(self, length: int, total: int) -> None:
+    def truncate(self, length: int, total: int) -> None:
         """Forget all but the first `length` tokens: their places are empty again, the storage stays where it is."""
         held = self.length
         if length < held:
@@ -99,7 +106,7 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
             self.values[:, :, length:held].zero_()
             self.cumulative_length.fill_(length)
 
-    def keep(self, base: int, rows: Sequence[int]) -> None:
+    def keep_rows(self, base: int, rows: Sequence[int]) -> None:
         """Keep these rows behind the first `base` tokens."""
         if not self.is_initialized:
             return
@@ -107,7 +114,7 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
         index = torch.tensor([base + row for row in rows], dtype=torch.long, device=self.keys.device)
         for tensor in (self.keys, self.values):
             tensor[:, :, base:stop] = tensor.index_select(2, index)
-        self.cut(stop, self.length)
+        self.truncate(stop, self.length)
 
     def reorder(self, move: RowMove) -> None:
         """Inside the storage where the number of rows stays."""
@@ -117,21 +124,21 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
         """Keys and values as they stand."""
         return self.keys, self.values
 
-    def copied(self) -> FixedSizeLayer:
+    def clone(self) -> FixedSizeLayer:
         """An independent layer with the same content."""
-        return cloned(self)
+        return clone_layer(self)
 
-    def stored(self) -> Iterator[StoredTensor]:
+    def stored_tensors(self) -> Iterator[StoredTensor]:
         """Keys, values and the counter."""
         if self.is_initialized:
             parts = (("keys", self.keys), ("values", self.values), ("state", self.cumulative_length))
-            yield from (piece(part, tensor) for part, tensor in parts)
+            yield from (stored_tensor(part, tensor) for part, tensor in parts)
 
     def show_text_only(self, on: bool) -> None:
         """As a growing layer does."""
         self.trimmed = on
 
-    def _make_room(self, tokens: int) -> None:
+    def _ensure_capacity(self, tokens: int) -> None:
         if tokens <= self.max_cache_len:
             return
         for name in ("keys", "values"):
@@ -142,7 +149,7 @@ class FixedSizeLayer(_InPlace, StaticLayer, AdaptedLayer):
         self.max_cache_len = tokens
 
 
-class FixedSizeWindowLayer(_InPlace, StaticSlidingWindowLayer):
+class FixedSizeWindowLayer(_InPlaceReorder, StaticSlidingWindowLayer):
     """Keeps its window."""
 
 
@@ -151,15 +158,15 @@ class PreallocatedStaticCache(StaticCache):
 
     def __init__(self, model: LoadedModel, length: int, compiled: bool) -> None:
         super().__init__(config=model.config, max_cache_len=length)
-        self.layers = own_fixed(model, self.layers)
+        self.layers = convert_static_layers(model, self.layers)
         self.compiled = compiled
 
 
-def build_fixed(model: LoadedModel, length: int, compiled: bool = False) -> Cache:
+def build_static(model: LoadedModel, length: int, compiled: bool = False) -> Cache:
     """An empty fixed cache for `length` tokens. Raises CacheError when compiling is asked for and impossible."""
     if compiled:
         check_compiler(model)
-    return with_cross(model, PreallocatedStaticCache(model, rounded(length, compiled), compiled))
+    return with_cross_attention(model, PreallocatedStaticCache(model, allocated_length(length, compiled), compiled))
 
 
 def is_compiled(cache: Cache | None) -> bool:
@@ -168,7 +175,7 @@ def is_compiled(cache: Cache | None) -> bool:
     return isinstance(own, PreallocatedStaticCache) and own.compiled
 
 
-def own_fixed(model: LoadedModel, layers: Sequence[CacheLayer]) -> list[CacheLayer]:
+def convert_static_layers(model: LoadedModel, layers: Sequence[CacheLayer]) -> list[CacheLayer]:
     """transformers' fixed layers as ours."""
     _, details = get_layer_types_and_kwargs(model.config)
     return [_convert(layer, detail) for layer, detail in zip(layers, details, strict=False)]
@@ -182,9 +189,9 @@ def _convert(layer: CacheLayer, detail: Mapping[str, int]) -> CacheLayer:
     return layer
 
 
-def rounded(length: int, compiled: bool) -> int:
+def allocated_length(length: int, compiled: bool) -> int:
     """Tokens really allocated for."""
-    return -(-length // _ROUND) * _ROUND if compiled else length
+    return -(-length // _SIZE_STEP) * _SIZE_STEP if compiled else length
 
 
 def check_compiler(model: LoadedModel) -> None:

@@ -14,7 +14,7 @@ from transformers.cache_utils import (
     LinearAttentionAndSlidingWindowAttentionLayer,
 )
 
-from core.caches.tensors.adapted_layer import CacheLayer, compacted
+from core.caches.tensors.adapted_layer import CacheLayer, compact_tensor
 from core.caches.tensors.compressed import compact_compressed, is_compressed
 from core.caches.tensors.preallocated import PreallocatedLayer
 from core.models.loaded_model import LoadedModel
@@ -40,7 +40,7 @@ class WindowLayer(DynamicSlidingWindowLayer):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens [B, H, n, D]; what they attend to comes back, what the window has passed is freed."""
         seen = super().update(key_states, value_states, *args, **kwargs)
-        self.keys, self.values = compacted(self.keys), compacted(self.values)
+        self.keys, self.values = compact_tensor(self.keys), compact_tensor(self.values)
         return seen
 
 
@@ -55,37 +55,37 @@ class HybridWindowLayer(LinearAttentionAndSlidingWindowAttentionLayer):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Add tokens [B, H, n, D] and return what they attend to; the memory of tokens outside the window is freed."""
         seen = super().update(key_states, value_states, *args, **kwargs)
-        self.keys, self.values = compacted(self.keys), compacted(self.values)
+        self.keys, self.values = compact_tensor(self.keys), compact_tensor(self.values)
         return seen
 
 
-def by_config(model: LoadedModel) -> Cache:
+def config_cache(model: LoadedModel) -> Cache:
     """A decoder's cache as the model's configuration lays it out: windows, states, placeholders."""
-    return _laid_out(model, WindowLayer)
+    return _build_layout(model, WindowLayer)
 
 
-def laid_full(model: LoadedModel) -> Cache:
+def without_windows(model: LoadedModel) -> Cache:
     """The same, but windowed attention layers keep everything too (their mask still hides what is out of reach)."""
-    return _laid_out(model, lambda window: _plain())
+    return _build_layout(model, lambda window: _full_layer())
 
 
-def with_cross(model: LoadedModel, own: Cache) -> Cache:
+def with_cross_attention(model: LoadedModel, own: Cache) -> Cache:
     """`own` for a decoder; for an encoder–decoder both halves: cross-attention sees the whole source in every layer."""
     if not model.is_encoder_decoder:
         return own
     cross = DynamicCache()
-    cross.layers = [_plain() for _ in own.layers]
+    cross.layers = [_full_layer() for _ in own.layers]
     return EncoderDecoderCache(own, cross)
 
 
-def paired(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
+def pair_halves(own: Cache | None, other: Cache | None) -> EncoderDecoderCache:
     """The written half of one encoder–decoder's cache with the read half of another."""
     if not (isinstance(own, EncoderDecoderCache) and isinstance(other, EncoderDecoderCache)):
         raise TypeError(tr("both have to be caches of an encoder–decoder"))
     return EncoderDecoderCache(own.self_attention_cache, other.cross_attention_cache)
 
 
-def _laid_out(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Cache:
+def _build_layout(model: LoadedModel, windowed: Callable[[int], DynamicLayer]) -> Cache:
     cache = DynamicCache(config=model.config)
     cache.layers = [
         windowed(layer.sliding_window) if type(layer) is DynamicSlidingWindowLayer else _replacement(layer)
@@ -103,5 +103,5 @@ def _replacement(layer: CacheLayer) -> CacheLayer:
     return compact_compressed(layer) if is_compressed(layer) else layer
 
 
-def _plain() -> DynamicLayer:
+def _full_layer() -> DynamicLayer:
     return PreallocatedLayer()

@@ -20,12 +20,12 @@ class BeamSettings:
 
     width: int
     """Beams of the group."""
-    considered: int
+    candidate_count: int
     """Continuations looked at in each step: max(2, 1 + end tokens) · width."""
     early_stopping: bool | str
     length_penalty: float
-    longest: int
-    counts_ended: bool
+    max_length: int
+    ended_beams_count: bool
 
 
 class BeamGroup:
@@ -35,60 +35,62 @@ class BeamGroup:
         self.number = number
         self.beams = [root]
         self.start = 0
-        self.hypotheses = Hypotheses(settings.width, settings.early_stopping, settings.length_penalty, settings.longest)
+        self.hypotheses = Hypotheses(
+            settings.width, settings.early_stopping, settings.length_penalty, settings.max_length
+        )
         self.done = False
         self._settings, self._banks = settings, banks
-        self._left: list[BeamNode] = []
+        self._running_at_end: list[BeamNode] = []
 
     @property
     def rows(self) -> slice:
         """Its rows of the batch."""
         return slice(self.start, self.start + len(self.beams))
 
-    def settle(self, usual: list[BeamNode], extra: list[BeamNode], limit: StopReason | None) -> list[BeamNode]:
+    def decide_fates(self, regular: list[BeamNode], extra: list[BeamNode], limit: StopReason | None) -> list[BeamNode]:
         """Decide the fate of a step's nodes; returns those chosen to go on, whether or not a limit lets them."""
-        kept, ended = self._choose(usual, extra, limit is not None)
+        kept, ended = self._select(regular, extra, limit is not None)
         if limit is not None:
-            self._left = self._cut_off(kept, limit)
+            self._running_at_end = self._cut_off(kept, limit)
             self._cut_off(ended, limit)  # constraints may let others end than go on
-        hopes = usual if self._settings.counts_ended else kept
-        self.hypotheses.offer(ended)
-        if hopes:
-            leader = max(hopes, key=lambda node: node.score)
-            self.hypotheses.look_ahead(leader.score, leader.normalized)
-        self.done = self.hypotheses.done or limit is not None or not kept
+        contenders = regular if self._settings.ended_beams_count else kept
+        self.hypotheses.add_finished(ended)
+        if contenders:
+            leader = max(contenders, key=lambda node: node.score)
+            self.hypotheses.update_bound(leader.score, leader.normalized)
+        self.done = self.hypotheses.is_done or limit is not None or not kept
         if limit is None:
             for node in kept:
                 node.fate = "early_stopped" if self.done else "kept"
-            self._left = [] if self.done else kept
+            self._running_at_end = [] if self.done else kept
         self.beams = [] if self.done else kept
         return kept
 
-    def _choose(
-        self, usual: list[BeamNode], extra: list[BeamNode], last: bool
+    def _select(
+        self, regular: list[BeamNode], extra: list[BeamNode], at_limit: bool
     ) -> tuple[list[BeamNode], list[BeamNode]]:
         """(what goes on, what ends): only a hypothesis among the first `width` may end."""
         width = self._settings.width
         if self._banks is not None:
-            return self._banks.choose(usual, extra, width, last, rescue=not self.hypotheses.items)
-        going = sorted((node for node in usual if not node.stop), key=lambda node: -node.score)[:width]
-        return going, [node for node in usual[:width] if last or node.stop]
+            return self._banks.select(regular, extra, width, at_limit, rescue=not self.hypotheses.items)
+        going = sorted((node for node in regular if not node.stop), key=lambda node: -node.score)[:width]
+        return going, [node for node in regular[:width] if at_limit or node.stop]
 
     def _cut_off(self, kept: Sequence[BeamNode], limit: StopReason) -> list[BeamNode]:
         for node in kept:
             node.stop = node.stop or limit
         return list(kept)
 
-    def running(self) -> list[BeamNode]:
+    def running_beams(self) -> list[BeamNode]:
         """What the next forward pass feeds."""
         return self.beams
 
-    def move(self, start: int) -> int:
+    def set_start(self, start: int) -> int:
         """Take the rows from `start` on; returns the first row behind them."""
         self.start = start
         return start + len(self.beams)
 
-    def left_over(self, stopped: bool) -> list[BeamNode]:
+    def unfinished(self, stopped: bool) -> list[BeamNode]:
         """Hypotheses that were running when the user or the clock ended the search; none at any other limit."""
-        by_clock = [node for node in self._left if node.stop is not None and node.stop.reason == "time"]
-        return self._left if stopped else by_clock
+        by_clock = [node for node in self._running_at_end if node.stop is not None and node.stop.reason == "time"]
+        return self._running_at_end if stopped else by_clock

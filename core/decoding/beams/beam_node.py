@@ -23,7 +23,7 @@ class BeamNode:
     """New tokens from the prompt to here."""
     score: float
     """Sum of log-probabilities, penalties included."""
-    path: PathText
+    text_path: PathText
     normalized: float = 0.0
     """score ÷ length^length_penalty."""
     log_probability: float = 0.0
@@ -49,7 +49,7 @@ class BeamNode:
         """New tokens from the prompt to here."""
         return tuple(node.token for node in self.lineage())
 
-    def written(self) -> str:
+    def decoded_text(self) -> str:
         """The text from the prompt to here, without characters that are still incomplete."""
         return "".join(node.text for node in self.lineage())
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import torch
 
-from core.decoding.beams.beam_events import candidate, overruled, ranking
+from core.decoding.beams.beam_events import build_ranking, overruled_choices, to_beam_candidate
 from core.decoding.beams.beam_group import DEAD, BeamGroup, BeamSettings
 from core.decoding.beams.beam_node import BeamNode
 from core.decoding.beams.beam_scoring import BeamScorer
-from core.decoding.beams.candidate_selection import Selector, best
-from core.decoding.beams.candidates import GroupScores, look
+from core.decoding.beams.candidate_selection import CandidateSelector, select_best
+from core.decoding.beams.candidates import GroupScores, find_candidates
 from core.decoding.beams.constraint_banks import ConstraintBanks
-from core.decoding.beams.path_text import Speller
+from core.decoding.beams.path_text import PathDecoder
 from core.decoding.run import DecodingRun
 from core.decoding.sequences import FinishedSequence
 from core.decoding.stopping import StopReason
@@ -33,11 +33,11 @@ from resources.language import tr
 class BeamPlan:
     """What a strategy sets: how continuations are found, how many groups, and what must be written."""
 
-    select: Selector = best
+    selector: CandidateSelector = select_best
     groups: int = 1
     diversity_penalty: float = 0.0
     banks: ConstraintBanks | None = None
-    counts_ended: bool = False
+    ended_beams_count: bool = False
     """Whether `early_stopping` hopes for the best continuation even if it ends here (transformers 4)."""
 
 
@@ -50,14 +50,14 @@ def decode_beams(run: DecodingRun, plan: BeamPlan) -> Iterator[Event]:
     output, prefilled = run.prefill()
     yield prefilled
     search.begin()
-    raw = run.repair(output.last)
+    raw = run.replace_invalid(output.last)
     while True:
         yield search.step(raw)
-        yield from run.step_done(search.length - 1)
+        yield from run.finish_step(search.length - 1)
         if search.done or run.is_cancelled():
             break
-        raw = run.repair(search.feed())
-    yield from search.end()
+        raw = run.replace_invalid(search.forward_beams())
+    yield from search.finish()
 
 
 class BeamSearch:
@@ -65,15 +65,15 @@ class BeamSearch:
 
     def __init__(self, run: DecodingRun, plan: BeamPlan) -> None:
         self._run, self._plan = run, plan
-        settings = _settings(run, plan)
-        self._returned = int(run.config.num_return_sequences or 1)
-        self._speller = Speller(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.state)
-        self._scoring = BeamScorer(run.context, plan.groups, plan.diversity_penalty)
-        root = BeamNode(0, None, 0, 0, 0.0, self._speller.start, tail=run.stopping.tail)
+        settings = _beam_settings(run, plan)
+        self._return_count = int(run.config.num_return_sequences or 1)
+        self._path_decoder = PathDecoder(run.model.tokenizer, run.model.pieces, run.start_ids, run.text.state)
+        self._scorer = BeamScorer(run.context, plan.groups, plan.diversity_penalty)
+        root = BeamNode(0, None, 0, 0, 0.0, self._path_decoder.start, tail=run.stopping.tail)
         self._groups = [BeamGroup(number, settings, root, plan.banks) for number in range(plan.groups)]
         self._settings = settings
         self._ids = torch.tensor([run.start_ids], device=run.device)
-        self._number = 0
+        self._node_count = 0
         self._overruled: list[Overruled] = []
         self._forbidden: list[tuple[int, float]] = []
         """The first choices behind this step's beams that a grammar forbade."""
@@ -90,7 +90,7 @@ class BeamSearch:
     def begin(self) -> None:
         """Starts the clock of the first step. Raises StrategyError for a memory that cannot follow the beams."""
         self._clock = time.perf_counter()
-        if not self._run.forward.follows_rows:
+        if not self._run.forward.can_reorder:
             raise StrategyError(
                 tr("{model} keeps a memory of its own kind, whose rows cannot change places.").format(
                     model=self._run.model.name
@@ -101,24 +101,24 @@ class BeamSearch:
     def step(self, raw: torch.Tensor) -> BeamStep:
         """Decide one token for all groups; `raw` logits [n, V]."""
         self.length += 1
-        limit = self._run.stopping.limit(self.length)
+        limit = self._run.stopping.reached_limit(self.length)
         own = torch.log_softmax(raw, -1)
-        shared = self._scoring.shared(self._ids, own)
+        shared = self._scorer.apply_shared(self._ids, own)
         counts = torch.zeros_like(shared[0]) if self._plan.groups > 1 else None
-        looked_at: list[BeamNode] = []
+        considered: list[BeamNode] = []
         self._overruled, self._forbidden = [], []
         for group in self._groups:
             if not group.done:
                 nodes, chosen = self._step_group(group, own, shared, counts, limit)
-                looked_at += nodes
+                considered += nodes
                 if counts is not None:
                     tokens = torch.tensor(chosen, dtype=torch.long, device=counts.device)  # none when all beams ended
                     counts.index_add_(0, tokens, counts.new_ones(len(chosen)))
-        if not looked_at and not any(group.hypotheses.items for group in self._groups):
+        if not considered and not any(group.hypotheses.items for group in self._groups):
             alive = self._last_scores.masked_fill(self._last_scores <= DEAD, -math.inf)
             self._run.check_scores(alive, raw, self.length - 1)
-        event = self._event(looked_at)
-        self._run.figures.length_reached(self.length)
+        event = self._event(considered)
+        self._run.counters.set_length(self.length)
         return event
 
     def _step_group(
@@ -134,37 +134,39 @@ class BeamSearch:
         `own` [n, V]: log-probabilities of the model alone; `shared` behind what all groups share of the funnel.
         """
         rows = group.rows
-        scores = self._scoring.of_group(group.number, self._ids[rows], shared[rows], counts)
+        scores = self._scorer.apply_group(group.number, self._ids[rows], shared[rows], counts)
         self._last_scores = scores
         if self._run.request.top_n:
-            if held := self._scoring.held(group.number, self._ids[rows], own[rows]):
-                self._overruled += overruled(held, group.beams, self._run.model.pieces)
-                self._forbidden += [(beam.number, one.removed) for one, beam in zip(held, group.beams, strict=True)]
+            if held := self._scorer.constraint_masks(group.number, self._ids[rows], own[rows]):
+                self._overruled += overruled_choices(held, group.beams, self._run.model.pieces)
+                self._forbidden += [
+                    (beam.number, one.removed_probability) for one, beam in zip(held, group.beams, strict=True)
+                ]
         view = GroupScores(
-            group, scores, own[rows], self.length, self._scoring.penalties(counts), self._scoring.processes
+            group, scores, own[rows], self.length, self._scorer.diversity_penalties(counts), self._scorer.changes_scores
         )
         try:
-            usual, extra = look(view, self._settings, self._plan.select, self._plan.banks)
+            usual, extra = find_candidates(view, self._settings, self._plan.selector, self._plan.banks)
         except FloatingPointError:
             self._run.check_scores(scores, own[rows], self.length - 1)
             raise
         for node in usual + extra:
-            self._spell(node)
-        chosen = group.settle(usual, extra, limit)
+            self._extend_text(node)
+        chosen = group.decide_fates(usual, extra, limit)
         nodes = sorted(usual + extra, key=lambda node: -node.score)
         for rank, node in enumerate(nodes, 1):
-            self._number += 1
-            node.rank, node.number = rank, self._number
+            self._node_count += 1
+            node.rank, node.number = rank, self._node_count
         return nodes, [node.token for node in chosen]
 
-    def _spell(self, node: BeamNode) -> None:
+    def _extend_text(self, node: BeamNode) -> None:
         """Its text, whether it ends there by itself, and how far it has come with the constraints."""
         stopping, parent = self._run.stopping, node.parent
         assert parent is not None
-        node.text, node.path = self._speller.push(parent.path, node.token)
-        node.stop, node.tail = stopping.ending(node.token, parent.tail)
+        node.text, node.text_path = self._path_decoder.push(parent.text_path, node.token)
+        node.stop, node.tail = stopping.natural_end(node.token, parent.tail)
         if self._plan.banks is not None:
-            self._plan.banks.follow(node)
+            self._plan.banks.record_progress(node)
 
     def _event(self, nodes: Sequence[BeamNode]) -> BeamStep:
         pieces, banks = self._run.model.pieces, self._plan.banks
@@ -173,54 +175,54 @@ class BeamSearch:
         leader = max(leaders, key=lambda node: node.normalized, default=None)
         return BeamStep(
             step=self.length - 1,
-            candidates=tuple(candidate(node, pieces, banks.met(node) if banks else 0) for node in shown),
+            candidates=tuple(to_beam_candidate(node, pieces, banks.tokens_met(node) if banks else 0) for node in shown),
             best=leader.number if leader else 0,
             seconds=time.perf_counter() - self._clock,
-            required=banks.constraints.total if banks else 0,
+            required=banks.constraints.total_tokens if banks else 0,
             length_penalty=self._settings.length_penalty,
             overruled=tuple(self._overruled),
             forbidden=tuple(self._forbidden),
         )
 
-    def feed(self) -> torch.Tensor:
+    def forward_beams(self) -> torch.Tensor:
         """Let memory and ids follow the kept beams and read their tokens: logits [n, V]."""
         self._clock = time.perf_counter()
-        running = [node for group in self._groups for node in group.running()]
+        running = [node for group in self._groups for node in group.running_beams()]
         rows, before = [node.row for node in running], self._ids.shape[0]
-        self._run.forward.follow(rows, before)
+        self._run.forward.select_rows(rows, before)
         device = self._ids.device
         places, tokens = (
             torch.tensor(rows, device=device),
             torch.tensor([[node.token] for node in running], device=device),
         )
-        own = [torch.tensor([node.row - group.start for node in group.running()]) for group in self._groups]
-        self._scoring.follow(places, [item.to(device) for item in own])
+        own = [torch.tensor([node.row - group.start for node in group.running_beams()]) for group in self._groups]
+        self._scorer.reorder(places, [item.to(device) for item in own])
         self._ids = torch.cat([self._ids.index_select(0, places), tokens], 1)
         start = 0
         for group in self._groups:
-            start = group.move(start)
+            start = group.set_start(start)
         return self._run.forward(tokens).last
 
-    def end(self) -> Iterator[Event]:
+    def finish(self) -> Iterator[Event]:
         """The ranking, and one SequenceFinished for each returned text, best first."""
-        run, nodes = self._run, self._final()
-        texts = [node.written() + self._speller.flush(node.path) for node in nodes]
+        run, nodes = self._run, self._ranked_nodes()
+        texts = [node.decoded_text() + self._path_decoder.flush(node.text_path) for node in nodes]
         if nodes:
-            run.figures.length_reached(nodes[0].length)
-        yield run.measure(self.length)
-        yield ranking(nodes, texts, self._settings.length_penalty, self._plan.diversity_penalty)
-        for number, node in enumerate(nodes[: self._returned]):
+            run.counters.set_length(nodes[0].length)
+        yield run.measure_cache(self.length)
+        yield build_ranking(nodes, texts, self._settings.length_penalty, self._plan.diversity_penalty)
+        for number, node in enumerate(nodes[: self._return_count]):
             stop = node.stop or StopReason("stopped")
-            stop = run.judge(stop, node.ids()) or stop
-            tail = self._speller.flush(node.path)
+            stop = run.apply_grammar(stop, node.ids()) or stop
+            tail = self._path_decoder.flush(node.text_path)
             yield SequenceFinished(number, stop.reason, stop.string, stop.limit, tail, stop.whole)
             run.results.append(FinishedSequence(node.ids(), texts[number], node.normalized, number))
 
-    def _final(self) -> list[BeamNode]:
+    def _ranked_nodes(self) -> list[BeamNode]:
         """Finished hypotheses of all groups, best first; after a stop also what was running."""
         nodes = [node for group in self._groups for node in group.hypotheses.items]
         if self._run.stopped or not nodes:
-            nodes += [node for group in self._groups for node in group.left_over(self._run.stopped)]
+            nodes += [node for group in self._groups for node in group.unfinished(self._run.stopped)]
         if not nodes:
             raise StrategyError(
                 tr("No hypothesis met all constraints within {length:,} tokens.").format(length=self.length),
@@ -229,7 +231,7 @@ class BeamSearch:
         return sorted(nodes, key=lambda node: -node.normalized)
 
 
-def _settings(run: DecodingRun, plan: BeamPlan) -> BeamSettings:
+def _beam_settings(run: DecodingRun, plan: BeamPlan) -> BeamSettings:
     config = run.config
     beams, returned = int(config.num_beams or 1), int(config.num_return_sequences or 1)
     if returned > beams:
@@ -249,9 +251,9 @@ def _settings(run: DecodingRun, plan: BeamPlan) -> BeamSettings:
     width = beams // plan.groups
     return BeamSettings(
         width=width,
-        considered=max(2, 1 + len(run.stopping.eos)) * width,
+        candidate_count=max(2, 1 + len(run.stopping.eos)) * width,
         early_stopping=config.early_stopping or False,
         length_penalty=float(config.length_penalty if config.length_penalty is not None else 1.0),
-        longest=run.stopping.max_new,
-        counts_ended=plan.counts_ended,
+        max_length=run.stopping.max_new,
+        ended_beams_count=plan.ended_beams_count,
     )

@@ -8,14 +8,14 @@ from typing import Protocol
 import torch
 
 
-class Selector(Protocol):
+class CandidateSelector(Protocol):
     """Takes `count` continuations from the scores [n · V] of all beams, as (scores, places), each [count]."""
 
     def __call__(self, flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
         """`full`: what n · V is when all beams are alive."""
 
 
-def best(flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
+def select_best(flat: torch.Tensor, count: int, full: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The highest scores, best first."""
     top = flat.topk(min(count, flat.shape[0]))
     return top.values, top.indices

@@ -21,18 +21,18 @@ import torch
 from core.decoding.beams.beam_node import BeamNode
 from core.decoding.beams.constraints import ConstraintProgress, Constraints
 
-Place = tuple[int, int]
+RowToken = tuple[int, int]
 """(row, token)."""
 
 
 def round_robin(nodes: Iterable[BeamNode], banks: Sequence[int]) -> list[BeamNode]:
     """The best of every bank, highest bank first, then the second best of each, and so on."""
-    shelves: dict[int, list[BeamNode]] = {}
+    by_bank: dict[int, list[BeamNode]] = {}
     for node, bank in zip(nodes, banks, strict=True):
-        shelves.setdefault(bank, []).append(node)
+        by_bank.setdefault(bank, []).append(node)
     ranked = [
         (place, -bank, node)
-        for bank, shelf in shelves.items()
+        for bank, shelf in by_bank.items()
         for place, node in enumerate(sorted(shelf, key=lambda node: -node.score))
     ]
     return [node for _place, _bank, node in sorted(ranked, key=lambda item: item[:2])]
@@ -43,11 +43,11 @@ class ConstraintBanks:
 
     def __init__(self, constraints: Constraints, pool: str, eos: Iterable[int], limit: int) -> None:
         self.constraints = constraints
-        self.limit = limit
+        self.max_tokens = limit
         """Tokens within which everything must be met."""
         self._paper = pool == "paper"
         self._eos = sorted(eos)
-        self._weight = max((phrase.longest for phrase in constraints.phrases), default=0)
+        self._phrase_weight = max((phrase.max_length for phrase in constraints.phrases), default=0)
 
     def mask(self, scores: torch.Tensor, beams: Sequence[BeamNode]) -> torch.Tensor:
         """Scores [n, V] without end tokens for unmet beams, and without detours for those that are short of time."""
@@ -55,95 +55,99 @@ class ConstraintBanks:
             return scores
         scores = scores.clone()
         for row, beam in enumerate(beams):
-            progress = self._of(beam)
-            if progress.complete:
+            progress = self._progress_of(beam)
+            if progress.is_complete:
                 continue
             if self._eos:
                 scores[row, self._eos] = -math.inf
-            left = self.limit - beam.length - 1
-            if self.constraints.remaining_if_broken(progress) > left:
-                self._leave_only(scores[row], self._in_time(progress, left))
+            left = self.max_tokens - beam.length - 1
+            if self.constraints.min_remaining_if_broken(progress) > left:
+                self._ban_others(scores[row], self._useful_tokens(progress, left))
         return scores
 
-    def _in_time(self, progress: ConstraintProgress, left: int) -> list[int]:
-        """Tokens after which `left` more are enough."""
-        step, remaining = self.constraints.step, self.constraints.remaining
-        return [token for token in self.constraints.tokens if remaining(step(progress, token)) <= left]
+    def _useful_tokens(self, progress: ConstraintProgress, tokens_left: int) -> list[int]:
+        """Tokens after which `tokens_left` more are enough."""
+        step, remaining = self.constraints.advance, self.constraints.min_remaining
+        return [token for token in self.constraints.tokens if remaining(step(progress, token)) <= tokens_left]
 
     @staticmethod
-    def _leave_only(row: torch.Tensor, tokens: list[int]) -> None:
+    def _ban_others(row: torch.Tensor, tokens: list[int]) -> None:
         kept = row[tokens]
         row.fill_(-math.inf)
         row[tokens] = kept
 
-    def extra(self, scores: torch.Tensor, beams: Sequence[BeamNode], known: set[Place]) -> list[Place]:
+    def extra_continuations(
+        self, scores: torch.Tensor, beams: Sequence[BeamNode], known: set[RowToken]
+    ) -> list[RowToken]:
         """Continuations besides the `known` ones that belong into the pool, each once."""
         places = [
-            (row, token) for row, beam in enumerate(beams) for token in self.constraints.advancing(self._of(beam))
+            (row, token)
+            for row, beam in enumerate(beams)
+            for token in self.constraints.advancing_tokens(self._progress_of(beam))
         ]
-        if self._paper or not any(self._can(beam) and not self.is_met(beam) for beam in beams):
+        if self._paper or not any(self._can_finish(beam) and not self.is_met(beam) for beam in beams):
             places += list(enumerate(scores.argmax(-1).tolist()))
         return [place for place in dict.fromkeys(places) if place not in known]
 
-    def follow(self, node: BeamNode) -> None:
+    def record_progress(self, node: BeamNode) -> None:
         """Note how far `node` has come."""
         assert node.parent is not None
-        node.progress = self.constraints.step(self._of(node.parent), node.token)
+        node.progress = self.constraints.advance(self._progress_of(node.parent), node.token)
 
-    def choose(
-        self, usual: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
+    def select(
+        self, regular: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
     ) -> tuple[list[BeamNode], list[BeamNode]]:  # fmt: skip
         """(what goes on, what ends) of a pool; with `last` nothing can go on, with `rescue` nothing has ended yet."""
         if self._paper:
-            return self._by_paper(usual + extra, width, last)
-        return self._by_four(usual, extra, width, last, rescue)
+            return self._select_paper(regular + extra, width, last)
+        return self._select_transformers(regular, extra, width, last, rescue)
 
-    def _by_paper(self, pool: list[BeamNode], width: int, last: bool) -> tuple[list[BeamNode], list[BeamNode]]:
-        order = self._rotate(pool)
+    def _select_paper(self, pool: list[BeamNode], width: int, last: bool) -> tuple[list[BeamNode], list[BeamNode]]:
+        order = self._round_robin(pool)
         ended = [node for node in order[:width] if (last or node.stop) and self.is_met(node)]
         kept = [node for node in order if not node.stop][:width]
         return kept, ended
 
-    def _by_four(
-        self, usual: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
+    def _select_transformers(
+        self, regular: list[BeamNode], extra: list[BeamNode], width: int, last: bool, rescue: bool
     ) -> tuple[list[BeamNode], list[BeamNode]]:  # fmt: skip
-        ended = [node for node in usual[:width] + extra if node.stop and self.is_met(node)]
-        going = [node for node in usual if not node.stop]
+        ended = [node for node in regular[:width] + extra if node.stop and self.is_met(node)]
+        going = [node for node in regular if not node.stop]
         added = [node for node in extra + going[width:] if not node.stop and self._advances(node)]
-        kept = self._rotate(going[:width] + added)[:width]
-        if rescue and not ended and not any(map(self._can, kept)):
-            able = [node for node in usual + extra if not node.stop and self._can(node)]
+        kept = self._round_robin(going[:width] + added)[:width]
+        if rescue and not ended and not any(map(self._can_finish, kept)):
+            able = [node for node in regular + extra if not node.stop and self._can_finish(node)]
             kept = kept[: width - 1] + sorted(able, key=lambda node: -node.score)[:1]
         if last:
             ended += [node for node in kept if self.is_met(node)]
         return kept, ended
 
-    def _can(self, node: BeamNode) -> bool:
+    def _can_finish(self, node: BeamNode) -> bool:
         """Whether it can still meet everything in time."""
-        return self.constraints.remaining(self._of(node)) <= self.limit - node.length
+        return self.constraints.min_remaining(self._progress_of(node)) <= self.max_tokens - node.length
 
     def _advances(self, node: BeamNode) -> bool:
         assert node.parent is not None
-        return node.token in self.constraints.advancing(self._of(node.parent))
+        return node.token in self.constraints.advancing_tokens(self._progress_of(node.parent))
 
-    def _rotate(self, nodes: list[BeamNode]) -> list[BeamNode]:
-        return round_robin(nodes, [self._bank(self._of(node)) for node in nodes])
+    def _round_robin(self, nodes: list[BeamNode]) -> list[BeamNode]:
+        return round_robin(nodes, [self._bank(self._progress_of(node)) for node in nodes])
 
     def _bank(self, progress: ConstraintProgress) -> int:
         if self._paper:
             return self.constraints.tokens_met(progress)
         if progress.current is None:
-            return len(progress.met) * self._weight
-        left = self.constraints.phrases[progress.current].longest - len(progress.matched)
-        return len(progress.met) * self._weight + self._weight - left
+            return len(progress.met) * self._phrase_weight
+        left = self.constraints.phrases[progress.current].max_length - len(progress.matched)
+        return len(progress.met) * self._phrase_weight + self._phrase_weight - left
 
     def is_met(self, node: BeamNode) -> bool:
         """Whether everything stands in the text."""
-        return self._of(node).complete
+        return self._progress_of(node).is_complete
 
-    def met(self, node: BeamNode) -> int:
+    def tokens_met(self, node: BeamNode) -> int:
         """Constraint tokens met."""
-        return self.constraints.tokens_met(self._of(node))
+        return self.constraints.tokens_met(self._progress_of(node))
 
-    def _of(self, node: BeamNode) -> ConstraintProgress:
+    def _progress_of(self, node: BeamNode) -> ConstraintProgress:
         return node.progress or self.constraints.start

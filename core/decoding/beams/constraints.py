@@ -21,12 +21,12 @@ class ConstraintPhrase:
     label: str = ""
 
     @property
-    def longest(self) -> int:
+    def max_length(self) -> int:
         """Tokens it counts for once it is met."""
         return max(map(len, self.alternatives))
 
     @property
-    def shortest(self) -> int:
+    def min_length(self) -> int:
         """Fewest tokens that meet it."""
         return min(map(len, self.alternatives))
 
@@ -34,12 +34,12 @@ class ConstraintPhrase:
         """Whether an alternative begins with `tokens`."""
         return any(alternative[: len(tokens)] == tokens for alternative in self.alternatives)
 
-    def following(self, tokens: Alternative) -> list[Alternative]:
+    def remainders(self, tokens: Alternative) -> list[Alternative]:
         """What may follow `tokens`: the rests of the alternatives that begin with them."""
         return [a[len(tokens) :] for a in self.alternatives if len(a) > len(tokens) and a[: len(tokens)] == tokens]
 
 
-def phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> ConstraintPhrase:
+def make_phrase(alternatives: Sequence[Sequence[int]], label: str = "") -> ConstraintPhrase:
     """A phrase of distinct alternatives, without those that merely continue a shorter one."""
     known = sorted({tuple(int(token) for token in alternative) for alternative in alternatives}, key=len)
     kept: list[Alternative] = []
@@ -62,36 +62,36 @@ class ConstraintProgress(NamedTuple):
     """Tokens of the current phrase that the path ends with."""
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether everything is met."""
         return self.current is None and not self.pending
 
 
 class Constraints:
-    """The automaton of all phrases. `forgetful`: a token that breaks a phrase off begins no other (transformers 4)."""
+    """The automaton of all phrases. `restarts_on_break`: a token that breaks a phrase off begins no other (transformers 4)."""
 
     def __init__(self, phrases: Sequence[ConstraintPhrase], forgetful: bool = False) -> None:
         self.phrases = tuple(phrases)
-        self.forgetful = forgetful
+        self.restarts_on_break = forgetful
         self.start = ConstraintProgress(tuple(range(len(self.phrases))), ())
         self.tokens = sorted({token for phrase in self.phrases for ids in phrase.alternatives for token in ids})
         """All that occur in any phrase; every other token leads where no phrase is."""
 
     @property
-    def total(self) -> int:
+    def total_tokens(self) -> int:
         """What `tokens_met` is when everything is met."""
-        return sum(phrase.longest for phrase in self.phrases)
+        return sum(phrase.max_length for phrase in self.phrases)
 
-    def step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
+    def advance(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         """Where `token` leads from `progress`."""
-        if progress.complete:
+        if progress.is_complete:
             return progress
         pending, seen = progress.pending, (*progress.matched, token)
         if progress.current is not None:
             if self.phrases[progress.current].has_prefix(seen):
                 return self._reach(progress.current, seen, pending, progress.met)
             pending = (*pending, progress.current)
-            if self.forgetful:
+            if self.restarts_on_break:
                 return ConstraintProgress(pending, progress.met)
         return self._begin(seen, pending, progress.met)
 
@@ -111,26 +111,26 @@ class Constraints:
             return ConstraintProgress(pending, (*met, number))
         return ConstraintProgress(pending, met, number, seen)
 
-    def advancing(self, progress: ConstraintProgress) -> list[int]:
+    def advancing_tokens(self, progress: ConstraintProgress) -> list[int]:
         """Tokens that bring a path one further: of the current phrase, or the first ones of those not begun."""
         if progress.current is not None:
-            rests = self.phrases[progress.current].following(progress.matched)
+            rests = self.phrases[progress.current].remainders(progress.matched)
         else:
-            rests = [rest for number in progress.pending for rest in self.phrases[number].following(())]
+            rests = [rest for number in progress.pending for rest in self.phrases[number].remainders(())]
         return list(dict.fromkeys(rest[0] for rest in rests))
 
     def tokens_met(self, progress: ConstraintProgress) -> int:
         """Constraint tokens met; a phrase met by a short alternative counts as much as by its longest."""
-        return sum(self.phrases[number].longest for number in progress.met) + len(progress.matched)
+        return sum(self.phrases[number].max_length for number in progress.met) + len(progress.matched)
 
-    def remaining(self, progress: ConstraintProgress) -> int:
+    def min_remaining(self, progress: ConstraintProgress) -> int:
         """Fewest tokens that meet everything."""
         current = 0
         if progress.current is not None:
-            current = min(map(len, self.phrases[progress.current].following(progress.matched)))
-        return current + sum(self.phrases[number].shortest for number in progress.pending)
+            current = min(map(len, self.phrases[progress.current].remainders(progress.matched)))
+        return current + sum(self.phrases[number].min_length for number in progress.pending)
 
-    def remaining_if_broken(self, progress: ConstraintProgress) -> int:
+    def min_remaining_if_broken(self, progress: ConstraintProgress) -> int:
         """The same after a token that belongs to no phrase."""
-        again = self.phrases[progress.current].shortest if progress.current is not None else 0
-        return again + sum(self.phrases[number].shortest for number in progress.pending)
+        again = self.phrases[progress.current].min_length if progress.current is not None else 0
+        return again + sum(self.phrases[number].min_length for number in progress.pending)

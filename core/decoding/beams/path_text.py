@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.models.hf_protocols import Tokenizer
-from core.models.text import IncrementalDecoder, Pieces
+from core.models.text import IncrementalDecoder, TokenSpellings
 from core.models.text import TextState as PathText
 
-__all__ = ["PathText", "Speller"]
+__all__ = ["PathDecoder", "PathText"]
 
 
-class Speller:
+class PathDecoder:
     """Spells tokens on paths; the texts of a path and `flush` at its end add up to the decoded sequence."""
 
     def __init__(
-        self, tokenizer: Tokenizer | None, pieces: Pieces, context: Sequence[int], state: PathText | None = None
+        self, tokenizer: Tokenizer | None, pieces: TokenSpellings, context: Sequence[int], state: PathText | None = None
     ) -> None:
         """`state`: that of a stream which has spelled `context` already."""
         self._decoder = IncrementalDecoder(tokenizer, pieces)
-        self.start = state if state is not None else self._decoder.behind(context)
+        self.start = state if state is not None else self._decoder.state_after(context)
 
     def push(self, path: PathText, token: int) -> tuple[str, PathText]:
         """Whole characters that `token` completes on `path`, and the path it makes."""

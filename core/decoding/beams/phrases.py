@@ -10,7 +10,7 @@ from typing import TypeVar
 import torch
 from transformers import GenerationConfig
 
-from core.decoding.beams.constraints import Alternative, ConstraintPhrase, phrase
+from core.decoding.beams.constraints import Alternative, ConstraintPhrase, make_phrase
 from core.errors import ParameterError, TokenizerMissingError
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
@@ -20,7 +20,7 @@ TEXT, IDS = "must_contain", "force_words_ids"
 _COMMA, _BAR = re.compile(r"(?<!\\),"), re.compile(r"(?<!\\)\|")
 
 
-def from_text(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
+def parse_phrases(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
     """`dragon | knight, lived happily`: commas part the constraints, bars their alternatives, \\ takes both literally.
 
     Every alternative is tokenised with a space before it and without, and either form meets it.
@@ -32,12 +32,12 @@ def from_text(model: LoadedModel, text: str) -> list[ConstraintPhrase]:
             tr("{model} has no tokenizer, so words cannot be made tokens.").format(model=model.name),
             tr("Give force_words_ids as token ids."),
         )
-    return [_phrase_of(model, part) for part in wanted]
+    return [_parse_phrase(model, part) for part in wanted]
 
 
-def _phrase_of(model: LoadedModel, part: str) -> ConstraintPhrase:
-    words = [_plain(word) for word in _BAR.split(part) if word.strip()]
-    found = [ids for word in words for ids in spellings(model, word)]
+def _parse_phrase(model: LoadedModel, part: str) -> ConstraintPhrase:
+    words = [_unescape(word) for word in _BAR.split(part) if word.strip()]
+    found = [ids for word in words for ids in encode_variants(model, word)]
     label = " | ".join(words)
     if not found:
         raise ParameterError(
@@ -45,14 +45,14 @@ def _phrase_of(model: LoadedModel, part: str) -> ConstraintPhrase:
             tr("Choose other words, or another model."),
             TEXT,
         )
-    return phrase(found, label)
+    return make_phrase(found, label)
 
 
-def _plain(word: str) -> str:
+def _unescape(word: str) -> str:
     return word.replace("\\,", ",").replace("\\|", "|").strip()
 
 
-def spellings(model: LoadedModel, word: str) -> list[Alternative]:
+def encode_variants(model: LoadedModel, word: str) -> list[Alternative]:
     """Token ids that spell `word` after a space and without one; only those that really do."""
     plain, spaced, bracket = (_encode(model, text) for text in (word, f" {word}", "("))
     glued = _encode(model, f"({word}")
@@ -60,47 +60,47 @@ def spellings(model: LoadedModel, word: str) -> list[Alternative]:
     if glued[: len(bracket)] == bracket:
         # Some tokenizers put a space before every text; behind a bracket they do not.
         forms.append(glued[len(bracket) :])
-    return [ids for ids in dict.fromkeys(forms) if ids and _spells(model, ids, word)]
+    return [ids for ids in dict.fromkeys(forms) if ids and _decodes_to(model, ids, word)]
 
 
 def _encode(model: LoadedModel, text: str) -> Alternative:
     return tuple(model.tokenizer.encode(text, add_special_tokens=False))
 
 
-def _spells(model: LoadedModel, ids: Alternative, word: str) -> bool:
+def _decodes_to(model: LoadedModel, ids: Alternative, word: str) -> bool:
     unknown = getattr(model.tokenizer, "unk_token_id", None)
     text = model.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
     return unknown not in ids and str(text).strip() == word
 
 
-def from_config(config: GenerationConfig) -> list[ConstraintPhrase]:
+def phrases_from_config(config: GenerationConfig) -> list[ConstraintPhrase]:
     """`force_words_ids` and `constraints` as transformers 4 had them. Raises ParameterError for another shape."""
-    given = list(_listed(getattr(config, IDS), IDS))
-    for constraint in _listed(config.constraints, "constraints"):
+    given = list(_as_list(getattr(config, IDS), IDS))
+    for constraint in _as_list(config.constraints, "constraints"):
         given.append(getattr(constraint, "token_ids", constraint))
-    return [_checked(words) for words in given]
+    return [_parse_ids(words) for words in given]
 
 
-def _listed(given: Sequence[T] | None, name: str) -> Sequence[T]:
-    value = given or ()
+def _as_list(setting: Sequence[T] | None, name: str) -> Sequence[T]:
+    value = setting or ()
     if not isinstance(value, (list, tuple)):
         raise ParameterError(tr("{name} is {value!r}.").format(name=name, value=value), tr("It must be a list."), name)
     return value
 
 
-def _checked(words: object) -> ConstraintPhrase:
+def _parse_ids(words: object) -> ConstraintPhrase:
     words = words.tolist() if isinstance(words, torch.Tensor) else words
     nested = [words] if isinstance(words, (list, tuple)) and words and isinstance(words[0], int) else words
-    if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_ids, nested)):
+    if not isinstance(nested, (list, tuple)) or not nested or not all(map(_is_id_list, nested)):
         raise ParameterError(
             tr("force_words_ids contains {words!r}.").format(words=words),
             tr("Give a list of phrases, each a list of token ids, or a list of such lists as alternatives."),
             IDS,
         )
-    return phrase(nested)
+    return make_phrase(nested)
 
 
-def _is_ids(ids: object) -> bool:
+def _is_id_list(ids: object) -> bool:
     return isinstance(ids, (list, tuple)) and bool(ids) and all(isinstance(i, int) and i >= 0 for i in ids)
 
 
@@ -108,19 +108,19 @@ Ban = Callable[[Alternative], str | None]
 """Why an alternative can never be written; None when it can."""
 
 
-def possible(
-    phrases: Sequence[ConstraintPhrase], bans: Sequence[Ban], names: Callable[[int], str]
+def drop_impossible(
+    phrases: Sequence[ConstraintPhrase], bans: Sequence[Ban], token_text: Callable[[int], str]
 ) -> list[ConstraintPhrase]:
     """The phrases without impossible alternatives. Raises ParameterError where none is left, with the reason."""
-    return [_possible(item, bans, names) for item in phrases]
+    return [_drop_impossible(item, bans, token_text) for item in phrases]
 
 
-def _possible(item: ConstraintPhrase, bans: Sequence[Ban], names: Callable[[int], str]) -> ConstraintPhrase:
+def _drop_impossible(item: ConstraintPhrase, bans: Sequence[Ban], token_text: Callable[[int], str]) -> ConstraintPhrase:
     reasons = {ids: next((reason for ban in bans if (reason := ban(ids))), None) for ids in item.alternatives}
     open_ones = [ids for ids, reason in reasons.items() if reason is None]
     if open_ones:
-        return phrase(open_ones, item.label)
-    label = item.label or " | ".join("".join(map(names, ids)) for ids in item.alternatives)
+        return make_phrase(open_ones, item.label)
+    label = item.label or " | ".join("".join(map(token_text, ids)) for ids in item.alternatives)
     raise ParameterError(
         tr("The text can never contain “{label}”: {reason}.").format(label=label, reason=next(iter(reasons.values()))),
         tr("Take the constraint away, or loosen the other setting."),
@@ -128,10 +128,10 @@ def _possible(item: ConstraintPhrase, bans: Sequence[Ban], names: Callable[[int]
     )
 
 
-def bans_of(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
+def collect_bans(config: GenerationConfig, vocabulary: int, eos: frozenset[int], source: Sequence[int]) -> list[Ban]:
     """What can make a phrase impossible: the vocabulary, end tokens and the settings that forbid tokens."""
-    suppressed = set(_listed(config.suppress_tokens, "suppress_tokens"))
-    words = [tuple(word) for word in _listed(config.bad_words_ids, "bad_words_ids")]
+    suppressed = set(_as_list(config.suppress_tokens, "suppress_tokens"))
+    words = [tuple(word) for word in _as_list(config.bad_words_ids, "bad_words_ids")]
     own, foreign = int(config.no_repeat_ngram_size or 0), int(config.encoder_no_repeat_ngram_size or 0)
     borrowed = _ngrams(tuple(source), foreign)
     checks: list[tuple[Callable[[Alternative], object], str]] = [
@@ -141,7 +141,7 @@ def bans_of(config: GenerationConfig, vocabulary: int, eos: frozenset[int], sour
         ),
         (lambda ids: eos & set(ids), tr("it holds an end token, which would end the text first")),
         (lambda ids: suppressed & set(ids), tr("“suppress_tokens” forbids one of its tokens")),
-        (lambda ids: any(_inside(word, ids) for word in words), tr("“bad_words_ids” forbids it")),
+        (lambda ids: any(_contains(word, ids) for word in words), tr("“bad_words_ids” forbids it")),
         (
             lambda ids: _repeats(ids, own),
             tr("it repeats {own} tokens, which “no_repeat_ngram_size” forbids").format(own=own),
@@ -166,5 +166,5 @@ def _repeats(ids: Alternative, size: int) -> bool:
     return bool(size) and len(_ngrams(ids, size)) < len(ids) - size + 1
 
 
-def _inside(word: Alternative, ids: Alternative) -> bool:
+def _contains(word: Alternative, ids: Alternative) -> bool:
     return any(ids[i : i + len(word)] == word for i in range(len(ids) - len(word) + 1))

@@ -12,18 +12,18 @@ from transformers.cache_utils import Cache
 from transformers.utils.generic import ModelOutput
 
 from core.caches.tensors.cache_editing import copy, reorder, tokens_read
-from core.caches.tensors.continuation_probe import counts_otherwise, memory_of
+from core.caches.tensors.continuation_probe import memory_kind, needs_explicit_positions
 from core.caches.tensors.sink import SinkCache
 from core.caches.tensors.static_layers import is_compiled
-from core.decoding.forward.fused_compiled import compiled_step
+from core.decoding.forward.fused_compiled import get_compiled_step
 from core.decoding.forward.fused_llama import FusedLlama
-from core.decoding.forward.fused_selection import FusedForward, lean_pass
-from core.decoding.forward.native_step import NativeDecodeStep, quick_step
-from core.decoding.media_inputs.image_tokens import first_inputs
+from core.decoding.forward.fused_selection import FusedForward, select_fused_pass
+from core.decoding.forward.native_step import NativeDecodeStep, get_native_step
+from core.decoding.media_inputs.image_tokens import first_pass_inputs
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.errors import StrategyError
-from core.models.loaded_model import LoadedModel, keeps_a_state_alone
-from core.models.text_decoder import positions_of
+from core.models.loaded_model import LoadedModel, has_state_only
+from core.models.text_decoder import position_function
 from resources.language import tr
 
 Mask = torch.Tensor | dict[str, torch.Tensor]
@@ -84,50 +84,50 @@ class Forward:
         self.cache: Any = cache
         self._module: _Module = model.model
         self.passes = 0
-        self._began = False
+        self._has_read = False
         self._encoder: ModelOutput | None = None
-        self._perceived: MediaInputs | None = None
+        self._media: MediaInputs | None = None
         """What the first pass takes beside tokens."""
         self.offset = 0
         """Positions of the cache before the text's first token."""
-        self._shift = 0
+        self._position_shift = 0
         """How far tokens stand from where they come in the text."""
-        self.spare = 0
+        self.extra_capacity = 0
         """Tokens for which quick passes keep room behind the text, until the cache is made compact."""
         self._extra: dict[str, object] = {}
-        self._keeps = "logits_to_keep" in model.forward_parameters
-        self._is_state_alone = keeps_a_state_alone(model)
+        self._has_logits_to_keep = "logits_to_keep" in model.forward_parameters
+        self._has_state_only = has_state_only(model)
         self._ids: torch.Tensor | None = None
-        self._counts_otherwise = positions_of(model.model) is not None or counts_otherwise(model)
-        self._reads_anew = cache is None and memory_of(model) == "none"
-        self._lean = lean_pass(model, cache)
-        self._step = single_step(model, cache, self._lean)
+        self._needs_positions = position_function(model.model) is not None or needs_explicit_positions(model)
+        self._has_no_cache = cache is None and memory_kind(model) == "none"
+        self._fused = select_fused_pass(model, cache)
+        self._fast_step = select_fast_step(model, cache, self._fused)
 
     @property
-    def follows_rows(self) -> bool:
+    def can_reorder(self) -> bool:
         """Whether rows can change places and repeat."""
-        return self.cache is not None or self._reads_anew
+        return self.cache is not None or self._has_no_cache
 
     def encode(self, source: torch.Tensor) -> None:
         """Run the encoder over source ids [B, S]; the decoder attends to it from now on."""
-        self.attend(self.model.model.get_encoder()(input_ids=source, return_dict=True))
+        self.set_encoder_states(self.model.model.get_encoder()(input_ids=source, return_dict=True))
 
-    def attend(self, states: ModelOutput) -> None:
+    def set_encoder_states(self, states: ModelOutput) -> None:
         """An encoder's states: the decoder attends to them from now on."""
         self._encoder = states
 
-    def perceive(self, perceived: MediaInputs) -> None:
+    def set_media(self, media: MediaInputs) -> None:
         """Sounds and pictures: an encoder's states, or what the first pass is given beside the text."""
-        if perceived.is_encoded:
-            self.attend(perceived.states)
+        if media.is_encoded:
+            self.set_encoder_states(media.states)
             return
-        self._perceived, self.offset, self._shift = perceived, perceived.before, perceived.shift
-        self._lean = self._step = None
+        self._media, self.offset, self._position_shift = media, media.leading_positions, media.position_shift
+        self._fused = self._fast_step = None
 
-    def branch(self) -> Forward:
+    def fork(self) -> Forward:
         """Another one at the same place of the same text, independent from here on. Raises CacheError as `copy`."""
         twin = copying.copy(self)  # what was found out about the model holds for it too
-        twin.cache, twin.passes, twin._began = copy(self.cache), 0, True
+        twin.cache, twin.passes, twin._has_read = copy(self.cache), 0, True
         return twin
 
     def expand(self, copies: int) -> None:
@@ -136,7 +136,7 @@ class Forward:
             return
         rows = torch.zeros(copies, dtype=torch.long, device=self.model.device)
         if self._encoder is not None:
-            self._encoder = _with_rows(self._encoder, rows)
+            self._encoder = _select_encoder_rows(self._encoder, rows)
         self.reorder(rows)
 
     def reorder(self, rows: torch.Tensor) -> None:
@@ -146,76 +146,78 @@ class Forward:
         if self._ids is not None:
             self._ids = self._ids.index_select(0, rows)
 
-    def follow(self, rows: Sequence[int], before: int) -> None:
+    def select_rows(self, rows: Sequence[int], before: int) -> None:
         """Go on with what row `rows[i]` of `before` was in row i; moves only what changes (beams of one prompt)."""
         if self.cache is not None:
             reorder(self.cache, rows, before)
         else:
             self.reorder(torch.tensor(rows, device=self.model.device))
         if self._encoder is not None and len(rows) != before:
-            self._encoder = _with_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
+            self._encoder = _select_encoder_rows(self._encoder, torch.zeros(len(rows), dtype=torch.long))
 
     def __call__(
         self, ids: torch.Tensor, *, keep: int = 1, hidden: bool = False, **extra: Unpack[TokenPositions]
     ) -> ForwardOutput:
         """Feed ids [B, n]; logits of the last `keep` positions (all with 0)."""
-        limit = self._longest_pass(ids)
+        limit = self._max_pass_tokens(ids)
         if limit and ids.shape[1] > limit:
-            return self._in_pieces(ids, keep, hidden, extra)
+            return self._run_in_chunks(ids, keep, hidden, extra)
         if isinstance(self.cache, SinkCache) and ids.shape[1] > 1:
-            self.cache.make_room(ids.shape[1])
+            self.cache.prepare_pass(ids.shape[1])
         mask = extra.get("attention_mask")
         if not hidden and not isinstance(mask, dict):
             positions = extra.get("position_ids")
-            if self._step is not None and self._step.serves(ids, self.cache, bool(extra)):
+            if self._fast_step is not None and self._fast_step.supports(ids, self.cache, bool(extra)):
                 self.passes += 1
-                return ForwardOutput(self._step(ids, self.cache, keep, mask, positions, self.spare), None)
-            if self._lean is not None:
+                return ForwardOutput(self._fast_step(ids, self.cache, keep, mask, positions, self.extra_capacity), None)
+            if self._fused is not None:
                 self.passes += 1
-                return ForwardOutput(self._lean(ids, self.cache, keep, mask, positions), None)
+                return ForwardOutput(self._fused(ids, self.cache, keep, mask, positions), None)
         outputs = self._run(ids, keep, hidden, extra)
         self.passes += 1
-        self._began = True
+        self._has_read = True
         logits = outputs.logits[:, -(keep or ids.shape[1]) :]
         states = outputs.decoder_hidden_states if self._encoder is not None else outputs.get("hidden_states")
         if hidden:
             _check_states(self.model, states)
         return ForwardOutput(logits.float(), states if hidden else None)
 
-    def ending(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
+    def forward_with_states(self, ids: torch.Tensor, keep: int = 1, **extra: Unpack[TokenPositions]) -> ForwardOutput:
         """The same, with the states that the head reads [B, n, D] last among `hidden`, if not alone there."""
-        step, mask = self._step, extra.get("attention_mask")
+        step, mask = self._fast_step, extra.get("attention_mask")
         if (
-            isinstance(step, NativeDecodeStep) and isinstance(self._lean, FusedLlama) and not isinstance(mask, dict)
-            and step.serves(ids, self.cache, bool(extra))
+            isinstance(step, NativeDecodeStep) and isinstance(self._fused, FusedLlama) and not isinstance(mask, dict)
+            and step.supports(ids, self.cache, bool(extra))
         ):  # fmt: skip
             self.passes += 1
-            logits, states = step.with_states(ids, self.cache, keep, mask, extra.get("position_ids"), self.spare)
+            logits, states = step.with_states(
+                ids, self.cache, keep, mask, extra.get("position_ids"), self.extra_capacity
+            )
             return ForwardOutput(logits, (states,))
         return self(ids, keep=keep, hidden=True, **extra)
 
     def continue_from(self, cache: Cache) -> None:
         """Take over a filled cache: the next call continues the text it holds, sounds and pictures included."""
         self.cache = cache
-        if self._perceived is None:
-            self._lean = lean_pass(self.model, cache)
-            self._step = single_step(self.model, cache, self._lean)
-        self._began = True
+        if self._media is None:
+            self._fused = select_fused_pass(self.model, cache)
+            self._fast_step = select_fast_step(self.model, cache, self._fused)
+        self._has_read = True
 
-    def _longest_pass(self, ids: torch.Tensor) -> int | None:
+    def _max_pass_tokens(self, ids: torch.Tensor) -> int | None:
         """Most tokens of `ids` one pass may read; None without a limit. A recurrent state goes on token by token, and
         the pass that is given pictures ends before a mark of theirs that was written and stands for none."""
-        if self._perceived is not None and not self._began:
-            return self._perceived.place_of_other_mark(ids)
-        if self.model.is_recurrent and self._began and self._encoder is None:
+        if self._media is not None and not self._has_read:
+            return self._media.index_of_unused_image_token(ids)
+        if self.model.is_recurrent and self._has_read and self._encoder is None:
             return 1
-        return self.cache.longest_pass() if isinstance(self.cache, SinkCache) else None
+        return self.cache.max_pass_length() if isinstance(self.cache, SinkCache) else None
 
-    def _in_pieces(self, ids: torch.Tensor, keep: int, hidden: bool, extra: TokenPositions) -> ForwardOutput:
+    def _run_in_chunks(self, ids: torch.Tensor, keep: int, hidden: bool, extra: TokenPositions) -> ForwardOutput:
         """One pass after another, for caches that can look at so many tokens at once only."""
         read: list[ForwardOutput] = []
         while ids.shape[1]:
-            count = self._longest_pass(ids) or ids.shape[1]
+            count = self._max_pass_tokens(ids) or ids.shape[1]
             read.append(self(ids[:, :count], keep=keep, hidden=hidden, **extra))
             ids = ids[:, count:]
         logits = torch.cat([output.logits for output in read], dim=1)
@@ -224,38 +226,40 @@ class Forward:
         return ForwardOutput(logits[:, -keep:] if keep else logits, joined)
 
     def _run(self, ids: torch.Tensor, keep: int, hidden: bool, extra: TokenPositions) -> _Outputs:
-        kwargs: dict[str, object] = {"use_cache": not self._reads_anew, "return_dict": True, **extra}
+        kwargs: dict[str, object] = {"use_cache": not self._has_no_cache, "return_dict": True, **extra}
         if hidden:
             kwargs["output_hidden_states"] = True
-        if keep and self._keeps:
+        if keep and self._has_logits_to_keep:
             kwargs["logits_to_keep"] = keep
-        if self._reads_anew:
-            return self._run_anew(ids, kwargs)
-        held: dict[str, object] = {self.model.cache_name: self.cache}
+        if self._has_no_cache:
+            return self._run_full_text(ids, kwargs)
+        cache_inputs: dict[str, object] = {self.model.cache_name: self.cache}
         if self._encoder is not None:
-            return self._network(ids.shape[1])(decoder_input_ids=ids, encoder_outputs=self._encoder, **held, **kwargs)
-        if self._is_state_alone:
-            return self._run_state(ids, kwargs | held)
+            return self._module_for(ids.shape[1])(
+                decoder_input_ids=ids, encoder_outputs=self._encoder, **cache_inputs, **kwargs
+            )
+        if self._has_state_only:
+            return self._run_state(ids, kwargs | cache_inputs)
         if self.cache is not None:
-            kwargs.update(self._told(ids, kwargs.get("position_ids")))
-            return self._network(ids.shape[1])(input_ids=ids, **held, **kwargs)
+            kwargs.update(self._position_inputs(ids, kwargs.get("position_ids")))
+            return self._module_for(ids.shape[1])(input_ids=ids, **cache_inputs, **kwargs)
         return self._run_prepared(ids, kwargs)
 
-    def _told(self, ids: torch.Tensor, placed: object) -> dict[str, object]:
+    def _position_inputs(self, ids: torch.Tensor, position_ids: object) -> dict[str, object]:
         """Where the tokens stand, where a module would count otherwise, and what the first pass takes beside them."""
-        if self._perceived is None and not self._counts_otherwise:
+        if self._media is None and not self._needs_positions:
             return {}
         read = tokens_read(self.cache)
-        if self._perceived is not None and not read:
-            if self._perceived.is_inserted:
-                return {**first_inputs(self._perceived, ids)}
-            return {"position_ids": torch.arange(ids.shape[1], device=ids.device)[None], **self._perceived.inputs}
-        if isinstance(placed, torch.Tensor):
-            return {"position_ids": placed + self._shift}
-        begun = read - self.offset + self._shift
+        if self._media is not None and not read:
+            if self._media.is_inserted:
+                return {**first_pass_inputs(self._media, ids)}
+            return {"position_ids": torch.arange(ids.shape[1], device=ids.device)[None], **self._media.inputs}
+        if isinstance(position_ids, torch.Tensor):
+            return {"position_ids": position_ids + self._position_shift}
+        begun = read - self.offset + self._position_shift
         return {"position_ids": torch.arange(begun, begun + ids.shape[1], device=ids.device)[None]}
 
-    def _network(self, tokens: int) -> _Module:
+    def _module_for(self, tokens: int) -> _Module:
         """The module; for single steps on a cache made for it, the compiled one (kept with the model)."""
         if tokens > 1 or not is_compiled(self.cache):
             return self._module
@@ -265,7 +269,7 @@ class Forward:
         compiled: _Module = self.model.remembered["compiled"]
         return compiled
 
-    def _run_anew(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
+    def _run_full_text(self, ids: torch.Tensor, kwargs: dict[str, object]) -> _Outputs:
         """Models that keep nothing: the whole text, prepared as `generate` does (XLM wants a mask behind it)."""
         network = self._module
         self._ids = ids if self._ids is None else torch.cat([self._ids, ids], dim=1)
@@ -298,17 +302,17 @@ class Forward:
 class _FastPass(Protocol):
     """A pass that takes few tokens, and is the quickest there is for them."""
 
-    def serves(self, ids: torch.Tensor, cache: Any, is_placed: bool = False) -> bool: ...
+    def supports(self, ids: torch.Tensor, cache: Any, has_positions: bool = False) -> bool: ...
 
     def __call__(
         self, ids: torch.Tensor, cache: Any, keep: int = 1, mask: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None, spare: int = 0,
+        positions: torch.Tensor | None = None, extra_capacity: int = 0,
     ) -> torch.Tensor: ...  # fmt: skip
 
 
-def single_step(model: LoadedModel, cache: object, lean: FusedForward | None = None) -> _FastPass | None:
-    """The compiled step for a cache that wants one, else the quick one where it is built; `lean`: see there."""
-    return compiled_step(model, cache) or quick_step(model, cache, lean)
+def select_fast_step(model: LoadedModel, cache: object, fused: FusedForward | None = None) -> _FastPass | None:
+    """The compiled step for a cache that wants one, else the quick one where it is built; `fused`: see there."""
+    return get_compiled_step(model, cache) or get_native_step(model, cache, fused)
 
 
 def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> None:
@@ -322,7 +326,7 @@ def _check_states(model: LoadedModel, states: Sequence[torch.Tensor] | None) -> 
         )
 
 
-def _with_rows(encoded: ModelOutput, rows: torch.Tensor) -> ModelOutput:
+def _select_encoder_rows(encoded: ModelOutput, rows: torch.Tensor) -> ModelOutput:
     """What an encoder gave, with row `rows[i]` in row i; whatever else it told stays."""
     hidden = encoded["last_hidden_state"].index_select(0, rows.to(encoded["last_hidden_state"].device))
     return type(encoded)(**{**encoded, "last_hidden_state": hidden})

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from core.caches.tensors.static_layers import FixedSizeLayer, PreallocatedStaticCache
-from core.decoding.forward.fused_llama import FusedLlama, lean_llama
+from core.decoding.forward.fused_llama import FusedLlama, get_fused_llama
 from core.models.loaded_model import LoadedModel
 
 
@@ -21,27 +21,27 @@ class StaticCacheView(Protocol):
 class CompiledStep:
     """One token at a time, [1, 1] ids, for a cache whose layers are all of one fixed size."""
 
-    def __init__(self, lean: FusedLlama) -> None:
-        self._lean = lean
-        mode = "reduce-overhead" if lean.embed.device.type == "cuda" else "default"
+    def __init__(self, fused: FusedLlama) -> None:
+        self._fused = fused
+        mode = "reduce-overhead" if fused.embed.device.type == "cuda" else "default"
         self._compiled = torch.compile(self._step, dynamic=False, fullgraph=True, mode=mode)
 
-    def serves(self, ids: torch.Tensor, cache: StaticCacheView, is_placed: bool = False) -> bool:
+    def supports(self, ids: torch.Tensor, cache: StaticCacheView, has_positions: bool = False) -> bool:
         """Whether it can read `ids` [B, n]: one token behind a prompt that was read, in its usual place."""
-        return ids.shape[1] == 1 and not is_placed and bool(cache.layers[0].is_initialized)
+        return ids.shape[1] == 1 and not has_positions and bool(cache.layers[0].is_initialized)
 
-    def is_current(self, lean: FusedLlama) -> bool:
+    def is_current(self, fused: FusedLlama) -> bool:
         """Whether it was made from this pass."""
-        return self._lean is lean
+        return self._fused is fused
 
     def __call__(
         self, ids: torch.Tensor, cache: StaticCacheView, keep: int = 1, mask: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None, spare: int = 0,
+        positions: torch.Tensor | None = None, extra_capacity: int = 0,
     ) -> torch.Tensor:  # fmt: skip
         """Logits [1, 1, V]; the cache gains the token."""
         layers = cache.layers
         room, place = layers[0].max_cache_len, layers[0].cumulative_length
-        cos, sin = self._lean.angles(room)
+        cos, sin = self._fused.rotary_tables(room)
         logits: torch.Tensor = self._compiled(
             ids, place, cos, sin, [layer.keys for layer in layers], [layer.values for layer in layers]
         )
@@ -50,13 +50,13 @@ class CompiledStep:
         return logits
 
     def _step(
-        self, ids: torch.Tensor, place: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor,
+        self, ids: torch.Tensor, position: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor,
         keys: list[torch.Tensor], values: list[torch.Tensor],
     ) -> torch.Tensor:  # fmt: skip
-        lean, index = self._lean, place.view(1)
+        lean, index = self._fused, position.view(1)
         turn = cos.index_select(0, index), sin.index_select(0, index)
         hidden = F.embedding(ids, lean.embed)
-        seen = torch.arange(keys[0].shape[2], device=ids.device)[None] <= place
+        seen = torch.arange(keys[0].shape[2], device=ids.device)[None] <= position
         for number, layer in enumerate(lean.layers):
             queries, key, value = lean.project(layer, hidden, *turn)
             keys[number].index_copy_(2, index, key)
@@ -64,18 +64,18 @@ class CompiledStep:
             read = F.scaled_dot_product_attention(
                 queries, keys[number], values[number], attn_mask=seen, enable_gqa=lean.is_grouped
             )
-            hidden = hidden + lean.merge(layer, read)
+            hidden = hidden + lean.merge_heads(layer, read)
             hidden = hidden + lean.mlp(layer, hidden)
-        return lean.score(hidden)
+        return lean.logits(hidden)
 
 
-def compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
+def get_compiled_step(model: LoadedModel, cache: object) -> CompiledStep | None:
     """The compiled step of a model that has a lean pass, for a static cache that wants it; kept with the model."""
     if not isinstance(cache, PreallocatedStaticCache) or not cache.compiled:
         return None
     if not all(type(layer) is FixedSizeLayer for layer in cache.layers):
         return None
-    lean = lean_llama(model)
+    lean = get_fused_llama(model)
     if lean is None:
         return None
     known: CompiledStep | None = model.remembered.get("compiled_step")

@@ -9,9 +9,9 @@ import torch
 from torch.nn import functional as F
 from transformers.cache_utils import Cache
 
-from core.decoding.forward.module_map import DecoderLayer, DecoderModules, anatomy_of
+from core.decoding.forward.module_map import DecoderLayer, DecoderModules, map_modules
 
-Turn = tuple[torch.Tensor, torch.Tensor]
+Rotation = tuple[torch.Tensor, torch.Tensor]
 """cos, and sin with its first half negated, [n, rotated width]."""
 
 
@@ -20,54 +20,54 @@ class FusedDecoder:
 
     def __init__(self, network: Any, copies: bool) -> None:
         """Raises Unfamiliar."""
-        self._parts: DecoderModules = anatomy_of(network, copies)
-        self._tables: dict[str, Turn] = {}
+        self._modules: DecoderModules = map_modules(network, copies)
+        self._tables: dict[str, Rotation] = {}
         self.dtype: torch.dtype = network.dtype
-        self.has_windows = any(layer.window for layer in self._parts.layers)
-        self.has_experts = any(isinstance(layer.mlp, torch.nn.Module) for layer in self._parts.layers)
+        self.has_windows = any(layer.window for layer in self._modules.layers)
+        self.has_experts = any(isinstance(layer.mlp, torch.nn.Module) for layer in self._modules.layers)
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
-        parts, past, count = self._parts, int(cache.get_seq_length()), ids.shape[1]
+        parts, past, count = self._modules, int(cache.get_seq_length()), ids.shape[1]
         places = torch.arange(past, past + count, device=ids.device) if positions is None else positions.reshape(-1)
         hidden = parts.embed(ids)
         if parts.positions is not None:
             table, start = parts.positions
             hidden = hidden + F.embedding(places + start, table)
-        turns = {kind: self._turn(kind, places) for kind in parts.ropes}
-        masks = _Masks(mask, places, past, self.dtype)
+        turns = {kind: self._rotation(kind, places) for kind in parts.ropes}
+        masks = _AttentionMasks(mask, places, past, self.dtype)
         for index, layer in enumerate(parts.layers):
-            hidden = self._through(layer, index, hidden, turns.get(layer.rope), cache, masks)
-        return self._score(hidden[:, -keep:] if keep else hidden)
+            hidden = self._run_layer(layer, index, hidden, turns.get(layer.rope), cache, masks)
+        return self._logits(hidden[:, -keep:] if keep else hidden)
 
-    def _through(
-        self, layer: DecoderLayer, index: int, hidden: torch.Tensor, turn: Turn | None, cache: Cache, masks: _Masks
+    def _run_layer(
+        self, layer: DecoderLayer, index: int, hidden: torch.Tensor, turn: Rotation | None, cache: Cache, masks: _AttentionMasks
     ) -> torch.Tensor:  # fmt: skip
         read = self._attend(layer, index, layer.norm(hidden), turn, cache, masks)
         if layer.norm_out is not None:
             read = layer.norm_out(read)
-        if layer.parallel:
+        if layer.is_parallel:
             return layer.mlp(layer.norm_mlp(hidden)).add_(read).add_(hidden)
         hidden = hidden + read
         thought = layer.mlp(layer.norm_mlp(hidden))
         return hidden + (thought if layer.norm_mlp_out is None else layer.norm_mlp_out(thought))
 
     def _attend(
-        self, layer: DecoderLayer, index: int, normed: torch.Tensor, turn: Turn | None, cache: Cache, masks: _Masks
+        self, layer: DecoderLayer, index: int, normed: torch.Tensor, turn: Rotation | None, cache: Cache, masks: _AttentionMasks
     ) -> torch.Tensor:  # fmt: skip
-        parts, (batch, count, _) = self._parts, normed.shape
-        queries, new_keys, new_values = self._split(layer, layer.project(normed), turn)
+        parts, (batch, count, _) = self._modules, normed.shape
+        queries, new_keys, new_values = self._split_heads(layer, layer.project(normed), turn)
         keys, values = cache.update(new_keys, new_values, index)
         total = masks.past + count
         if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
             keys, values = keys[:, :, :total], values[:, :, :total]
-        mask = masks.of(layer.window)
+        mask = masks.get(layer.window)
         causal = mask is None and count > 1
         if parts.attention_cap is not None:
-            read = self._capped(queries, keys, values, mask, causal)
+            read = self._capped_attention(queries, keys, values, mask, causal)
         else:
             read = F.scaled_dot_product_attention(
                 queries, keys, values, attn_mask=mask, is_causal=causal, scale=parts.scaling,
@@ -75,12 +75,12 @@ class FusedDecoder:
             )  # fmt: skip
         return layer.out(read.transpose(1, 2).reshape(batch, count, -1))
 
-    def _split(
-        self, layer: DecoderLayer, joined: torch.Tensor, turn: Turn | None
+    def _split_heads(
+        self, layer: DecoderLayer, joined: torch.Tensor, turn: Rotation | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Queries, keys and values [B, heads, n, width], the first two turned to their places."""
-        parts, (batch, count, _) = self._parts, joined.shape
-        if layer.interleaved:
+        parts, (batch, count, _) = self._modules, joined.shape
+        if layer.is_interleaved:
             by_head = joined.view(batch, count, parts.heads, 3, parts.width)
             queries, keys, values = by_head.permute(3, 0, 2, 1, 4).unbind(0)
         else:
@@ -89,70 +89,70 @@ class FusedDecoder:
         if layer.q_norm is not None and layer.k_norm is not None:
             queries, keys = layer.q_norm(queries), layer.k_norm(keys)
         if turn is not None:
-            queries, keys = _turned(queries, *turn), _turned(keys, *turn)
+            queries, keys = _rotate(queries, *turn), _rotate(keys, *turn)
         return queries, keys, values
 
-    def _capped(
+    def _capped_attention(
         self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor | None, causal: bool
     ) -> torch.Tensor:
         """Attention whose logits are bent towards a cap: c · tanh(x / c) (Gemma 2)."""
-        cap, repeats = self._parts.attention_cap or 1.0, self._parts.heads // self._parts.kv_heads
+        cap, repeats = self._modules.attention_cap or 1.0, self._modules.heads // self._modules.kv_heads
         keys, values = keys.repeat_interleave(repeats, 1), values.repeat_interleave(repeats, 1)
-        logits = torch.tanh(queries @ keys.transpose(-1, -2) * self._parts.scaling / cap) * cap
+        logits = torch.tanh(queries @ keys.transpose(-1, -2) * self._modules.scaling / cap) * cap
         if causal:
             mask = causal_mask(queries.shape[2], keys.shape[2] - queries.shape[2], queries)
         logits = logits if mask is None else logits + mask
         return logits.softmax(-1, dtype=torch.float32).to(queries.dtype) @ values
 
-    def _score(self, hidden: torch.Tensor) -> torch.Tensor:
-        logits = self._parts.head(self._parts.norm(hidden))
-        if (cap := self._parts.logit_cap) is not None:
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        logits = self._modules.head(self._modules.norm(hidden))
+        if (cap := self._modules.logit_cap) is not None:
             logits = torch.tanh(logits / cap) * cap
         return logits.float()
 
-    def _turn(self, kind: str, places: torch.Tensor) -> Turn:
+    def _rotation(self, kind: str, places: torch.Tensor) -> Rotation:
         """cos and signed sin at `places` [n]."""
-        least = int(places[-1]) + 1 if len(places) == 1 else int(places.max()) + 1
+        min_length = int(places[-1]) + 1 if len(places) == 1 else int(places.max()) + 1
         known = self._tables.get(kind)
-        if known is None or least > len(known[0]):
-            cos, sin = self._parts.ropes[kind](torch.arange(max(512, 2 * least), device=places.device)[None])
+        if known is None or min_length > len(known[0]):
+            cos, sin = self._modules.ropes[kind](torch.arange(max(512, 2 * min_length), device=places.device)[None])
             half = sin.shape[-1] // 2
             signed = torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
             self._tables[kind] = known = cos[0].to(self.dtype), signed.to(self.dtype)
         return known[0][places], known[1][places]
 
 
-class _Masks:
+class _AttentionMasks:
     """What each position may see, made once a pass for each width of window."""
 
-    def __init__(self, given: torch.Tensor | None, places: torch.Tensor, past: int, dtype: torch.dtype) -> None:
+    def __init__(self, mask: torch.Tensor | None, positions: torch.Tensor, past: int, dtype: torch.dtype) -> None:
         self.past = past
-        self._given, self._places, self._dtype = given, places, dtype
-        self._made: dict[int | None, torch.Tensor | None] = {}
+        self._mask, self._positions, self._dtype = mask, positions, dtype
+        self._cache: dict[int | None, torch.Tensor | None] = {}
 
-    def of(self, window: int | None) -> torch.Tensor | None:
+    def get(self, window: int | None) -> torch.Tensor | None:
         """Additive [.., n, P + n]; None where everything before a position is seen and no mask is needed."""
-        count = len(self._places)
+        count = len(self._positions)
         if window is not None and self.past + count <= window:
             window = None
-        if window not in self._made:
-            self._made[window] = self._make(window)
-        return self._made[window]
+        if window not in self._cache:
+            self._cache[window] = self._make(window)
+        return self._cache[window]
 
     def _make(self, window: int | None) -> torch.Tensor | None:
-        count, mask = len(self._places), self._given
+        count, mask = len(self._positions), self._mask
         if mask is None and (count > 1 and (self.past or window)):
-            mask = causal_mask(count, self.past, self._places.new_empty(0, dtype=self._dtype))
+            mask = causal_mask(count, self.past, self._positions.new_empty(0, dtype=self._dtype))
         if window is None:
             return mask
-        ahead = torch.cat([torch.arange(self.past, device=self._places.device), self._places])
-        far = self._places[:, None] - ahead[None] >= window
+        ahead = torch.cat([torch.arange(self.past, device=self._positions.device), self._positions])
+        far = self._positions[:, None] - ahead[None] >= window
         if mask is None:
             mask = torch.zeros(far.shape, dtype=self._dtype, device=far.device)
         return mask.masked_fill(far, torch.finfo(self._dtype).min)
 
 
-def _turned(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+def _rotate(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """Turned to their places; rotate_half(x) · sin is x with its halves swapped, times sin with its first half
     negated. Where only the first numbers of a head are turned, the others stay."""
     width = cos.shape[-1]

@@ -12,16 +12,16 @@ from torch.nn import functional as F
 from transformers.pytorch_utils import Conv1D
 
 from core.decoding.forward.native_linear import linear
-from core.models.dtype_benchmark import MANY, bfloat16_is_quicker
-from core.models.quantized.int4_rows import Int4Rows
-from core.models.quantized.int8 import Int8Matrix, split
+from core.models.dtype_benchmark import PROMPT_ROWS, is_bfloat16_faster
+from core.models.quantized.int4_rows import Int4RowMatrix
+from core.models.quantized.int8 import Int8Matrix, split_vectors
 from core.models.quantized.packed_layers import PackedLinear
 
-_SEVERAL = 8
+_MIN_VECTORS = 8
 """Vectors for which it is worth converting a matrix."""
-_PORTION = 2**18
+_CHUNK_WEIGHTS = 2**18
 """Weights that are converted at a time: as many as stay in a cache."""
-Change = Callable[[torch.Tensor], torch.Tensor]
+TensorFunction = Callable[[torch.Tensor], torch.Tensor]
 """[.., D] → [.., E]."""
 
 
@@ -48,7 +48,7 @@ class LayerNorm:
         return F.layer_norm(hidden, self.weight.shape, self.weight, self.bias, self.eps)
 
 
-def norm_of(module: nn.Module) -> Change:
+def fuse_norm(module: nn.Module) -> TensorFunction:
     """The same as the module does, by what it does to a few numbers; the module itself where that is none of these."""
     if type(module) is nn.LayerNorm:
         return LayerNorm(module.weight, module.bias, module.eps)
@@ -57,9 +57,9 @@ def norm_of(module: nn.Module) -> Change:
     if weight is None or not isinstance(eps, float):
         return module
     probe = torch.linspace(-1.5, 2.0, weight.shape[-1], dtype=weight.dtype, device=weight.device)
-    wanted = module(probe[None])[0]
+    expected = module(probe[None])[0]
     for candidate in (RootMeanSquare(weight, eps), RootMeanSquare(weight + 1, eps)):
-        if torch.allclose(candidate(probe), wanted, rtol=1e-2 if weight.dtype != torch.float32 else 1e-5, atol=1e-6):
+        if torch.allclose(candidate(probe), expected, rtol=1e-2 if weight.dtype != torch.float32 else 1e-5, atol=1e-6):
             return candidate
     return module
 
@@ -79,34 +79,34 @@ class FloatLinear:
 
 def _is_better_in_float32(hidden: torch.Tensor) -> bool:
     """Whether these are many vectors in bfloat16 on a processor that has no instructions for it."""
-    if hidden.dtype is not torch.bfloat16 or hidden.device.type != "cpu" or hidden.shape[:-1].numel() < _SEVERAL:
+    if hidden.dtype is not torch.bfloat16 or hidden.device.type != "cpu" or hidden.shape[:-1].numel() < _MIN_VECTORS:
         return False
     return not _has_bfloat16(torch.get_num_threads())
 
 
 @functools.cache
 def _has_bfloat16(threads: int) -> bool:
-    return bfloat16_is_quicker(MANY)
+    return is_bfloat16_faster(PROMPT_ROWS)
 
 
 def _in_float32(hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """The same product, rounded once at its end as there; weights are converted a portion at a time."""
-    exact, rows = hidden.float(), max(1, _PORTION // weight.shape[1])
+    exact, rows = hidden.float(), max(1, _CHUNK_WEIGHTS // weight.shape[1])
     parts = [F.linear(exact, some.float()) for some in torch.split(weight, rows)]
     joined = torch.cat(parts, -1)
     return (joined if bias is None else joined.add_(bias)).to(hidden.dtype)
 
 
 @dataclass(frozen=True, slots=True)
-class PackedLinears:
+class QuantizedLinears:
     """The same with weights in eight bits, or in four row behind row: the input is split into whole numbers once."""
 
-    matrices: tuple[Int8Matrix | Int4Rows, ...]
+    matrices: tuple[Int8Matrix | Int4RowMatrix, ...]
     biases: tuple[torch.Tensor | None, ...]
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        halves, steps = split(hidden.reshape(-1, hidden.shape[-1]))
-        parts = [matrix.of_split(halves, steps) for matrix in self.matrices]
+        halves, steps = split_vectors(hidden.reshape(-1, hidden.shape[-1]))
+        parts = [matrix.multiply_split(halves, steps) for matrix in self.matrices]
         for part, bias in zip(parts, self.biases, strict=True):
             if bias is not None:
                 part.add_(bias)
@@ -125,30 +125,30 @@ class ModuleLinears:
         return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
 
-def maps_of(modules: Sequence[nn.Module], copies: bool = False) -> Change:
+def fuse_linears(modules: Sequence[nn.Module], copies: bool = False) -> TensorFunction:
     """Linear layers of one input as one map; of float matrices, `copies` lets one be made of several."""
-    pairs = [_floats(module) for module in modules]
+    pairs = [_float_weights(module) for module in modules]
     floats = [pair for pair in pairs if pair is not None]
     if len(floats) == len(modules):
-        return FloatLinear((_joined(floats),) if copies and len(floats) > 1 else tuple(floats))
-    packs = [(_packed(module), module.bias) for module in modules if isinstance(module, PackedLinear)]
+        return FloatLinear((_join_weights(floats),) if copies and len(floats) > 1 else tuple(floats))
+    packs = [(_quantized_matrix(module), module.bias) for module in modules if isinstance(module, PackedLinear)]
     matrices = tuple(matrix for matrix, _ in packs if matrix is not None)
     if len(matrices) == len(modules):
-        return PackedLinears(matrices, tuple(bias for _, bias in packs))
+        return QuantizedLinears(matrices, tuple(bias for _, bias in packs))
     return ModuleLinears(tuple(modules))
 
 
-def _packed(module: PackedLinear) -> Int8Matrix | Int4Rows | None:
-    return module.four if isinstance(module.four, Int4Rows) else module.eight
+def _quantized_matrix(module: PackedLinear) -> Int8Matrix | Int4RowMatrix | None:
+    return module.int4_matrix if isinstance(module.int4_matrix, Int4RowMatrix) else module.int8_matrix
 
 
-def _floats(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:
+def _float_weights(module: nn.Module) -> tuple[torch.Tensor, torch.Tensor | None] | None:
     if type(module) is nn.Linear:
         return module.weight, module.bias
     return (module.weight.t(), module.bias) if type(module) is Conv1D else None
 
 
-def _joined(
+def _join_weights(
     pairs: Sequence[tuple[torch.Tensor, torch.Tensor | None]],
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
     """One matrix and one bias of several; where only some have a bias, the others' is none."""
@@ -162,9 +162,9 @@ def _joined(
 class GatedMlp:
     """act(gate) · up, then down."""
 
-    gate_up: Change
-    down: Change
-    act: Change
+    gate_up: TensorFunction
+    down: TensorFunction
+    act: TensorFunction
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         gate, up = self.gate_up(hidden).chunk(2, -1)
@@ -175,9 +175,9 @@ class GatedMlp:
 class FeedForwardMlp:
     """Up, act, down."""
 
-    up: Change
-    down: Change
-    act: Change
+    up: TensorFunction
+    down: TensorFunction
+    act: TensorFunction
 
     def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
         return self.down(self.act(self.up(hidden)))

@@ -20,10 +20,10 @@ from transformers import DynamicCache, LlamaForCausalLM, MistralForCausalLM, Qwe
 from transformers.cache_utils import Cache, StaticCache
 
 from core.caches.tensors.adapted_layer import AdaptedLayer as CacheLayer
-from core.caches.tensors.preallocated import grows_plainly
+from core.caches.tensors.preallocated import is_plain_dynamic_layer
 from core.caches.tensors.static_layers import is_compiled
 from core.decoding.forward.llama_protocols import LlamaLayer, LlamaModule
-from core.decoding.forward.module_map import STEADY_ROPES
+from core.decoding.forward.module_map import FIXED_ROPES
 from core.decoding.forward.native_linear import linear
 from core.models.loaded_model import LoadedModel
 from core.models.quantized.weight_stats import packed_bits
@@ -36,11 +36,11 @@ _WINDOWED: tuple[type, ...] = (MistralForCausalLM,)
 """Every layer has a window where the configuration names one."""
 _WRITTEN_BY = ("transformers.", "torch.nn.", "core.models.quantized.")
 _CAPTURING = "transformers.utils.output_capturing"
-LARGEST = 256 * 2**20
+MAX_JOINED_BYTES = 256 * 2**20
 """Bytes of weights up to which the joined matrices (a copy) are worth their memory."""
 
 
-class _Weighted(Protocol):
+class _HasParameters(Protocol):
     def parameters(self) -> Iterator[torch.nn.Parameter]: ...
 
 
@@ -88,7 +88,7 @@ class FusedLlama:
 
     def __init__(self, network: LlamaModule) -> None:
         self._network = network
-        self._stamp = stamp_of(network.modules())
+        self._fingerprint = weights_fingerprint(network.modules())
         config = network.config
         self.eps = config.rms_norm_eps
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
@@ -97,15 +97,15 @@ class FusedLlama:
         self.width = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.embed, self.norm = network.model.embed_tokens.weight, network.model.norm.weight
         self.head = network.lm_head.weight
-        copies = size_of(network) <= LARGEST
-        self.layers = [_join(layer, copies) for layer in network.model.layers]
+        copies = weight_bytes(network) <= MAX_JOINED_BYTES
+        self.layers = [_join_layer(layer, copies) for layer in network.model.layers]
         self._act = next(iter(network.model.layers)).mlp.act_fn
         self.is_silu = network.config.hidden_act in ("silu", "swish")
-        self._cos, self._sin = self._angles(512)
+        self._cos, self._sin = self._compute_tables(512)
 
     def is_current(self) -> bool:
         """Whether the module's weights, forward and hooks are as they were when this was made."""
-        return self._stamp == stamp_of(self._network.modules()) and is_plain(self._network)
+        return self._fingerprint == weights_fingerprint(self._network.modules()) and is_unmodified_llama(self._network)
 
     def __call__(
         self, ids: torch.Tensor, cache: Cache, keep: int = 1, mask: torch.Tensor | None = None,
@@ -113,15 +113,15 @@ class FusedLlama:
     ) -> torch.Tensor:  # fmt: skip
         """`mask`: additive [.., n, P + n], default causal; `positions` [n] or [1, n], default following the cache."""
         embedded = F.embedding(ids, self.embed)
-        (hidden,) = deque(self._through(embedded, cache, keep, mask, positions), maxlen=1)
-        return self.score(hidden)
+        (hidden,) = deque(self._run_layers(embedded, cache, keep, mask, positions), maxlen=1)
+        return self.logits(hidden)
 
-    def states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
+    def layer_states(self, ids: torch.Tensor, cache: Cache) -> torch.Tensor:
         """What stands between the layers, [L + 1, B, n, D]: the embedding's output, then what each layer wrote."""
         embedded = F.embedding(ids, self.embed)
-        return torch.stack([embedded, *self._through(embedded, cache, 0, None, None)])
+        return torch.stack([embedded, *self._run_layers(embedded, cache, 0, None, None)])
 
-    def _through(
+    def _run_layers(
         self, hidden: torch.Tensor, cache: Cache, keep: int, mask: torch.Tensor | None, positions: torch.Tensor | None
     ) -> Iterator[torch.Tensor]:
         """What each layer writes, [B, n, D]; the last one for the last `keep` places alone, all with 0."""
@@ -134,7 +134,7 @@ class FusedLlama:
         for index, layer in enumerate(self.layers):
             places = keep if index == last and keep < count else 0
             if places:  # behind the last layer nobody reads the others
-                mask, causal = _mask_of_last(mask, past, count, places, hidden.device), False
+                mask, causal = _last_mask_rows(mask, past, count, places, hidden.device), False
             read = self._attend(layer, index, hidden, cos, sin, cache, mask, causal, past + count, places)
             hidden = (hidden[:, -places:] if places else hidden) + read
             hidden = hidden + self.mlp(layer, hidden)
@@ -151,19 +151,19 @@ class FusedLlama:
         mask: torch.Tensor | None,
         causal: bool,
         total: int,
-        places: int,
+        keep_last: int,
     ) -> torch.Tensor:
-        """What the last `places` tokens read, all with 0."""
+        """What the last `keep_last` tokens read, all with 0."""
         queries, new_keys, new_values = self.project(layer, hidden, cos, sin)
-        if places:
-            queries = queries[:, :, -places:]
+        if keep_last:
+            queries = queries[:, :, -keep_last:]
         keys, values = cache.update(new_keys, new_values, index)
         if keys.shape[-2] > total:  # a cache of fixed size: the places behind the text are empty
             keys, values = keys[:, :, :total], values[:, :, :total]
         read = F.scaled_dot_product_attention(
             queries, keys, values, attn_mask=mask, is_causal=causal, enable_gqa=self.is_grouped
         )
-        return self.merge(layer, read)
+        return self.merge_heads(layer, read)
 
     def project(
         self, layer: FusedLayerWeights, hidden: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
@@ -179,12 +179,12 @@ class FusedLlama:
         turned = torch.addcmul(turned * cos, turned.roll(self.width // 2, -1), sin)
         return turned[:, : self.heads], turned[:, self.heads :], joined[:, self.heads + self.kv_heads :]
 
-    def merge(self, layer: FusedLayerWeights, read: torch.Tensor) -> torch.Tensor:
+    def merge_heads(self, layer: FusedLayerWeights, read: torch.Tensor) -> torch.Tensor:
         """What the heads read [B, heads, n, width], brought together [B, n, D]."""
         batch, _, count, _ = read.shape
         return linear(read.transpose(1, 2).reshape(batch, count, -1), layer.out, layer.out_bias)
 
-    def score(self, hidden: torch.Tensor) -> torch.Tensor:
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [B, n, V] of the last layer's output."""
         return linear(F.rms_norm(hidden, self.norm.shape, self.norm, self.eps), self.head)
 
@@ -205,28 +205,28 @@ class FusedLlama:
         """cos and signed sin, [n, head width], at the positions of this pass."""
         if positions is not None:
             index = positions.reshape(-1)
-            self._reach(int(index.max()) + 1)
+            self._extend_tables(int(index.max()) + 1)
             return self._cos[index], self._sin[index]
-        self._reach(past + count)
+        self._extend_tables(past + count)
         return self._cos[past : past + count], self._sin[past : past + count]
 
-    def angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def rotary_tables(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         """cos and signed sin of all positions below `length` (and some more), [.., head width]."""
-        self._reach(length)
+        self._extend_tables(length)
         return self._cos, self._sin
 
-    def _reach(self, length: int) -> None:
+    def _extend_tables(self, length: int) -> None:
         if length > self._cos.shape[0]:
-            self._cos, self._sin = self._angles(2 * length)
+            self._cos, self._sin = self._compute_tables(2 * length)
 
-    def _angles(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _compute_tables(self, length: int) -> tuple[torch.Tensor, torch.Tensor]:
         positions = torch.arange(length, device=self.embed.device)[None]
         cos, sin = self._network.model.rotary_emb(self.embed, positions)
         half = self.width // 2
         return cos[0].clone(), torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)
 
 
-def _join(layer: LlamaLayer, copies: bool) -> FusedLayerWeights:
+def _join_layer(layer: LlamaLayer, copies: bool) -> FusedLayerWeights:
     attention, mlp = layer.self_attn, layer.mlp
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     q_norm, k_norm = getattr(attention, "q_norm", None), getattr(attention, "k_norm", None)
@@ -249,35 +249,37 @@ def _causal_mask(past: int, count: int, device: torch.device) -> torch.Tensor:
     return mask.triu_(past + 1)
 
 
-def _mask_of_last(
-    mask: torch.Tensor | None, past: int, count: int, places: int, device: torch.device
+def _last_mask_rows(
+    mask: torch.Tensor | None, past: int, count: int, keep: int, device: torch.device
 ) -> torch.Tensor | None:
-    """Of a pass over `count` tokens the rows of its last `places`; the very last sees everything."""
-    if mask is None and places > 1:
+    """Of a pass over `count` tokens the rows of its last `keep`; the very last sees everything."""
+    if mask is None and keep > 1:
         mask = _causal_mask(past, count, device)
-    return None if mask is None else mask[..., -places:, :]
+    return None if mask is None else mask[..., -keep:, :]
 
 
-def is_plain(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
+def is_unmodified_llama(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
     """Exactly one of the known classes, with nobody's forward or hooks in the way."""
-    return _is_known(network) and not network.training and not any(_is_changed(part) for part in network.modules())
+    return (
+        _is_known_class(network) and not network.training and not any(_is_patched(part) for part in network.modules())
+    )
 
 
-def _is_known(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
+def _is_known_class(network: torch.nn.Module | LlamaModule) -> TypeGuard[LlamaModule]:
     return type(network).forward is _FORWARDS.get(type(network))
 
 
-def is_untouched(modules: Iterable[torch.nn.Module]) -> bool:
+def is_unmodified(modules: Iterable[torch.nn.Module]) -> bool:
     """Whether every module is as torch, transformers and this program wrote it: nobody's class, forward or hook."""
-    return not any(_is_changed(module) or not _is_own(type(module)) for module in modules)
+    return not any(_is_patched(module) or not _is_original_class(type(module)) for module in modules)
 
 
-def _is_own(kind: type[torch.nn.Module]) -> bool:
+def _is_original_class(kind: type[torch.nn.Module]) -> bool:
     """Whether class and forward were written by torch, transformers or this program."""
     return kind.__module__.startswith(_WRITTEN_BY) and kind.forward.__module__.startswith(_WRITTEN_BY)
 
 
-def _is_changed(module: torch.nn.Module) -> bool:
+def _is_patched(module: torch.nn.Module) -> bool:
     """Whether anybody but transformers hooked or patched a module. The hooks it leaves behind once hidden states were
     asked for only collect them while a pass of its own asks again."""
     hooks = module._forward_hooks
@@ -288,11 +290,11 @@ def _is_changed(module: torch.nn.Module) -> bool:
     )
 
 
-def size_of(network: _Weighted) -> int:
+def weight_bytes(network: _HasParameters) -> int:
     return sum(p.numel() * p.element_size() for p in network.parameters())
 
 
-def _fits(network: LlamaModule) -> bool:
+def _is_supported(network: LlamaModule) -> bool:
     config = network.config
     biased_mlp = getattr(config, "mlp_bias", False)
     windowed = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
@@ -302,12 +304,12 @@ def _fits(network: LlamaModule) -> bool:
         getattr(network.lm_head, "bits", None) is None  # where layers are packed, it is, and is the quickest to see
         and packed_bits(network.modules()) is None
         and network.dtype == torch.float32 and not biased_mlp and not windowed
-        and config.rope_parameters["rope_type"] in STEADY_ROPES and network.lm_head.bias is None
+        and config.rope_parameters["rope_type"] in FIXED_ROPES and network.lm_head.bias is None
         and config._attn_implementation == "sdpa"
     )  # fmt: skip
 
 
-def stamp_of(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
+def weights_fingerprint(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
     """Changes when any weight is replaced or written to."""
     return tuple(
         number
@@ -318,27 +320,30 @@ def stamp_of(modules: Iterable[torch.nn.Module]) -> tuple[int, ...]:
     )
 
 
-def is_growing(cache: object) -> bool:
+def has_growing_layers(cache: object) -> bool:
     """Whether every layer takes new keys and values and gives back those of the whole text, or of the sinks and latest
     tokens with places counted among them: transformers' plain layers, and ours that say so (`is_lean`)."""
     return (
         isinstance(cache, (DynamicCache, StaticCache))
         and not cache.offloading
         and not is_compiled(cache)
-        and all(grows_plainly(layer) or (isinstance(layer, CacheLayer) and layer.is_lean) for layer in cache.layers)
+        and all(
+            is_plain_dynamic_layer(layer) or (isinstance(layer, CacheLayer) and layer.allows_fused_pass)
+            for layer in cache.layers
+        )
     )
 
 
-def lean_llama(model: LoadedModel) -> FusedLlama | None:
+def get_fused_llama(model: LoadedModel) -> FusedLlama | None:
     """The lean pass of a model of the Llama kind; made once, checked against the module, remade when weights change."""
     network = model.model
     known: FusedLlama | None = model.remembered.get("lean")
     if known is not None and known.is_current():
         return known
     model.remembered["lean"] = None
-    if _is_known(network) and _fits(network) and is_plain(network):
+    if _is_known_class(network) and _is_supported(network) and is_unmodified_llama(network):
         lean = FusedLlama(network)
-        model.remembered["lean"] = lean if agrees(lean, model) else None
+        model.remembered["lean"] = lean if matches_module(lean, model) else None
     found: FusedLlama | None = model.remembered["lean"]
     return found
 
@@ -347,26 +352,30 @@ class _FusedPass(Protocol):
     def __call__(self, ids: torch.Tensor, cache: Cache, keep: int = 1) -> torch.Tensor: ...
 
 
-_NEAR = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
+_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
 """How far logits may lie from the module's, as a share of the largest."""
-_NEAR_PACKED = 1e-3
+_TOLERANCE_QUANTIZED = 1e-3
 """The same where vectors are split into whole numbers: one that is rounded the other way is 3 · 10⁻⁵ of the largest,
 and every layer has some."""
-_LONGEST_CHECK = 64
+_MAX_CHECK_TOKENS = 64
 """Tokens that are read to see a window work, at most."""
 
 
-def agrees(lean: _FusedPass, model: LoadedModel) -> bool:
+def matches_module(fused: _FusedPass, model: LoadedModel) -> bool:
     """Whether both give the same logits for a few tokens, at once and one by one."""
     network = model.model
-    window = getattr(network.config, "sliding_window", None) or _LONGEST_CHECK
-    count = 7 if window >= _LONGEST_CHECK else window + 5
+    window = getattr(network.config, "sliding_window", None) or _MAX_CHECK_TOKENS
+    count = 7 if window >= _MAX_CHECK_TOKENS else window + 5
     ids = torch.arange(1, count + 1, device=network.device)[None] % network.config.vocab_size
     expected = network(ids, use_cache=False).logits.float()
     cache = DynamicCache()
-    parts = [lean(part, cache, 0) for part in ids.split([4, 1, count - 5], 1)]
+    parts = [fused(part, cache, 0) for part in ids.split([4, 1, count - 5], 1)]
     scale = expected.abs().max().clamp(min=1.0)
-    near = _NEAR[network.dtype] if packed_bits(network.modules()) is None else max(_NEAR_PACKED, _NEAR[network.dtype])
+    near = (
+        _TOLERANCE[network.dtype]
+        if packed_bits(network.modules()) is None
+        else max(_TOLERANCE_QUANTIZED, _TOLERANCE[network.dtype])
+    )
     close = bool(((torch.cat(parts, dim=1) - expected).abs().max() / scale) < near)
     if not close and not bool(torch.isnan(expected).any()):
         log.info("the lean pass disagrees with %s; the module itself is used", type(network).__name__)

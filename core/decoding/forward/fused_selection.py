@@ -9,21 +9,21 @@ from typing import Any, Protocol
 import torch
 from transformers.cache_utils import Cache, DynamicCache
 
-from core.caches.tensors.preallocated import grows_plainly
+from core.caches.tensors.preallocated import is_plain_dynamic_layer
 from core.decoding.forward.fused_decoder import FusedDecoder
 from core.decoding.forward.fused_llama import (
-    LARGEST,
+    MAX_JOINED_BYTES,
     FusedLlama,
-    agrees,
-    is_growing,
-    is_untouched,
-    lean_llama,
-    size_of,
-    stamp_of,
+    get_fused_llama,
+    has_growing_layers,
+    is_unmodified,
+    matches_module,
+    weight_bytes,
+    weights_fingerprint,
 )
 from core.device_memory import is_out_of_memory
 from core.models.loaded_model import LoadedModel
-from core.models.quantized.weight_stats import seals
+from core.models.quantized.weight_stats import content_hashes
 
 log = logging.getLogger(__name__)
 
@@ -43,40 +43,40 @@ class FusedForward(Protocol):
 class _FusedPassTrial:
     """What came of looking at a module as it was then."""
 
-    stamp: object
+    fingerprint: object
     decoder: FusedDecoder | None
 
 
-def lean_pass(model: LoadedModel, cache: object) -> FusedForward | None:
+def select_fused_pass(model: LoadedModel, cache: object) -> FusedForward | None:
     """The lean pass of a model for a cache, where both have one."""
-    if not is_growing(cache):
+    if not has_growing_layers(cache):
         return None
-    llama: FusedLlama | None = lean_llama(model)
+    llama: FusedLlama | None = get_fused_llama(model)
     if llama is not None:
         return llama
-    decoder = lean_decoder(model)
-    return decoder if decoder is None or not decoder.has_windows or _keeps_all(cache) else None
+    decoder = get_fused_decoder(model)
+    return decoder if decoder is None or not decoder.has_windows or _has_standard_layers(cache) else None
 
 
-def lean_decoder(model: LoadedModel) -> FusedDecoder | None:
+def get_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
     """Made once and kept with the model; made anew when its weights were changed, put aside when it was touched."""
     network = model.model
     modules = tuple(network.modules())  # walked once: this is asked before every run
-    if not _may(model) or network.training or not is_untouched(modules):
+    if not _can_be_fused(model) or network.training or not is_unmodified(modules):
         return None
-    stamp = (stamp_of(modules), seals(modules))
+    stamp = (weights_fingerprint(modules), content_hashes(modules))
     tried: _FusedPassTrial | None = model.remembered.get(_KEY)
-    if tried is None or tried.stamp != stamp:
-        model.remembered[_KEY] = tried = _FusedPassTrial(stamp, _try(model))
+    if tried is None or tried.fingerprint != stamp:
+        model.remembered[_KEY] = tried = _FusedPassTrial(stamp, _build_fused_decoder(model))
     return tried.decoder
 
 
-def forget_lean(model: LoadedModel) -> None:
+def discard_fused_decoder(model: LoadedModel) -> None:
     """The parts of its module were moved: what was made of them is made anew."""
     model.remembered.pop(_KEY, None)
 
 
-def _may(model: LoadedModel) -> bool:
+def _can_be_fused(model: LoadedModel) -> bool:
     return (
         not model.is_encoder_decoder
         and not model.is_recurrent
@@ -85,14 +85,14 @@ def _may(model: LoadedModel) -> bool:
     )
 
 
-def _try(model: LoadedModel) -> FusedDecoder | None:
+def _build_fused_decoder(model: LoadedModel) -> FusedDecoder | None:
     """A guess at what the module does, if it comes to the same."""
     network: Any = model.model
     try:
-        decoder = FusedDecoder(network, size_of(network) <= LARGEST)
-        if decoder.has_experts and not model.counts_finely:
+        decoder = FusedDecoder(network, weight_bytes(network) <= MAX_JOINED_BYTES)
+        if decoder.has_experts and not model.has_exact_dtype:
             return None  # sixteen bits send tokens to other experts where two are near a tie
-        return decoder if agrees(decoder, model) else None
+        return decoder if matches_module(decoder, model) else None
     except Exception as error:  # whatever a part is that was taken for another
         if is_out_of_memory(error):
             raise
@@ -100,6 +100,6 @@ def _try(model: LoadedModel) -> FusedDecoder | None:
         return None
 
 
-def _keeps_all(cache: object) -> bool:
+def _has_standard_layers(cache: object) -> bool:
     """Whether its layers are transformers' plain ones, whose places are those of the text."""
-    return isinstance(cache, DynamicCache) and all(map(grows_plainly, cache.layers))
+    return isinstance(cache, DynamicCache) and all(map(is_plain_dynamic_layer, cache.layers))

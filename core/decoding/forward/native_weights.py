@@ -9,27 +9,27 @@ import torch
 from torch.nn import functional as F
 
 from core.decoding.forward.fused_layers import (
-    Change,
     FeedForwardMlp,
     FloatLinear,
     GatedMlp,
     LayerNorm,
-    PackedLinears,
+    QuantizedLinears,
     RootMeanSquare,
+    TensorFunction,
 )
 from core.decoding.forward.module_map import DecoderLayer, DecoderModules, UnsupportedArchitecture
-from core.models.quantized.int4_rows import Int4Rows
-from core.models.quantized.int8_rows import Int8Rows
+from core.models.quantized.int4_rows import Int4RowMatrix
+from core.models.quantized.int8_rows import Int8RowMatrix
 from core.native import structs
 
-_ACTS: dict[str, Change] = {
+_ACTS: dict[str, TensorFunction] = {
     "silu": F.silu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "gelu_erf": F.gelu,
     "relu": F.relu,
 }
-_KINDS = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
-_READ = (torch.float32, torch.bfloat16)
+_DTYPE_NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
+_SUPPORTED_DTYPES = (torch.float32, torch.bfloat16)
 _Pair = tuple[torch.Tensor, torch.Tensor | None]
 
 
@@ -37,46 +37,46 @@ class NativeWeights:
     """`model` holds addresses only: the tensors behind them live as long as this does."""
 
     def __init__(
-        self, parts: DecoderModules, dtype: torch.dtype, hidden: int, copies: bool, shorter: Sequence[torch.dtype] = (),
-        panel: int = 0,
+        self, modules: DecoderModules, dtype: torch.dtype, hidden: int, copies: bool, exact_dtypes: Sequence[torch.dtype] = (),
+        panel_rows: int = 0,
     ) -> None:  # fmt: skip
-        """`copies`: matrices that lie another way may be copied; matrices that are exact in one of `shorter` are kept
-        so, which leaves fewer bytes to read and every result the same. With `panel` so many of their rows lie side by
+        """`copies`: matrices that lie another way may be copied; matrices that are exact in one of `exact_dtypes` are kept
+        so, which leaves fewer bytes to read and every result the same. With `panel_rows` so many of their rows lie side by
         side, in copies. Raises Unfamiliar."""
-        _refuse(parts.attention_cap is not None, "capped attention")
-        self._kept: list[torch.Tensor] = []
-        self._parts, self._dtype, self._copies, self._shorter = parts, dtype, copies, shorter
-        self._panel = panel
-        self.is_shorter = False
+        _reject(modules.attention_cap is not None, "capped attention")
+        self._tensors: list[torch.Tensor] = []
+        self._modules, self._dtype, self._copies, self._shorter = modules, dtype, copies, exact_dtypes
+        self._panel = panel_rows
+        self.has_shorter_weights = False
         """Whether any matrix is kept in fewer bits."""
-        self.in_panels = panel > 0
+        self.is_in_panels = panel_rows > 0
         """Whether rows of matrices lie side by side."""
-        self._layers = (structs.LayerStruct * len(parts.layers))(*map(self._layer, parts.layers))
-        act = {_act_of(layer.mlp) for layer in parts.layers}
-        _refuse(len(act) != 1, "several activations")
-        (head,) = self._matrices(parts.head)
+        self._layers = (structs.LayerStruct * len(modules.layers))(*map(self._layer_struct, modules.layers))
+        act = {_activation_name(layer.mlp) for layer in modules.layers}
+        _reject(len(act) != 1, "several activations")
+        (head,) = self._matrices(modules.head)
         self.vocabulary: int = head.outputs
         self._length = 0
         self.model = structs.ModelStruct(
-            layers=len(parts.layers), hidden=hidden, heads=parts.heads, kv_heads=parts.kv_heads, width=parts.width,
-            act=structs.ACTS[act.pop()], rounds=int(dtype == torch.bfloat16), scaling=parts.scaling,
-            logit_cap=parts.logit_cap or 0.0, layer=self._layers, norm=self._norm(parts.norm), head=head,
+            layers=len(modules.layers), hidden=hidden, heads=modules.heads, kv_heads=modules.kv_heads, width=modules.width,
+            act=structs.ACTIVATIONS[act.pop()], rounds=int(dtype == torch.bfloat16), scaling=modules.scaling,
+            logit_cap=modules.logit_cap or 0.0, layer=self._layers, norm=self._norm_struct(modules.norm), head=head,
         )  # fmt: skip
 
-    def reach(self, length: int) -> None:
+    def extend_tables(self, length: int) -> None:
         """Have angles for so many positions."""
-        if length <= self._length or not self._parts.ropes:
+        if length <= self._length or not self._modules.ropes:
             return
         self._length = max(512, 2 * length)
-        self._tables = {kind: self._table(kind) for kind in self._parts.ropes}
-        for own, layer in zip(self._layers, self._parts.layers, strict=True):
+        self._tables = {kind: self._table(kind) for kind in self._modules.ropes}
+        for own, layer in zip(self._layers, self._modules.layers, strict=True):
             if layer.rope in self._tables:
                 cos, sin = self._tables[layer.rope]
-                own.cos, own.sin, own.turned = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
+                own.cos, own.sin, own.transposed = cos.data_ptr(), sin.data_ptr(), cos.shape[-1]
 
     def _table(self, kind: str) -> tuple[torch.Tensor, torch.Tensor]:
         """float32 cos, and sin with its first half negated, [length, rotated width], as exact as the weights are."""
-        cos, sin = self._parts.ropes[kind](torch.arange(self._length)[None])
+        cos, sin = self._modules.ropes[kind](torch.arange(self._length)[None])
         half = sin.shape[-1] // 2
         signed = torch.cat([-sin[0, :, :half], sin[0, :, half:]], -1)
         return self._rounded(cos[0]), self._rounded(signed)
@@ -84,22 +84,22 @@ class NativeWeights:
     def _rounded(self, table: torch.Tensor) -> torch.Tensor:
         return table.to(self._dtype).float().contiguous()
 
-    def _layer(self, layer: DecoderLayer) -> Any:
+    def _layer_struct(self, layer: DecoderLayer) -> Any:
         mlp = layer.mlp
         if not isinstance(mlp, (GatedMlp, FeedForwardMlp)):
             raise UnsupportedArchitecture("a feed-forward half of another kind")
         up = self._matrices(mlp.gate_up if isinstance(mlp, GatedMlp) else mlp.up)
-        project = self._matrices(layer.project, layer.interleaved)
+        project = self._matrices(layer.project, layer.is_interleaved)
         (out,), (down,) = self._matrices(layer.out), self._matrices(mlp.down)
         return structs.LayerStruct(
-            norm=self._norm(layer.norm), q_norm=self._norm(layer.q_norm), k_norm=self._norm(layer.k_norm),
-            norm_out=self._norm(layer.norm_out), norm_mlp=self._norm(layer.norm_mlp),
-            norm_mlp_out=self._norm(layer.norm_mlp_out), projections=len(project),
+            norm=self._norm_struct(layer.norm), q_norm=self._norm_struct(layer.q_norm), k_norm=self._norm_struct(layer.k_norm),
+            norm_out=self._norm_struct(layer.norm_out), norm_mlp=self._norm_struct(layer.norm_mlp),
+            norm_mlp_out=self._norm_struct(layer.norm_mlp_out), projections=len(project),
             project=(structs.MatrixStruct * 3)(*project), out=out, ups=len(up), up=(structs.MatrixStruct * 2)(*up),
-            down=down, gated=isinstance(mlp, GatedMlp), parallel=layer.parallel, window=layer.window or 0,
+            down=down, gated=isinstance(mlp, GatedMlp), parallel=layer.is_parallel, window=layer.window or 0,
         )  # fmt: skip
 
-    def _norm(self, norm: Change | None) -> Any:
+    def _norm_struct(self, norm: TensorFunction | None) -> Any:
         if norm is None:
             return structs.NormStruct()
         if isinstance(norm, RootMeanSquare):
@@ -108,69 +108,71 @@ class NativeWeights:
             kind, bias = "layer_norm", norm.bias
         else:
             raise UnsupportedArchitecture("a norm of another kind")
-        return structs.NormStruct(structs.NORMS[kind], self._float(norm.weight), self._float(bias), norm.eps)
+        return structs.NormStruct(
+            structs.NORMS[kind], self._float32_address(norm.weight), self._float32_address(bias), norm.eps
+        )
 
-    def _matrices(self, maps: Change, interleaved: bool = False) -> list[Any]:
+    def _matrices(self, maps: TensorFunction, interleaved: bool = False) -> list[Any]:
         if isinstance(maps, FloatLinear):
-            return [self._floats(pair, interleaved) for pair in maps.parts]
-        _refuse(interleaved or not isinstance(maps, PackedLinears), "linear maps of another kind")
-        assert isinstance(maps, PackedLinears)
+            return [self._float_matrix(pair, interleaved) for pair in maps.parts]
+        _reject(interleaved or not isinstance(maps, QuantizedLinears), "linear maps of another kind")
+        assert isinstance(maps, QuantizedLinears)
         pairs = zip(maps.matrices, maps.biases, strict=True)
-        return [_rows(matrix).described(self._float(bias)) for matrix, bias in pairs]
+        return [_row_major_matrix(matrix).to_struct(self._float32_address(bias)) for matrix, bias in pairs]
 
-    def _floats(self, pair: _Pair, interleaved: bool) -> Any:
+    def _float_matrix(self, pair: _Pair, interleaved: bool) -> Any:
         weight, bias = pair
         if interleaved:
-            weight, bias = self._by_kind(weight), None if bias is None else self._by_kind(bias)
-        _refuse(weight.dtype not in _READ or weight.device.type != "cpu", "weights of another kind")
+            weight, bias = self._group_by_kind(weight), None if bias is None else self._group_by_kind(bias)
+        _reject(weight.dtype not in _SUPPORTED_DTYPES or weight.device.type != "cpu", "weights of another kind")
         if not weight.is_contiguous():
-            _refuse(not self._copies, "a large matrix that lies another way")
+            _reject(not self._copies, "a large matrix that lies another way")
             weight = weight.contiguous()
-        short = self._shortened(weight)
-        laid = _in_panels(short, self._panel) if self.in_panels else short
-        self._kept.append(laid)
+        short = self._to_exact_dtype(weight)
+        laid = _to_panels(short, self._panel) if self.is_in_panels else short
+        self._tensors.append(laid)
         return structs.MatrixStruct(
-            structs.WEIGHTS[_KINDS[laid.dtype]], *weight.shape, laid.data_ptr(), self._float(bias),
-            in_panels=int(self.in_panels),
+            structs.WEIGHTS[_DTYPE_NAMES[laid.dtype]], *weight.shape, laid.data_ptr(), self._float32_address(bias),
+            in_panels=int(self.is_in_panels),
         )  # fmt: skip
 
-    def _shortened(self, weight: torch.Tensor) -> torch.Tensor:
+    def _to_exact_dtype(self, weight: torch.Tensor) -> torch.Tensor:
         """The same numbers in fewer bits, where all of them are exact there."""
         for dtype in self._shorter if weight.dtype == torch.float32 else ():
             short = weight.detach().to(dtype)
             if torch.equal(short.float(), weight):
-                self.is_shorter = True
+                self.has_shorter_weights = True
                 return short
         return weight
 
-    def _by_kind(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _group_by_kind(self, tensor: torch.Tensor) -> torch.Tensor:
         """Rows that lie head by head (query, key and value of each), kind by kind."""
-        _refuse(not self._copies, "a large matrix that lies another way")
-        heads = tensor.view(self._parts.heads, 3, self._parts.width, *tensor.shape[1:])
+        _reject(not self._copies, "a large matrix that lies another way")
+        heads = tensor.view(self._modules.heads, 3, self._modules.width, *tensor.shape[1:])
         return heads.transpose(0, 1).reshape(tensor.shape)
 
-    def _float(self, tensor: torch.Tensor | None) -> int | None:
+    def _float32_address(self, tensor: torch.Tensor | None) -> int | None:
         """The address of the same in float32."""
         if tensor is None:
             return None
         exact = tensor.detach().float().contiguous()
-        self._kept.append(exact)
+        self._tensors.append(exact)
         return exact.data_ptr()
 
 
-def _in_panels(weight: torch.Tensor, rows: int) -> torch.Tensor:
+def _to_panels(weight: torch.Tensor, rows: int) -> torch.Tensor:
     """[panels, K, rows] of weights [N, K], with none up to whole panels."""
     whole = F.pad(weight.detach(), (0, 0, 0, -len(weight) % rows))
     return whole.view(-1, rows, weight.shape[1]).transpose(1, 2).contiguous()
 
 
-def _rows(matrix: object) -> Int8Rows | Int4Rows:
-    if not isinstance(matrix, (Int8Rows, Int4Rows)):
+def _row_major_matrix(matrix: object) -> Int8RowMatrix | Int4RowMatrix:
+    if not isinstance(matrix, (Int8RowMatrix, Int4RowMatrix)):
         raise UnsupportedArchitecture("packed in blocks")
     return matrix
 
 
-def _act_of(mlp: object) -> str:
+def _activation_name(mlp: object) -> str:
     """Which activation it is, by what it does to a few numbers."""
     assert isinstance(mlp, (GatedMlp, FeedForwardMlp))
     probe = torch.linspace(-4.0, 4.0, 64)
@@ -181,6 +183,6 @@ def _act_of(mlp: object) -> str:
     raise UnsupportedArchitecture("an activation of another kind")
 
 
-def _refuse(wrong: bool, why: str) -> None:
+def _reject(wrong: bool, why: str) -> None:
     if wrong:
         raise UnsupportedArchitecture(why)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from core.decoding.prompt import encode, tokenize
 from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import sense_of
+from core.models.text_decoder import media_input_of
 
 
-def goes_on(model: LoadedModel) -> bool:
+def continues_prompt(model: LoadedModel) -> bool:
     """Whether a prompt is the beginning of what it writes about a picture."""
-    return model.takes.picture and model.takes.text and sense_of(model.model, model.takes) == "encoder"
+    return model.takes.picture and model.takes.text and media_input_of(model.model, model.takes) == "encoder"
 
 
-def begun_text(model: LoadedModel, prompt: object, start: list[int]) -> list[int]:
+def encode_caption_start(model: LoadedModel, prompt: object, start: list[int]) -> list[int]:
     """The decoder's `start` and the prompt's ids, which may have it already. Raises what `encode` does."""
     if isinstance(prompt, str):
         text = prompt.strip()

@@ -13,25 +13,25 @@ from core.errors import MediaRefusedError
 from core.events import MediumPlace, MediumRead
 from core.media import MediaFile
 from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import sense_of
+from core.models.text_decoder import media_input_of
 from resources.language import tr
 
 
-def see(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs:
+def prepare_image(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs:
     """The one picture of a model that takes pixels as they are. Raises MediaError."""
     file = files[0]
-    pixels = _pixels(model, file)
-    place: MediumPlace = "before" if sense_of(model.model, model.takes) == "before" else "encoder"
+    pixels = _pixel_values(model, file)
+    place: MediumPlace = "before" if media_input_of(model.model, model.takes) == "before" else "encoder"
     perceived = MediaInputs(model, (), (file,), {"pixel_values": pixels})
-    rows, columns, count = _grid(perceived, place)
+    rows, columns, count = _patch_grid(perceived, place)
     perceived.media = (
         MediumRead(str(file.path), "picture", file.digest, place, 0, count - 1, rows, columns, file.width, file.height),
     )
-    perceived.before = count if place == "before" else 0
+    perceived.leading_positions = count if place == "before" else 0
     return perceived
 
 
-def _pixels(model: LoadedModel, file: MediaFile) -> torch.Tensor:
+def _pixel_values(model: LoadedModel, file: MediaFile) -> torch.Tensor:
     processor: Any = getattr(model.processor, "image_processor", model.processor)
     try:
         pixels: torch.Tensor = processor(media.picture(file.path), return_tensors="pt")["pixel_values"]
@@ -43,7 +43,7 @@ def _pixels(model: LoadedModel, file: MediaFile) -> torch.Tensor:
     return pixels.to(model.device, model.dtype)
 
 
-def _grid(perceived: MediaInputs, place: MediumPlace) -> tuple[int, int, int]:
+def _patch_grid(perceived: MediaInputs, place: MediumPlace) -> tuple[int, int, int]:
     """Rows and columns of patches, and positions in all: a summary may stand before them."""
     config = perceived.model.model.config
     vision = config.vision_config if place == "before" else perceived.model.model.get_encoder().config

@@ -10,54 +10,54 @@ from typing import Any, TypeGuard
 import torch
 
 from core import media
-from core.decoding.chat_prompt import filled
+from core.decoding.chat_prompt import fill_chat_template
 from core.decoding.media_inputs.media_inputs import MediaInputs
 from core.decoding.prompt import encode
 from core.errors import MediaRefusedError, PromptError
 from core.events import MediumRead
 from core.media import MediaFile
 from core.models.loaded_model import LoadedModel
-from core.models.templates.chat_rendering import render_chat, takes_parts
-from core.models.text_decoder import positions_of
-from core.models.tokenizers import is_foreign_failure
+from core.models.templates.chat_rendering import render_chat, requires_parts
+from core.models.text_decoder import position_function
+from core.models.tokenizers import is_library_failure
 from resources.language import tr
 
-_TEXT = frozenset({"input_ids", "attention_mask", "labels"})
+_NON_IMAGE_OUTPUTS = frozenset({"input_ids", "attention_mask", "labels"})
 """What is no picture; PaliGemma's processor gives what training wants too."""
-_PREFIX = frozenset({"paligemma"})
+_PREFIX_FAMILIES = frozenset({"paligemma"})
 """Families that read a prompt in both directions, and count its tokens from one."""
-_AROUND = ("vision", "image")
+_DELIMITER_PREFIXES = ("vision", "image")
 """Whose `_start_token_id` and `_end_token_id` name the marks that Qwen's and GLM's models see around a picture."""
 
 
-def insert(model: LoadedModel, prompt: object, files: Sequence[MediaFile]) -> tuple[list[int], MediaInputs]:
+def insert_images(model: LoadedModel, prompt: object, files: Sequence[MediaFile]) -> tuple[list[int], MediaInputs]:
     """The prompt's ids with the pictures' tokens in them, and what the first pass is given.
 
     Pictures stand before a text, or at the marks that it has for them; in a chat before its first question. Ids may
     have their tokens already. Raises PromptError, MediaError.
     """
     pictures = [media.picture(file.path) for file in files]
-    read = _processed(model, _text(model, prompt, len(files)), pictures, files)
+    read = _run_processor(model, _text_with_placeholders(model, prompt, len(files)), pictures, files)
     ids = [int(token) for token in read["input_ids"][0].tolist()]
-    counts = _counts(model, ids, pictures, files)
+    counts = _image_token_counts(model, ids, pictures, files)
     if not isinstance(prompt, str) and not _is_chat(prompt):
-        ids = _given(model, prompt, sum(counts))
+        ids = _checked_ids(model, prompt, sum(counts))
     inputs = {
-        name: _placed(model, value) for name, value in read.items()
-        if name not in _TEXT and name in model.forward_parameters and isinstance(value, torch.Tensor)
+        name: _to_device(model, value) for name, value in read.items()
+        if name not in _NON_IMAGE_OUTPUTS and name in model.forward_parameters and isinstance(value, torch.Tensor)
     }  # fmt: skip
-    perceived = MediaInputs(model, _told(model, ids, counts, files, read), tuple(files), inputs)
-    perceived.asked = len(ids)
-    perceived.marks = tuple(place for place, token in enumerate(ids) if token == _mark(model))
-    perceived.shift = _positions(perceived, torch.tensor([ids], device=model.device))[1]
+    perceived = MediaInputs(model, _media_read(model, ids, counts, files, read), tuple(files), inputs)
+    perceived.prompt_length = len(ids)
+    perceived.image_indices = tuple(place for place, token in enumerate(ids) if token == _image_token(model))
+    perceived.position_shift = _position_ids(perceived, torch.tensor([ids], device=model.device))[1]
     return ids, perceived
 
 
-def _placed(model: LoadedModel, value: torch.Tensor) -> torch.Tensor:
+def _to_device(model: LoadedModel, value: torch.Tensor) -> torch.Tensor:
     return value.to(model.device, model.dtype) if value.is_floating_point() else value.to(model.device)
 
 
-def _mark(model: LoadedModel) -> int:
+def _image_token(model: LoadedModel) -> int:
     """The token that stands for a part of a picture."""
     config = model.model.config
     names = ("image_token_id", "image_token_index")
@@ -70,18 +70,18 @@ def _mark(model: LoadedModel) -> int:
     return found
 
 
-def _written(model: LoadedModel) -> str:
+def _image_placeholder(model: LoadedModel) -> str:
     """The mark of one picture, as a text holds it."""
     processor = model.processor
     mark = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
-    mark = str(mark or model.tokenizer.convert_ids_to_tokens(_mark(model)))
-    return mark.join(_around(model))
+    mark = str(mark or model.tokenizer.convert_ids_to_tokens(_image_token(model)))
+    return mark.join(_image_delimiters(model))
 
 
-def _around(model: LoadedModel) -> tuple[str, str]:
+def _image_delimiters(model: LoadedModel) -> tuple[str, str]:
     """What a model was taught to see before and behind a picture, where its configuration says so."""
     config = model.model.config
-    for name in _AROUND:
+    for name in _DELIMITER_PREFIXES:
         first, last = (getattr(config, f"{name}_{side}_token_id", None) for side in ("start", "end"))
         if isinstance(first, int) and isinstance(last, int):
             return model.tokenizer.convert_ids_to_tokens(first), model.tokenizer.convert_ids_to_tokens(last)
@@ -92,18 +92,18 @@ def _is_chat(prompt: object) -> TypeGuard[Sequence[Mapping[str, str]]]:
     return isinstance(prompt, Sequence) and bool(prompt) and all(isinstance(item, Mapping) for item in prompt)
 
 
-def _text(model: LoadedModel, prompt: object, count: int) -> str:
+def _text_with_placeholders(model: LoadedModel, prompt: object, count: int) -> str:
     """The prompt's text with a mark for each picture."""
-    mark = _written(model)
+    mark = _image_placeholder(model)
     if _is_chat(prompt):
-        return _chat(model, prompt, count)
+        return _render_chat_with_images(model, prompt, count)
     text = prompt if isinstance(prompt, str) else ""
-    before, behind = _around(model)
+    before, behind = _image_delimiters(model)
     bare = mark.removeprefix(before).removesuffix(behind)
     return text if bare and bare in text else f"{mark * count}{text}"
 
 
-def _chat(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int) -> str:
+def _render_chat_with_images(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int) -> str:
     """Pictures before the text of the first question. Raises PromptError."""
     template = getattr(model.processor, "chat_template", None) or getattr(model.tokenizer, "chat_template", None)
     if not template:
@@ -112,14 +112,16 @@ def _chat(model: LoadedModel, messages: Sequence[Mapping[str, str]], count: int)
             tr("Write the prompt as plain text, or choose a model trained for chat."),
         )
     first = next((place for place, one in enumerate(messages) if one.get("role") == "user"), 0)
-    return filled(model.name, lambda: _render(model, template, messages, first, count))
+    return fill_chat_template(model.name, lambda: _render_messages(model, template, messages, first, count))
 
 
-def _render(model: LoadedModel, template: str, messages: Sequence[Mapping[str, str]], first: int, count: int) -> str:
+def _render_messages(
+    model: LoadedModel, template: str, messages: Sequence[Mapping[str, str]], first: int, count: int
+) -> str:
     """The text of a chat with `count` pictures before the text of its message number `first`."""
     shown: list[dict[str, object]] = []
     special = model.tokenizer.special_tokens_map
-    has_parts = takes_parts(template, special)
+    has_parts = requires_parts(template, special)
     for place, one in enumerate(messages):
         marks = count if place == first else 0
         if not marks:
@@ -128,18 +130,20 @@ def _render(model: LoadedModel, template: str, messages: Sequence[Mapping[str, s
             parts = [{"type": "image"}] * marks
             shown.append({"role": one.get("role"), "content": [*parts, {"type": "text", "text": one.get("content")}]})
         else:  # a template of texts: the marks stand in the text itself
-            shown.append({"role": one.get("role"), "content": f"{_written(model) * marks}{one.get('content')}"})
+            shown.append(
+                {"role": one.get("role"), "content": f"{_image_placeholder(model) * marks}{one.get('content')}"}
+            )
     return render_chat(template, shown, special)
 
 
-def _processed(model: LoadedModel, text: str, pictures: Sequence[object], files: Sequence[MediaFile]) -> Any:
+def _run_processor(model: LoadedModel, text: str, pictures: Sequence[object], files: Sequence[MediaFile]) -> Any:
     """What the model's processor makes of both. Raises MediaRefusedError."""
     begin = getattr(model.tokenizer, "bos_token", None)
     more = {"add_special_tokens": False} if begin and text.startswith(begin) else {}  # templates write it themselves
     try:
         return model.processor(text=[text], images=list(pictures), return_tensors="pt", **more)
     except BaseException as error:  # a mark too many, a picture of one pixel: each processor fails in its own way
-        if not is_foreign_failure(error):
+        if not is_library_failure(error):
             raise
         raise MediaRefusedError(
             tr("{model} cannot take {file}: {error}").format(
@@ -149,41 +153,44 @@ def _processed(model: LoadedModel, text: str, pictures: Sequence[object], files:
         ) from error
 
 
-def _counts(
+def _image_token_counts(
     model: LoadedModel, ids: Sequence[int], pictures: Sequence[object], files: Sequence[MediaFile]
 ) -> list[int]:
     """Tokens of each picture."""
-    mark = _mark(model)
+    mark = _image_token(model)
     if len(pictures) == 1:
         return [list(ids).count(mark)]
-    alone = (_processed(model, _written(model), [one], [file]) for one, file in zip(pictures, files, strict=True))
+    alone = (
+        _run_processor(model, _image_placeholder(model), [one], [file])
+        for one, file in zip(pictures, files, strict=True)
+    )
     return [int((read["input_ids"] == mark).sum()) for read in alone]
 
 
-def _given(model: LoadedModel, prompt: object, count: int) -> list[int]:
+def _checked_ids(model: LoadedModel, prompt: object, count: int) -> list[int]:
     """Ids that have the pictures' tokens already. Raises PromptError."""
     ids = encode(model, prompt, unbounded=True)
-    if ids.count(_mark(model)) != count:
+    if ids.count(_image_token(model)) != count:
         raise PromptError(
             tr("The prompt's ids hold {found:,} tokens of pictures, and the pictures given take {count:,}.").format(
-                found=ids.count(_mark(model)), count=count
+                found=ids.count(_image_token(model)), count=count
             ),
             tr("Give the prompt as text, or the ids that an earlier run of these pictures tells."),
         )
     return ids
 
 
-def _told(
+def _media_read(
     model: LoadedModel, ids: Sequence[int], counts: Sequence[int], files: Sequence[MediaFile], read: object
 ) -> tuple[MediumRead, ...]:
     """Where each picture stands."""
-    places = [place for place, token in enumerate(ids) if token == _mark(model)]
+    places = [place for place, token in enumerate(ids) if token == _image_token(model)]
     told, begun = list[MediumRead](), 0
     for number, (count, file) in enumerate(zip(counts, files, strict=True)):
         own = places[begun : begun + count]
         begun += count
         if own:
-            rows, columns = _grid(model, own, read, number)
+            rows, columns = _token_grid(model, own, read, number)
             told.append(MediumRead(
                 str(file.path), "picture", file.digest, "prompt", own[0], own[-1], rows, columns, file.width,
                 file.height,
@@ -191,7 +198,7 @@ def _told(
     return tuple(told)
 
 
-def _grid(model: LoadedModel, places: Sequence[int], read: Any, number: int) -> tuple[int, int]:
+def _token_grid(model: LoadedModel, places: Sequence[int], read: Any, number: int) -> tuple[int, int]:
     """Rows and columns of a picture whose tokens follow each other, as far as that can be told."""
     if any(after - before != 1 for before, after in pairwise(places)):
         return 0, 0
@@ -204,32 +211,32 @@ def _grid(model: LoadedModel, places: Sequence[int], read: Any, number: int) -> 
     return (side, side) if side * side == len(places) else (0, 0)
 
 
-def first_inputs(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def first_pass_inputs(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     """What the first pass over `ids` [1, n] takes beside them. The prompt may have grown by what the answer begins
     with, which is plain text."""
-    positions, _ = _positions(perceived, ids)
+    positions, _ = _position_ids(perceived, ids)
     placed = {} if positions is None else {"position_ids": positions}
-    return {**perceived.inputs, **_kinds(perceived, ids), **placed}
+    return {**perceived.inputs, **_token_types(perceived, ids), **placed}
 
 
-def _kinds(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
+def _token_types(perceived: MediaInputs, ids: torch.Tensor) -> dict[str, torch.Tensor]:
     """Which tokens are parts of a picture, by the names that the module has for it; of PaliGemma's, which are written
     behind the prompt, whose tokens all see each other."""
     kinds = torch.zeros_like(ids)
-    if perceived.model.model.config.model_type in _PREFIX:
-        kinds[:, perceived.asked :] = 1
+    if perceived.model.model.config.model_type in _PREFIX_FAMILIES:
+        kinds[:, perceived.prompt_length :] = 1
     else:
-        kinds[:, list(perceived.marks)] = 1
+        kinds[:, list(perceived.image_indices)] = 1
     names = {"mm_token_type_ids", "token_type_ids"} & perceived.model.forward_parameters
     return dict.fromkeys(names, kinds)
 
 
-def _positions(perceived: MediaInputs, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
+def _position_ids(perceived: MediaInputs, ids: torch.Tensor) -> tuple[torch.Tensor | None, int]:
     """Where the tokens stand [3, 1, n], and how far what follows is shifted; of a model that places tokens by their
     order none, and what it begins to count from."""
-    position = positions_of(perceived.model.model)
+    position = position_function(perceived.model.model)
     if position is None:
-        return None, int(perceived.model.model.config.model_type in _PREFIX)
+        return None, int(perceived.model.model.config.model_type in _PREFIX_FAMILIES)
     grids = {name: value for name, value in perceived.inputs.items() if name.endswith("_grid_thw")}
-    placed, shift = position(ids, mm_token_type_ids=_kinds(perceived, ids).get("mm_token_type_ids"), **grids)
+    placed, shift = position(ids, mm_token_type_ids=_token_types(perceived, ids).get("mm_token_type_ids"), **grids)
     return placed, int(shift.flatten()[0])

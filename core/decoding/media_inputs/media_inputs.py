@@ -27,14 +27,14 @@ class MediaInputs:
     files: tuple[MediaFile, ...]
     inputs: Mapping[str, torch.Tensor]
     """What an encoder is given, or the first pass beside the text; by the names of the module."""
-    before: int = 0
+    leading_positions: int = 0
     """Positions of the cache that stand before the text's first token."""
     notices: tuple[Notice, ...] = field(default=())
-    marks: tuple[int, ...] = ()
+    image_indices: tuple[int, ...] = ()
     """Places of the prompt whose tokens stand for parts of pictures."""
-    asked: int = 0
+    prompt_length: int = 0
     """Tokens of the prompt that they are among."""
-    shift: int = 0
+    position_shift: int = 0
     """How far what follows stands from where it comes: a picture may take fewer places than tokens."""
 
     @cached_property
@@ -43,21 +43,23 @@ class MediaInputs:
         read: ModelOutput = self.model.model.get_encoder()(**self.inputs, return_dict=True)
         return read
 
-    def keys(self, ids: list[int]) -> list[int]:
+    def cache_keys(self, ids: list[int]) -> list[int]:
         """The tokens of the cache behind `ids`, for telling one text from another: where a sound or a picture stands,
         numbers below 0 that follow from its file."""
-        named = [*([-1] * self.before), *ids]
+        named = [*([-1] * self.leading_positions), *ids]
         for medium in self.media:
             if medium.place != "encoder":
                 mark = -1 - int(medium.digest[:12], 16)
                 named[medium.first : medium.last + 1] = [mark] * (medium.last + 1 - medium.first)
         return named
 
-    def place_of_other_mark(self, ids: torch.Tensor) -> int | None:
+    def index_of_unused_image_token(self, ids: torch.Tensor) -> int | None:
         """Where in ids [1, n] a picture's mark stands for no picture: a model may write one itself. None without."""
-        own = {*self.marks}
+        own = {*self.image_indices}
         text = ids[0].tolist() if own else []
-        return next((place for place, id in enumerate(text) if id == text[self.marks[0]] and place not in own), None)
+        return next(
+            (place for place, id in enumerate(text) if id == text[self.image_indices[0]] and place not in own), None
+        )
 
     @property
     def is_encoded(self) -> bool:
@@ -67,9 +69,9 @@ class MediaInputs:
     @property
     def is_inserted(self) -> bool:
         """Whether tokens of the prompt stand for them."""
-        return bool(self.marks)
+        return bool(self.image_indices)
 
     @property
-    def whole(self) -> int:
+    def required_positions(self) -> int:
         """Positions of the cache behind the last sound or picture: one that holds fewer is of no use."""
         return max((medium.last + 1 for medium in self.media if medium.place != "encoder"), default=0)

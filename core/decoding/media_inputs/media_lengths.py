@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import sense_of
+from core.models.text_decoder import media_input_of
 
 
-def expected_positions(model: LoadedModel) -> int:
+def estimate_media_positions(model: LoadedModel) -> int:
     """Of one of them, by the configuration; 0 for a model that takes none. What a picture's size decides (Qwen-VL), is
     told when it is read."""
     config: object = model.model.config
-    sense = sense_of(model.model, model.takes)
+    sense = media_input_of(model.model, model.takes)
     if sense == "none":
         return 0
     if model.takes.sound:

@@ -12,13 +12,17 @@ from core.media import SOUND, MediaFile
 from core.models.loaded_model import LoadedModel
 
 
-def perceive(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs | None:
+def prepare_media(model: LoadedModel, files: Sequence[MediaFile]) -> MediaInputs | None:
     """None where there are none. Raises MediaError."""
     if not files:
         return None
-    return audio_inputs.hear(model, files[0]) if files[0].kind == SOUND else image_inputs.see(model, files)
+    return (
+        audio_inputs.prepare_audio(model, files[0])
+        if files[0].kind == SOUND
+        else image_inputs.prepare_image(model, files)
+    )
 
 
-def decoder_start(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int] | None:
+def decoder_start_tokens(model: LoadedModel, config: GenerationConfig, perceived: MediaInputs) -> list[int] | None:
     """What the decoder of such a model begins with, where that is more than one token. Raises ParameterError."""
-    return audio_inputs.marks(model, config, perceived) if audio_inputs.has_marks(model) else None
+    return audio_inputs.start_tokens(model, config, perceived) if audio_inputs.has_start_tokens(model) else None

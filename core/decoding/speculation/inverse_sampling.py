@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 
-def draw(p: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
+def draw_samples(p: torch.Tensor, count: int, generator: torch.Generator) -> torch.Tensor:
     """`count` independent draws from every row of `p` [n, V], which need not sum to one; token ids [n, count].
 
     `torch.multinomial` makes a random number for every token of the vocabulary; this makes one for every draw. A

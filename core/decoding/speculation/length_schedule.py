@@ -9,7 +9,7 @@ from core.decoding.speculation.round_plan import DraftGate
 from core.decoding.speculation.tree import DraftTree
 from core.decoding.speculation.verification import VerifiedPath
 
-FIRST_LENGTH = 5
+DEFAULT_LENGTH = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +17,18 @@ class RoundResult:
     """A round as a schedule sees it."""
 
     tree: DraftTree
-    verdict: VerifiedPath
+    verified: VerifiedPath
     passes: int
     """Draft passes it took."""
     draft_seconds: float
     """By the clock that prices passes, as the other times."""
     verify_seconds: float
-    first_seconds: float = 0.0
+    first_token_seconds: float = 0.0
     """Of the draft's: what passed before its first token."""
-    extra_seconds: float = 0.0
+    overhead_seconds: float = 0.0
     """What the round cost besides."""
     tokens: int = 0
-    """How many it wrote; their writing is part of `extra_seconds`."""
+    """How many it wrote; their writing is part of `overhead_seconds`."""
 
 
 class DraftLengthSchedule(Protocol):
@@ -39,16 +39,16 @@ class DraftLengthSchedule(Protocol):
     def length(self) -> int:
         """Longest path to draft now; 0 for a plain step."""
 
-    def pause(self) -> int:
+    def remaining_pause(self) -> int:
         """Plain steps to come for which `length` is going to say 0."""
 
-    def rest(self, steps: int) -> None:
+    def consume_pause(self, steps: int) -> None:
         """So many steps of a pause are taken without asking for a length."""
 
-    def learn(self, outcome: RoundResult) -> None:
+    def update(self, outcome: RoundResult) -> None:
         """A round with drafted tokens ended."""
 
-    def learn_plain(self, seconds: float, writing: float) -> None:
+    def update_plain(self, seconds: float, writing: float) -> None:
         """A plain step ended: its pass took so long, and its token's writing."""
 
 
@@ -64,17 +64,17 @@ class ConstantLength:
         """The number set."""
         return self._length
 
-    def pause(self) -> int:
+    def remaining_pause(self) -> int:
         """It pauses never."""
         return 0
 
-    def rest(self, steps: int) -> None:
+    def consume_pause(self, steps: int) -> None:
         """Never."""
 
-    def learn(self, outcome: RoundResult) -> None:
+    def update(self, outcome: RoundResult) -> None:
         """Learns nothing."""
 
-    def learn_plain(self, seconds: float, writing: float) -> None:
+    def update_plain(self, seconds: float, writing: float) -> None:
         """Learns nothing."""
 
 
@@ -95,17 +95,17 @@ class HeuristicLength:
         """The present length."""
         return self._memory[self._key]
 
-    def pause(self) -> int:
+    def remaining_pause(self) -> int:
         """It drafts always, if only a token."""
         return 0
 
-    def rest(self, steps: int) -> None:
+    def consume_pause(self, steps: int) -> None:
         """Never."""
 
-    def learn(self, outcome: RoundResult) -> None:
+    def update(self, outcome: RoundResult) -> None:
         """Grow or shrink."""
-        change = 2 if outcome.verdict.is_bonus else -1
+        change = 2 if outcome.verified.is_bonus else -1
         self._memory[self._key] = max(1, self.length() + change)
 
-    def learn_plain(self, seconds: float, writing: float) -> None:
+    def update_plain(self, seconds: float, writing: float) -> None:
         """A plain step says nothing of drafts."""

@@ -16,44 +16,44 @@ from core.decoding.speculation.tree import DraftTree
 from core.decoding.speculation.verification import VerifiedPath
 from core.decoding.speculation.verify_cost import remembered_cost
 from core.events import DrafterChoice, DraftFate, DraftNode, DraftRound, ExtraKind, NgramPool
-from core.models.text import Pieces
+from core.models.text import TokenSpellings
 
 
 class Stopwatch:
     """Laps of a round in seconds of the wall, priced by another clock; `waits`: the target waits for the disk, which
     no clock of a thread's own time sees, and the wall prices.
 
-    Asking that clock is a call of the system: it is asked at the begin and for the `price`, and each lap gets its part.
+    Asking that clock is a call of the system: it is asked at the begin and for the `finish`, and each lap gets its part.
     """
 
     def __init__(self, clock: Callable[[], float], waits: bool = False) -> None:
-        self._clock, self._waits = clock, waits
-        self._own = clock()
-        self._begun = self._wall = time.perf_counter()
+        self._clock, self._uses_wall_clock = clock, waits
+        self._clock_start = clock()
+        self._started = self._lap_start = time.perf_counter()
         self.seconds: list[float] = []
-        self.share = 1.0
+        self.clock_ratio = 1.0
         """Of the laps' time, what the pricing clock says of it."""
 
     def lap(self) -> None:
         """One part of the round is done: draft, verification, what it takes besides."""
         wall = time.perf_counter()
-        self.seconds.append(wall - self._wall)
-        self._wall = wall
+        self.seconds.append(wall - self._lap_start)
+        self._lap_start = wall
 
-    def price(self) -> None:
+    def finish(self) -> None:
         """All laps are done."""
-        wall = self._wall - self._begun
-        if wall > 0 and not self._waits:
-            self.share = (self._clock() - self._own) / wall
+        wall = self._lap_start - self._started
+        if wall > 0 and not self._uses_wall_clock:
+            self.clock_ratio = (self._clock() - self._clock_start) / wall
 
-    def priced(self, lap: int) -> float:
+    def lap_cost(self, lap: int) -> float:
         """Seconds of a lap by the clock that prices."""
-        return self.seconds[lap] * self.share
+        return self.seconds[lap] * self.clock_ratio
 
     @property
     def elapsed(self) -> float:
         """Seconds of the wall since the start."""
-        return time.perf_counter() - self._begun
+        return time.perf_counter() - self._started
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class RoundOutcome:
     lookahead holds."""
 
     tree: DraftTree
-    verdict: VerifiedPath
+    verified: VerifiedPath
     length: int
     choice: DrafterChoice | None = None
     pool: NgramPool | None = None
@@ -91,87 +91,97 @@ class RoundTotals:
     draft_seconds: float = 0.0
     verify_seconds: float = 0.0
     overhead_seconds: float = 0.0
-    priced_draft: float = 0.0
+    draft_cost: float = 0.0
     """Draft time by the clock that prices passes."""
 
-    def add(self, found: RoundOutcome, step: int, watch: Stopwatch) -> RoundNumbers:
+    def add(self, outcome: RoundOutcome, step: int, watch: Stopwatch) -> RoundNumbers:
         """Count a round; its figures. `step`: tokens written before it."""
-        verdict, (draft, verify) = found.verdict, watch.seconds[:2]
+        verdict, (draft, verify) = outcome.verified, watch.seconds[:2]
         figures = RoundNumbers(self.rounds, step, draft, verify, watch.elapsed - draft - verify)
         self.rounds += 1
         self.accepted += len(verdict.path)
         self.examined += len(verdict.path) + (not verdict.is_bonus)
-        self.levels += max(found.tree.depths)
+        self.levels += max(outcome.tree.depths)
         self.draft_seconds += draft
         self.verify_seconds += verify
         self.overhead_seconds += figures.overhead_seconds
-        self.priced_draft += watch.priced(0)
+        self.draft_cost += watch.lap_cost(0)
         return figures
 
-    def report(self, run: DecodingRun) -> None:
+    def write_to_run(self, run: DecodingRun) -> None:
         """Hand the sums to the run."""
-        run.figures.drafting = DraftingCounters(
+        run.counters.drafting = DraftingCounters(
             self.accepted, self.examined, self.draft_seconds, self.verify_seconds, self.overhead_seconds,
-            self._predicted(run),
+            self._predict_speedup(run),
         )  # fmt: skip
 
-    def _predicted(self, run: DecodingRun) -> float | None:
+    def _predict_speedup(self, run: DecodingRun) -> float | None:
         """The formula, with this run's acceptance, mean draft length and times; None before anything was drafted."""
         cost = remembered_cost(run.model)
         if not self.examined or cost is None:
             return None
-        per_token = self.priced_draft / self.levels
-        return expected_speedup(self.accepted / self.examined, self.levels / self.rounds, per_token / cost.one)
+        per_token = self.draft_cost / self.levels
+        return expected_speedup(
+            self.accepted / self.examined, self.levels / self.rounds, per_token / cost.single_pass_seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class NodeProbabilities:
     """What the target holds of every node behind its parent, [N]: its probability, and what left it none."""
 
-    shares: Sequence[float]
-    cuts: Sequence[str]
+    probabilities: Sequence[float]
+    banned_by: Sequence[str]
 
 
-def round_event(
-    found: RoundOutcome, written: int, judged: NodeProbabilities, figures: RoundNumbers, pieces: Pieces
+def build_round_event(
+    outcome: RoundOutcome,
+    written: int,
+    node_probabilities: NodeProbabilities,
+    figures: RoundNumbers,
+    pieces: TokenSpellings,
 ) -> DraftRound:
     """The event. `written`: tokens of path and extra that became text."""
-    tree, verdict = found.tree, found.verdict
+    tree, verdict = outcome.tree, outcome.verified
     path = verdict.path[:written]
     has_extra = written > len(verdict.path)
     kind: ExtraKind = ("bonus" if verdict.is_bonus else "correction") if has_extra else "none"
     return DraftRound(
-        round=figures.round, step=figures.step, nodes=_nodes(tree, verdict, path, judged, pieces),
-        accepted=tuple(path), extra_id=verdict.extra if has_extra else -1,
-        extra_piece=pieces[verdict.extra] if has_extra else "", extra_kind=kind,
+        round=figures.round, step=figures.step, nodes=_draft_nodes(tree, verdict, path, node_probabilities, pieces),
+        accepted=tuple(path), extra_id=verdict.extra_token if has_extra else -1,
+        extra_piece=pieces[verdict.extra_token] if has_extra else "", extra_kind=kind,
         draft_seconds=figures.draft_seconds, verify_seconds=figures.verify_seconds,
-        overhead_seconds=figures.overhead_seconds, length=found.length, choice=found.choice,
-        pool=found.pool, extra_special=verdict.extra in pieces.special if has_extra else None,
+        overhead_seconds=figures.overhead_seconds, length=outcome.length, choice=outcome.choice,
+        pool=outcome.pool, extra_special=verdict.extra_token in pieces.special if has_extra else None,
     )  # fmt: skip
 
 
-def _nodes(
-    tree: DraftTree, verdict: VerifiedPath, path: list[int], judged: NodeProbabilities, pieces: Pieces
+def _draft_nodes(
+    tree: DraftTree,
+    verdict: VerifiedPath,
+    path: list[int],
+    node_probabilities: NodeProbabilities,
+    pieces: TokenSpellings,
 ) -> tuple[DraftNode, ...]:
     taken = set(path)
     cut_short = len(path) < len(verdict.path)
     visited = {0, *(path[:-1] if cut_short else path)}
-    nodes, shared = [], _shared(tree)
+    nodes, shared = [], _shared_proposers(tree)
     for node in range(1, len(tree)):
         reached = tree.parents[node] in visited
         decision = verdict.decisions.get(node) if reached else None
         nodes.append(DraftNode(
             node=node, parent=tree.parents[node], id=tree.ids[node], piece=pieces[tree.ids[node]],
             depth=tree.depths[node], drafter=tree.drafters[node], draft_probability=tree.probabilities[node],
-            target_probability=judged.shares[node], cut_by=judged.cuts[node],
-            fate=_fate(node, taken, reached, verdict, decision is not None),
+            target_probability=node_probabilities.probabilities[node], cut_by=node_probabilities.banned_by[node],
+            fate=_node_fate(node, taken, reached, verdict, decision is not None),
             ratio=decision.ratio if decision else None, die=decision.die if decision else None,
             proposers=shared.get(node, ()), special=tree.ids[node] in pieces.special,
         ))  # fmt: skip
     return tuple(nodes)
 
 
-def _shared(tree: DraftTree) -> dict[int, tuple[int, ...]]:
+def _shared_proposers(tree: DraftTree) -> dict[int, tuple[int, ...]]:
     """Nodes that several drafters proposed → who."""
     found: dict[int, set[int]] = {}
     for trials in tree.trials.values():
@@ -180,16 +190,16 @@ def _shared(tree: DraftTree) -> dict[int, tuple[int, ...]]:
     return {node: tuple(sorted(who)) for node, who in found.items() if len(who) > 1}
 
 
-def _fate(node: int, taken: set[int], reached: bool, verdict: VerifiedPath, was_thrown: bool) -> DraftFate:
+def _node_fate(node: int, taken: set[int], reached: bool, verdict: VerifiedPath, was_tested: bool) -> DraftFate:
     """With dice, a sibling behind the accepted one was never tried."""
     if node in taken:
         return "accepted"
-    if not reached or (verdict.decisions and not was_thrown):
+    if not reached or (verdict.decisions and not was_tested):
         return "unreached"
     return "refused"
 
 
-def cuts_of(
+def find_banning_stages(
     scores: Sequence[torch.Tensor], names: Sequence[str], tree: DraftTree, shares: Sequence[float]
 ) -> list[str]:
     """The stage that left each node no chance, [N]; empty where it has one. `scores`: [N, V], raw and behind each of
@@ -205,7 +215,7 @@ def cuts_of(
     return found
 
 
-def target_shares(scores: torch.Tensor, tree: DraftTree) -> list[float]:
+def target_probabilities(scores: torch.Tensor, tree: DraftTree) -> list[float]:
     """The target's processed probability of every node given its parent (1 for the root), [N]; scores [N, V]."""
     if len(tree) == 1:
         return [1.0]

@@ -10,23 +10,25 @@ from typing import Protocol
 class DraftGate(Protocol):
     """Judges while drafting whether one more token is worth its cost."""
 
-    def accept(self, drafter: int, probability: float, beside: bool = False) -> float:
-        """Chance that the target takes a token its drafter gave `probability`; `beside`: not its first choice."""
+    def acceptance(self, drafter: int, probability: float, is_alternative: bool = False) -> float:
+        """Chance that the target takes a token its drafter gave `probability`; `is_alternative`: not its first choice."""
 
-    def spreads(self) -> bool:
+    def should_branch(self) -> bool:
         """Whether a pass of the target is so dear that drafts are worth following behind unlikely tokens too."""
 
-    def draws(self, chance: float, nodes: int) -> int:
-        """How many children to draw at once behind a path of `chance`, where drafts branch with dice; 0 for none."""
+    def draw_count(self, probability: float, nodes: int) -> int:
+        """How many children to draw at once behind a path of `probability`, where drafts branch with dice; 0 for none."""
 
-    def goes_on(self, chances: Sequence[float], nodes: int) -> bool:
-        """Whether one more draft pass pays, behind paths accepted with `chances`; the tree has `nodes` nodes."""
+    def should_extend(self, probabilities: Sequence[float], nodes: int) -> bool:
+        """Whether one more draft pass pays, behind paths accepted with `probabilities`; the tree has `nodes` nodes."""
 
-    def is_worth(self, chance: float, nodes: int) -> bool:
-        """Whether a node accepted with `chance` earns its place in the target's pass."""
+    def is_worthwhile(self, probability: float, nodes: int) -> bool:
+        """Whether a node accepted with `probability` earns its place in the target's pass."""
 
-    def width(self, chance: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool) -> int:
-        """The chain's next token and the leaves beside it, behind a path of `chance`; `probabilities` descend."""
+    def child_count(
+        self, probability: float, probabilities: Sequence[float], drafter: int, nodes: int, sampled: bool
+    ) -> int:
+        """The chain's next token and the leaves beside it, behind a path of `probability`; `probabilities` descend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,14 @@ class RoundPlan:
     """Longest path."""
     widths: tuple[int, ...] = ()
     """Children of every node at depth 1, 2, …; the last one goes on for ever; empty: a chain."""
-    sampled: bool = False
+    is_sampled: bool = False
     """Children are drawn from q; otherwise the likeliest are taken."""
-    keep_q: bool = False
+    keeps_q: bool = False
     """The verifier needs the distributions."""
     threshold: float = 0.0
     """Stop behind a token its drafter gave less."""
     gate: DraftGate | None = None
-    leaves: bool = False
+    allows_leaves: bool = False
     """The gate may put leaves beside a chain."""
 
     def width(self, depth: int) -> int:

@@ -7,42 +7,47 @@ from pathlib import Path
 
 import torch
 
-from core.caches.tensors.layouts import roomy
+from core.caches.tensors.layouts import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.decoding.run import DecodingRun
 from core.decoding.speculation.auto_length import AutoLength
 from core.decoding.speculation.drafter_selection import BestDrafterSelector, DrafterSelector, MergeAllDrafters
 from core.decoding.speculation.drafters.base import Drafter
-from core.decoding.speculation.drafters.compatibility import same_tokens
-from core.decoding.speculation.drafters.early_exit import lower_layers
+from core.decoding.speculation.drafters.compatibility import has_same_tokens
+from core.decoding.speculation.drafters.early_exit import build_early_exit_model
 from core.decoding.speculation.drafters.head_drafter import HeadDrafter, HeadReader
 from core.decoding.speculation.drafters.lookahead import LookaheadDrafter
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter, PassReader
-from core.decoding.speculation.drafters.native_model import small_passes
+from core.decoding.speculation.drafters.native_model import build_small_draft_model
 from core.decoding.speculation.drafters.prompt_lookup import PromptLookupDrafter
-from core.decoding.speculation.drafters.retokenization import SpellingTokenizer
-from core.decoding.speculation.drafters.translated import DraftVocabulary, TranslatedDrafter
-from core.decoding.speculation.length_schedule import FIRST_LENGTH, ConstantLength, DraftLengthSchedule, HeuristicLength
-from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.drafters.retokenization import OffsetTokenizer
+from core.decoding.speculation.drafters.translated import ModelVocabulary, RetokenizingDrafter
+from core.decoding.speculation.length_schedule import (
+    DEFAULT_LENGTH,
+    ConstantLength,
+    DraftLengthSchedule,
+    HeuristicLength,
+)
+from core.decoding.speculation.node_processors import NodePipeline
 from core.decoding.speculation.speculation_loop import Speculation, SpeculationShape
 from core.decoding.speculation.target_hidden_states import TargetHiddenStates
 from core.decoding.speculation.target_model import TargetModel
 from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.verify_cost import USUAL_COST, VerifyCost, verify_cost
+from core.decoding.speculation.verify_cost import TYPICAL_COST, VerifyCost, verify_cost
 from core.errors import ParameterError
 from core.events import Event
-from core.models.heads.base import Heads
+from core.models.heads.base import PredictionHeads
 from core.models.heads.eagle import load_eagle_head
 from core.models.heads.head_detection import head_folder
-from core.models.heads.mtp import load_own_heads
+from core.models.heads.mtp import load_mtp_heads
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
-_LEAST_SHARE = 0.01
+_MIN_DRAFT_COST = 0.01
 """A drafter without weights takes some time too."""
-_SLOWER = 8
+_DISK_SLOWDOWN = 8
 """So many times as long as from memory a weight takes from the disk, about, where times are reckoned."""
-_APART = str.maketrans(",⟨⟩", "   ")
+_SEPARATORS = str.maketrans(",⟨⟩", "   ")
 _LOOKAHEAD = {"lookahead_window": 5, "lookahead_ngram": 3, "lookahead_guesses": 5}
 DEFAULT_WIDTHS = (1, 1, 3, 1, 1)
 
@@ -51,15 +56,17 @@ def decode_assisted(run: DecodingRun) -> Iterator[Event]:
     """Chains of the first draft model, or of all of them merged."""
     drafters = [_model_drafter(run, model, number) for number, model in enumerate(run.request.drafters)]
     if run.request.options.get("with_lookup"):
-        drafters.append(_lookup(run, FIRST_LENGTH * 2, len(drafters)))
-    shape = SpeculationShape(_samples(run), _samples(run), threshold=_threshold(run))
+        drafters.append(_lookup_drafter(run, DEFAULT_LENGTH * 2, len(drafters)))
+    shape = SpeculationShape(_uses_sampling(run), _uses_sampling(run), threshold=_threshold(run))
     yield from _decode(run, drafters, shape, chooses=run.request.options.get("several") == "choose")
 
 
 def decode_lookup(run: DecodingRun) -> Iterator[Event]:
     """Chains found in the text (and in an encoder's source)."""
     most = int(run.config.prompt_lookup_num_tokens or 10)
-    yield from _decode(run, [_lookup(run, most)], SpeculationShape(_samples(run), _samples(run)), most)
+    yield from _decode(
+        run, [_lookup_drafter(run, most)], SpeculationShape(_uses_sampling(run), _uses_sampling(run)), most
+    )
 
 
 def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
@@ -67,11 +74,11 @@ def decode_lookahead(run: DecodingRun) -> Iterator[Event]:
     options = run.request.options
     window, size, guesses = (int(options.get(name) or usual) for name, usual in _LOOKAHEAD.items())
     drafter = LookaheadDrafter(window, size, guesses, options.get("pool_from_text") is not False)
-    yield from _decode(run, [drafter], SpeculationShape(_samples(run), _samples(run)), size - 1)
+    yield from _decode(run, [drafter], SpeculationShape(_uses_sampling(run), _uses_sampling(run)), size - 1)
 
 
-def _lookup(run: DecodingRun, most: int, number: int = 0) -> PromptLookupDrafter:
-    source = run.opening.source if run.model.is_encoder_decoder else []
+def _lookup_drafter(run: DecodingRun, most: int, number: int = 0) -> PromptLookupDrafter:
+    source = run.inputs.source if run.model.is_encoder_decoder else []
     return PromptLookupDrafter(source, int(run.config.max_matching_ngram_size or 3), most, number)
 
 
@@ -79,16 +86,20 @@ def decode_early_exit(run: DecodingRun) -> Iterator[Event]:
     """Chains of the target's lower layers."""
     count = int(run.config.assistant_early_exit)
     key = f"lower_layers/{count}"
-    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(key, lower_layers(run.model, count))
+    lower = run.model.remembered.get(key) or run.model.remembered.setdefault(
+        key, build_early_exit_model(run.model, count)
+    )
     drafter = _model_drafter(run, lower, 0)
-    yield from _decode(run, [drafter], SpeculationShape(_samples(run), _samples(run), threshold=_threshold(run)))
+    yield from _decode(
+        run, [drafter], SpeculationShape(_uses_sampling(run), _uses_sampling(run), threshold=_threshold(run))
+    )
 
 
 def decode_heads(run: DecodingRun) -> Iterator[Event]:
     """Chains, or trees of given widths, of heads that read the target's hidden states."""
-    folder, samples = run.request.options.get("draft_head"), _samples(run)
-    heads: Heads = load_eagle_head(run.model, head_folder(folder)) if folder else load_own_heads(run.model)
-    widths = widths_of(run.request.options.get("widths"))
+    folder, samples = run.request.options.get("draft_head"), _uses_sampling(run)
+    heads: PredictionHeads = load_eagle_head(run.model, head_folder(folder)) if folder else load_mtp_heads(run.model)
+    widths = parse_widths(run.request.options.get("widths"))
     if heads.count > 1 and any(width > 1 for width in widths):
         raise ParameterError(
             tr("{model} has {count} heads, each for one place ahead, and they follow one chain.").format(
@@ -99,11 +110,11 @@ def decode_heads(run: DecodingRun) -> Iterator[Event]:
         )
     features = TargetHiddenStates()
     name = Path(folder).name if folder else tr("{model}, its own heads").format(model=run.model.name)
-    stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
+    stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]
     reader = HeadReader(heads, features, run.model.device, run.model.dtype)
     drafter = HeadDrafter(
-        name, reader, NodeFunnel(stages), run.generator, 0, run.is_cancelled, run.model.vocabulary, None,
-        heads.weights, run.model.readable_ids, heads.readable_ids,
+        name, reader, NodePipeline(stages), run.generator, 0, run.is_cancelled, run.model.vocabulary, None,
+        heads.weight_count, run.model.readable_ids, heads.readable_ids,
     )  # fmt: skip
     shape = SpeculationShape(samples, samples, widths, threshold=_threshold(run))
     yield from _decode(run, [drafter], shape, heads.count if heads.count > 1 else None, features=features)
@@ -111,9 +122,9 @@ def decode_heads(run: DecodingRun) -> Iterator[Event]:
 
 def decode_tree(run: DecodingRun) -> Iterator[Event]:
     """Trees of one draft model, or several models' trees merged."""
-    samples = _samples(run)
-    draws = _draws(run, samples)
-    widths = widths_of(run.request.options.get("widths"))
+    samples = _uses_sampling(run)
+    draws = _draws_children(run, samples)
+    widths = parse_widths(run.request.options.get("widths"))
     automatic = not widths and _schedule_name(run) == "auto"
     shape = SpeculationShape(
         samples, draws, widths if widths or automatic else DEFAULT_WIDTHS, automatic, _threshold(run)
@@ -122,11 +133,11 @@ def decode_tree(run: DecodingRun) -> Iterator[Event]:
     yield from _decode(run, drafters, shape)
 
 
-def widths_of(value: object) -> tuple[int, ...]:
+def parse_widths(value: object) -> tuple[int, ...]:
     """Widths from a list or from text as "1 1 3 1 1"; empty when unset. Raises ParameterError."""
     if value is None or value == "":
         return ()
-    words = value.translate(_APART).split() if isinstance(value, str) else value
+    words = value.translate(_SEPARATORS).split() if isinstance(value, str) else value
     try:
         widths = tuple(int(word) for word in words) if isinstance(words, (list, tuple)) else ()
     except (TypeError, ValueError):
@@ -153,33 +164,33 @@ def _decode(
     features: TargetHiddenStates | None = None,
 ) -> Iterator[Event]:
     target = TargetModel(run)
-    target.passes.features = features
-    reckoned = shape.samples or run.request.steady
+    target.passes.hidden_states = features
+    has_modelled_times = shape.is_sampled or run.request.steady
 
     def schedule(asked: Sequence[Drafter]) -> DraftLengthSchedule:
-        key = "/".join(drafter.name for drafter in asked) + f"/{run.strategy.name}/{shape.samples}"
-        return _schedule(run, target, key, shape, length, _draft_share(run, asked) if reckoned else None)
+        key = "/".join(drafter.name for drafter in asked) + f"/{run.strategy.name}/{shape.is_sampled}"
+        return _schedule(run, target, key, shape, length, _draft_cost(run, asked) if has_modelled_times else None)
 
     def asking() -> DrafterSelector:
         if not chooses or len(drafters) < 2:
             return MergeAllDrafters(len(drafters), schedule(drafters))
         alone = [[drafter] for drafter in drafters]
-        shares = [_draft_share(run, each) for each in alone] if reckoned else None
+        shares = [_draft_cost(run, each) for each in alone] if has_modelled_times else None
         return BestDrafterSelector([schedule(each) for each in alone], _cost(run, target), shares)
 
     yield from Speculation(run, target, drafters, asking, shape).decode()
 
 
 def _cost(run: DecodingRun, target: TargetModel) -> VerifyCost:
-    return USUAL_COST if run.request.steady else verify_cost(target.passes, run.start_ids[-1])
+    return TYPICAL_COST if run.request.steady else verify_cost(target.passes, run.start_ids[-1])
 
 
-def _draft_share(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
+def _draft_cost(run: DecodingRun, drafters: Sequence[Drafter]) -> float:
     """What a draft pass should cost ÷ a pass of the target, by their weights; those on the disk weigh more."""
-    shelf, weighs = run.model.shelf, float(run.model.parameters)
+    shelf, weighs = run.model.disk_offload, float(run.model.parameters)
     if shelf is not None:
-        weighs += (_SLOWER - 1) * weighs * shelf.bytes / (shelf.bytes + shelf.kept_bytes)
-    return max(sum(drafter.weights for drafter in drafters) / weighs, _LEAST_SHARE)
+        weighs += (_DISK_SLOWDOWN - 1) * weighs * shelf.bytes / (shelf.bytes + shelf.kept_bytes)
+    return max(sum(drafter.parameter_count for drafter in drafters) / weighs, _MIN_DRAFT_COST)
 
 
 def _schedule(
@@ -188,7 +199,7 @@ def _schedule(
     key: str,
     shape: SpeculationShape,
     length: int | None,
-    draft_share: float | None,
+    draft_cost: float | None,
 ) -> DraftLengthSchedule:
     """Made after the prompt was read: `auto` measures the target's passes behind it."""
     memory, name = run.model.remembered, _schedule_name(run)
@@ -199,9 +210,9 @@ def _schedule(
     if name == "constant":
         return ConstantLength(first)
     if name == "auto":
-        return AutoLength(cost, memory, f"experience/{key}", draft_share, run.model.shelf is not None)
+        return AutoLength(cost, memory, f"experience/{key}", draft_cost, run.model.disk_offload is not None)
     # Lengths decide which die falls on which token: with dice, what earlier runs learnt would change a seed's text.
-    recalls = name == "heuristic" and not (run.request.steady or shape.samples)
+    recalls = name == "heuristic" and not (run.request.steady or shape.is_sampled)
     return HeuristicLength(first, memory if recalls else None, f"draft_length/{key}")
 
 
@@ -216,14 +227,14 @@ def _schedule_name(run: DecodingRun) -> str:
 
 def _first_length(run: DecodingRun) -> int:
     wanted = run.request.asked("num_assistant_tokens")
-    return int(wanted) if wanted is not None else FIRST_LENGTH
+    return int(wanted) if wanted is not None else DEFAULT_LENGTH
 
 
 def _threshold(run: DecodingRun) -> float:
     return float(run.request.asked("assistant_confidence_threshold") or 0.0)
 
 
-def _samples(run: DecodingRun) -> bool:
+def _uses_sampling(run: DecodingRun) -> bool:
     """Whether the verifier throws dice. Raises ParameterError for a verifier that would not be lossless."""
     named, samples = run.request.options.get("verifier") or "auto", bool(run.config.do_sample)
     if named == "greedy" and samples:
@@ -241,7 +252,7 @@ def _samples(run: DecodingRun) -> bool:
     return samples
 
 
-def _draws(run: DecodingRun, samples: bool) -> bool:
+def _draws_children(run: DecodingRun, samples: bool) -> bool:
     """Whether children are drawn. Raises ParameterError for top-k children under dice: that is not lossless."""
     named = run.request.options.get("children") or "auto"
     if named == "likeliest" and samples:
@@ -254,33 +265,33 @@ def _draws(run: DecodingRun, samples: bool) -> bool:
 
 
 def _model_drafter(run: DecodingRun, model: LoadedModel, number: int) -> Drafter:
-    reader: PassReader = small_passes(model) or _tensor_passes(run, model)
-    if not same_tokens(run.model, model):
-        return TranslatedDrafter(
-            model.name, reader, _language(model), _language(run.model), number, run.is_cancelled, model.context,
+    reader: PassReader = build_small_draft_model(model) or _tensor_passes(run, model)
+    if not has_same_tokens(run.model, model):
+        return RetokenizingDrafter(
+            model.name, reader, _model_vocabulary(model), _model_vocabulary(run.model), number, run.is_cancelled, model.context,
             model.device, model.parameters,
         )  # fmt: skip
-    stages = [stage for stage in run.funnel.stages if stage.processor.drafts]
+    stages = [stage for stage in run.pipeline.stages if stage.processor.drafts]
     return ModelDrafter(
-        model.name, reader, NodeFunnel(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
+        model.name, reader, NodePipeline(stages), run.generator, number, run.is_cancelled, run.model.vocabulary,
         model.context, model.parameters, run.model.readable_ids, model.readable_ids,
     )  # fmt: skip
 
 
-def _language(model: LoadedModel) -> DraftVocabulary:
+def _model_vocabulary(model: LoadedModel) -> ModelVocabulary:
     """How a model writes: its tokenizer, and what it ends with."""
     named = model.generation_config.eos_token_id
     ends = [named] if isinstance(named, int) else [] if named is None else list(named)
     ids = min(model.vocabulary, model.readable_ids)
-    return DraftVocabulary(
-        SpellingTokenizer(model.tokenizer, model.pieces), ids, frozenset(ends), ends[0] if ends else None
+    return ModelVocabulary(
+        OffsetTokenizer(model.tokenizer, model.pieces), ids, frozenset(ends), ends[0] if ends else None
     )
 
 
 def _tensor_passes(run: DecodingRun, model: LoadedModel) -> TreePasses:
-    forward = Forward(model, roomy(model))
-    if (perceived := run.opening.perceived_by(model)) is not None:
-        forward.perceive(perceived)
+    forward = Forward(model, draft_cache(model))
+    if (perceived := run.inputs.media_for(model)) is not None:
+        forward.set_media(perceived)
     elif model.is_encoder_decoder:
         forward.encode(torch.tensor([run.prompt_ids], device=model.device))
     return TreePasses(forward)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from core.decoding.growable_tensor import growing_ids
+from core.decoding.growable_tensor import growable_ids
 
 
 class SpeculationText:
@@ -14,7 +14,7 @@ class SpeculationText:
 
     def __init__(self, ids: list[int], device: torch.device) -> None:
         self.ids = list(ids)
-        self._on_device = growing_ids(ids, 1, device)
+        self._tensor = growable_ids(ids, 1, device)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -22,21 +22,21 @@ class SpeculationText:
     @property
     def tensor(self) -> torch.Tensor:
         """All ids, [1, T], a view."""
-        return self._on_device.tensor
+        return self._tensor.tensor
 
     @property
     def last(self) -> torch.Tensor:
         """The last id, [1, 1], a view."""
-        return self._on_device.last
+        return self._tensor.last
 
     def extend(self, tokens: Sequence[int], tensor: torch.Tensor | None = None) -> None:
         """Append tokens; `tensor` [n or more] begins with the same, where they are on the device already."""
         if tensor is None:
             tensor = torch.tensor(tokens, device=self.tensor.device)
         fitting = tensor if len(tensor) == len(tokens) else tensor[: len(tokens)]
-        self._on_device.append(fitting.unsqueeze(0))
+        self._tensor.append(fitting.unsqueeze(0))
         self.ids += tokens
 
-    def slice(self, begin: int) -> torch.Tensor:
+    def ids_from(self, begin: int) -> torch.Tensor:
         """Ids from `begin` on, [1, n]."""
         return self.tensor[:, begin:]

@@ -11,27 +11,27 @@ class TargetHiddenStates:
     """The state [D] behind every token that the target has read for good; those taken are forgotten."""
 
     def __init__(self) -> None:
-        self._kept: torch.Tensor | None = None
-        self._begin = 0
+        self._states: torch.Tensor | None = None
+        self._offset = 0
         self._nodes: torch.Tensor | None = None
 
-    def text(self, states: torch.Tensor) -> None:
+    def add_text(self, states: torch.Tensor) -> None:
         """Of text tokens [1, n, D] read at the end."""
-        self._kept = states if self._kept is None else torch.cat([self._kept, states], 1)
+        self._states = states if self._states is None else torch.cat([self._states, states], 1)
 
-    def nodes(self, states: torch.Tensor) -> None:
-        """Of drafted nodes [1, n, D] behind the text, of which `settle` will keep some."""
+    def add_nodes(self, states: torch.Tensor) -> None:
+        """Of drafted nodes [1, n, D] behind the text, of which `commit` will keep some."""
         self._nodes = states if self._nodes is None else torch.cat([self._nodes, states], 1)
 
-    def settle(self, rows: Sequence[int]) -> None:
+    def commit(self, rows: Sequence[int]) -> None:
         """These nodes, in this order, are text now."""
         if self._nodes is not None and rows:
-            self.text(self._nodes[:, list(rows)])
+            self.add_text(self._nodes[:, list(rows)])
         self._nodes = None
 
     def take(self, begin: int, end: int) -> torch.Tensor:
         """States [1, end − begin, D] of the text's tokens; nobody asks for what lies before them again."""
-        assert self._kept is not None
-        found = self._kept[:, begin - self._begin : end - self._begin]
-        self._kept, self._begin = self._kept[:, end - self._begin :], end
+        assert self._states is not None
+        found = self._states[:, begin - self._offset : end - self._offset]
+        self._states, self._offset = self._states[:, end - self._offset :], end
         return found

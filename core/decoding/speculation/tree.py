@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-Trial = tuple[int, int]
+DraftTrial = tuple[int, int]
 """(node, drafter): a token that a drafter proposed; the same node may be tried more than once."""
 
 
@@ -73,7 +73,7 @@ class DraftTree:
     depths: list[int]
     drafters: list[int]
     probabilities: list[float]
-    trials: dict[int, list[Trial]]
+    trials: dict[int, list[DraftTrial]]
     """Parent → what was proposed behind it, in drawing order, drafter by drafter."""
     q: dict[tuple[int, int], torch.Tensor | None]
     """(parent, drafter) → the distribution its children were drawn from."""
@@ -102,9 +102,9 @@ class DraftTree:
         """No node has two children."""
         return all(parent == node - 1 for node, parent in enumerate(self.parents))
 
-    def sees(self) -> npt.NDArray[np.bool_]:
+    def ancestor_mask(self) -> npt.NDArray[np.bool_]:
         """[N, N]: row i marks node i and its ancestors."""
-        return ancestry(self.parents)
+        return build_ancestor_mask(self.parents)
 
     def path(self, node: int) -> list[int]:
         """Token ids from below the root down to `node`."""
@@ -115,7 +115,7 @@ class DraftTree:
         return ids[::-1]
 
 
-def ancestry(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
+def build_ancestor_mask(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
     """[N, N]: row i marks i and its ancestors, for nodes that follow their parents (-1: none)."""
     sees = np.eye(len(parents), dtype=np.bool_)
     for node, parent in enumerate(parents):
@@ -124,27 +124,27 @@ def ancestry(parents: Sequence[int]) -> npt.NDArray[np.bool_]:
     return sees
 
 
-def merge(root: int, branches: Sequence[Branch], drafters: Sequence[int] = ()) -> DraftTree:
+def merge_branches(root: int, branches: Sequence[Branch], drafters: Sequence[int] = ()) -> DraftTree:
     """All drafters' proposals as one prefix tree: equal tokens behind equal paths are one node.
 
     `drafters`: whose they are, by number; without it they are numbered from 0.
     """
     drafters = drafters or range(len(branches))
     if len(branches) == 1 and branches[0].is_chain:
-        return _chain(root, branches[0], drafters[0])
-    book: _TreeBuilder = _TreeBuilder(root)
-    places = [book.insert(branch, drafter) for drafter, branch in zip(drafters, branches, strict=True)]
-    order = book.depth_first()
+        return _chain_tree(root, branches[0], drafters[0])
+    builder: _TreeBuilder = _TreeBuilder(root)
+    places = [builder.insert(branch, drafter) for drafter, branch in zip(drafters, branches, strict=True)]
+    order = builder.depth_first()
     place_of = {old: new for new, old in enumerate(order)}
     tree = DraftTree(
-        ids=[book.ids[old] for old in order],
-        parents=[place_of[book.parents[old]] if old else -1 for old in order],
-        depths=[book.depths[old] for old in order],
-        drafters=[book.drafters[old] for old in order],
-        probabilities=[book.probabilities[old] for old in order],
+        ids=[builder.ids[old] for old in order],
+        parents=[place_of[builder.parents[old]] if old else -1 for old in order],
+        depths=[builder.depths[old] for old in order],
+        drafters=[builder.drafters[old] for old in order],
+        probabilities=[builder.probabilities[old] for old in order],
         trials={},
         q={},
-        confidences=[book.confidences[old] for old in order],
+        confidences=[builder.confidences[old] for old in order],
     )
     for drafter, branch, places_of in zip(drafters, branches, places, strict=True):
         for node in branch.trials:
@@ -154,7 +154,7 @@ def merge(root: int, branches: Sequence[Branch], drafters: Sequence[int] = ()) -
     return tree
 
 
-def _chain(root: int, branch: Branch, drafter: int) -> DraftTree:
+def _chain_tree(root: int, branch: Branch, drafter: int) -> DraftTree:
     count = len(branch.ids)
     return DraftTree(
         ids=[root, *branch.ids],
@@ -181,10 +181,10 @@ class _TreeBuilder:
         places = [0]
         sure = branch.confidences or branch.probabilities
         for token, parent, *shares in zip(branch.ids, branch.parents, branch.probabilities, sure, strict=True):
-            places.append(self._enter(places[parent], token, drafter, *shares))
+            places.append(self._insert_node(places[parent], token, drafter, *shares))
         return places
 
-    def _enter(self, parent: int, token: int, drafter: int, probability: float, sure: float) -> int:
+    def _insert_node(self, parent: int, token: int, drafter: int, probability: float, sure: float) -> int:
         known = self._children[parent].get(token)
         if known is not None:
             return known

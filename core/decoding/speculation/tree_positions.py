@@ -18,12 +18,12 @@ class TreePositions:
 
     def __init__(self, model: LoadedModel) -> None:
         config = model.config
-        self.window: int | None = window_of(config)
-        self._kinds: tuple[str, ...] = tuple(dict.fromkeys(getattr(config, "layer_types", None) or ()))
+        self.window: int | None = sliding_window(config)
+        self._layer_types: tuple[str, ...] = tuple(dict.fromkeys(getattr(config, "layer_types", None) or ()))
         self._device, self._dtype = model.device, model.dtype
         self._lowest = torch.finfo(self._dtype).min
 
-    def of(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_], offset: int = 0) -> TokenPositions:
+    def build(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_], offset: int = 0) -> TokenPositions:
         """position_ids and attention_mask [1, 1, n, offset + length + rows] for nodes at `depths` behind `length`
         tokens, that see [n, rows]; `offset` places of the cache stand before the text."""
         position = torch.tensor([depths], device=self._device) + length
@@ -34,12 +34,12 @@ class TreePositions:
         np.logical_not(sees, out=blocked[:, length:])
         if self.window is None:
             return self._additive(blocked)
-        near = blocked | self._out_of_window(length, depths, sees)
-        if not self._kinds:
+        near = blocked | self._window_mask(length, depths, sees)
+        if not self._layer_types:
             return self._additive(near)
-        return {kind: self._additive(near if kind == "sliding_attention" else blocked) for kind in self._kinds}
+        return {kind: self._additive(near if kind == "sliding_attention" else blocked) for kind in self._layer_types}
 
-    def _out_of_window(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    def _window_mask(self, length: int, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """What lies a window or more behind. A node's own row and those it sees stand in order of depth, so the depth
         of a seen row is its place among them."""
         assert self.window is not None
@@ -55,12 +55,12 @@ class TreePositions:
         return torch.from_numpy(mask).to(device=self._device, dtype=self._dtype)
 
 
-def causal(count: int) -> npt.NDArray[np.bool_]:
+def causal_visibility(count: int) -> npt.NDArray[np.bool_]:
     """[n, n]: everyone sees themselves and those before."""
     return np.tri(count, dtype=np.bool_)
 
 
-def window_of(config: object) -> int | None:
+def sliding_window(config: object) -> int | None:
     """Tokens a windowed layer looks at, the present one included; None when every layer sees everything."""
     window = getattr(config, "sliding_window", None)
     if not window or getattr(config, "use_sliding_window", True) is False:

@@ -11,21 +11,21 @@ from collections.abc import Callable, Sequence
 import torch
 
 from core.caches.tensors import cache_editing
-from core.caches.tensors.continuation_probe import PROVEN, are_close, trial_text
-from core.caches.tensors.layouts import roomy
+from core.caches.tensors.continuation_probe import PROVEN_ARCHITECTURES, are_close, probe_text
+from core.caches.tensors.layouts import draft_cache
 from core.decoding.forward.forward_pass import Forward
-from core.decoding.speculation.tree import ancestry
+from core.decoding.speculation.tree import build_ancestor_mask
 from core.decoding.speculation.tree_positions import TreePositions
 from core.device_memory import is_out_of_memory
 from core.models.loaded_model import LoadedModel
-from core.models.text_decoder import source_for_trial
+from core.models.text_decoder import dummy_encoder_outputs
 
-_TREES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
+_TESTED_ARCHITECTURES = frozenset({"gemma2", "gemma3_text", "gpt2", "llama", "mistral", "qwen3"})
 """Architectures whose trees the tests compare with plain passes."""
 _NODES, _PARENTS, _DEPTHS = (4, 5, 6, 4), (-1, 0, 0, 2), (0, 1, 1, 2)
 
 
-def places_nodes(model: LoadedModel) -> bool:
+def supports_trees(model: LoadedModel) -> bool:
     """Whether siblings can stand at one position under a mask of one's own; where not, only chains are exact.
 
     Encoder–decoders place tokens by their order. Architectures the tests do not cover are asked for the scores of a
@@ -33,15 +33,15 @@ def places_nodes(model: LoadedModel) -> bool:
     """
     if model.is_encoder_decoder:
         return False
-    return model.model.config.model_type in _TREES or _remembered(model, "places_nodes", _reads_trees)
+    return model.model.config.model_type in _TESTED_ARCHITECTURES or _tested_once(model, "places_nodes", _test_trees)
 
 
-def reads_drafts(model: LoadedModel) -> bool:
+def supports_drafts(model: LoadedModel) -> bool:
     """Whether several tokens read at once behind a text, and cut again, are as good as tokens read one by one."""
-    return model.model.config.model_type in PROVEN or _remembered(model, "reads_drafts", _reads_chains)
+    return model.model.config.model_type in PROVEN_ARCHITECTURES or _tested_once(model, "reads_drafts", _test_chains)
 
 
-def _remembered(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], bool]) -> bool:
+def _tested_once(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], bool]) -> bool:
     """The trial's outcome; what cannot be tried for want of weights is taken on trust, what raises does not agree."""
     if next(model.model.parameters()).is_meta:
         return True
@@ -56,36 +56,36 @@ def _remembered(model: LoadedModel, name: str, agrees: Callable[[LoadedModel], b
 
 
 @torch.inference_mode()
-def _reads_trees(model: LoadedModel) -> bool:
+def _test_trees(model: LoadedModel) -> bool:
     """A pass over a tree against its paths."""
-    text = _after_text(model)
-    expected = torch.cat([_one_by_one(text.branch(), _path(node))[:, -1:] for node in range(len(_NODES))], dim=1)
-    more = TreePositions(model).of(len(trial_text(model)), _DEPTHS, ancestry(_PARENTS))
+    text = _forward_after_text(model)
+    expected = torch.cat([_step_logits(text.fork(), _path(node))[:, -1:] for node in range(len(_NODES))], dim=1)
+    more = TreePositions(model).build(len(probe_text(model)), _DEPTHS, build_ancestor_mask(_PARENTS))
     return are_close(model, text(_row(model, _NODES), keep=0, **more).logits, expected)
 
 
 @torch.inference_mode()
-def _reads_chains(model: LoadedModel) -> bool:
+def _test_chains(model: LoadedModel) -> bool:
     """A pass over a chain against its tokens one by one; then all but its first token is taken back and read anew."""
-    text = _after_text(model)
-    expected = _one_by_one(text.branch(), _NODES)
+    text = _forward_after_text(model)
+    expected = _step_logits(text.fork(), _NODES)
     if not are_close(model, text(_row(model, _NODES), keep=0).logits, expected):
         return False
-    cache_editing.crop(text.cache, len(trial_text(model)) + 1)
+    cache_editing.crop(text.cache, len(probe_text(model)) + 1)
     cache_editing.compact(text.cache)
-    return are_close(model, _one_by_one(text, _NODES[1:]), expected[:, 1:])
+    return are_close(model, _step_logits(text, _NODES[1:]), expected[:, 1:])
 
 
-def _after_text(model: LoadedModel) -> Forward:
+def _forward_after_text(model: LoadedModel) -> Forward:
     """A model that has read the trial's text into a cache from which everything can be taken back."""
-    forward, ids = Forward(model, roomy(model)), _row(model, trial_text(model))
+    forward, ids = Forward(model, draft_cache(model)), _row(model, probe_text(model))
     if model.is_encoder_decoder:
-        forward.attend(source_for_trial(model.model, ids))
+        forward.set_encoder_states(dummy_encoder_outputs(model.model, ids))
     forward(ids)
     return forward
 
 
-def _one_by_one(forward: Forward, ids: Sequence[int]) -> torch.Tensor:
+def _step_logits(forward: Forward, ids: Sequence[int]) -> torch.Tensor:
     """Logits behind each token, [1, n, V]."""
     return torch.cat([forward(_row(forward.model, [token])).logits for token in ids], dim=1)
 

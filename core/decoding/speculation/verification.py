@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import torch
 
-from core.decoding.speculation.inverse_sampling import draw
-from core.decoding.speculation.tree import DraftTree, Trial
+from core.decoding.speculation.inverse_sampling import draw_samples
+from core.decoding.speculation.tree import DraftTree, DraftTrial
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class VerifiedPath:
     """The accepted nodes in order and the target's own token behind them."""
 
     path: list[int]
-    extra: int
+    extra_token: int
     is_bonus: bool
     """Nothing on the way was refused: the path ends at a leaf."""
     decisions: dict[int, NodeDecision] = field(default_factory=dict)
 
 
-def walk_greedy(tree: DraftTree, choices: Sequence[int]) -> VerifiedPath:
+def verify_greedy(tree: DraftTree, choices: Sequence[int]) -> VerifiedPath:
     """Follow the child that equals the target's choice. `choices`: argmax of the target behind every node, [N]."""
     path: list[int] = []
     node, children = 0, tree.children
@@ -53,16 +53,16 @@ class AcceptanceRng:
 
     def __init__(self, generator: torch.Generator, batch: int = 64) -> None:
         self._generator, self._batch = generator, batch
-        self._numbers = self._throw()
+        self._numbers = self._generate()
 
-    def _throw(self) -> Iterator[float]:
+    def _generate(self) -> Iterator[float]:
         while True:
             yield from torch.rand(self._batch, generator=self._generator, device=self._generator.device).tolist()
 
     def __call__(self) -> float:
         return next(self._numbers)
 
-    def shuffle(self, trials: Sequence[Trial]) -> list[Trial]:
+    def shuffle(self, trials: Sequence[DraftTrial]) -> list[DraftTrial]:
         """A random order (Fisher–Yates)."""
         order = list(trials)
         for last in range(len(order) - 1, 0, -1):
@@ -71,7 +71,7 @@ class AcceptanceRng:
         return order
 
 
-def sample_tree(tree: DraftTree, p: torch.Tensor, dice: AcceptanceRng, generator: torch.Generator) -> VerifiedPath:
+def verify_sampled(tree: DraftTree, p: torch.Tensor, rng: AcceptanceRng, generator: torch.Generator) -> VerifiedPath:
     """Multi-step speculative sampling; on a chain this is rejection sampling.
 
     `p`: the target's processed distribution behind every node, [N, V]. At a node the proposals are tried in random
@@ -83,9 +83,9 @@ def sample_tree(tree: DraftTree, p: torch.Tensor, dice: AcceptanceRng, generator
     verdict = VerifiedPath([], -1, True)
     node = 0
     while True:
-        child, left = _try_children(tree, node, p[node], first, verdict.decisions, dice)
+        child, left = _try_children(tree, node, p[node], first, verdict.decisions, rng)
         if child is None:
-            verdict.extra = int(draw(left[None], 1, generator))
+            verdict.extra_token = int(draw_samples(left[None], 1, generator))
             verdict.is_bonus = not tree.trials.get(node)
             return verdict
         verdict.path.append(child)
@@ -98,17 +98,17 @@ def _try_children(
     p: torch.Tensor,
     first: Sequence[float],
     decisions: dict[int, NodeDecision],
-    dice: AcceptanceRng,
+    rng: AcceptanceRng,
 ) -> tuple[int | None, torch.Tensor]:
     """The accepted child, or None and what is left of p [V] (not normalised)."""
     trials = tree.trials.get(node, [])
     left, untouched = p, True
-    for child, drafter in dice.shuffle(trials) if len(trials) > 1 else trials:
+    for child, drafter in rng.shuffle(trials) if len(trials) > 1 else trials:
         q = tree.q.get((node, drafter))
         token = tree.ids[child]
         share = first[child] if untouched else float(left[token])
         drawn = 1.0 if q is None else float(q[token])
-        decision = NodeDecision(min(1.0, share / drawn) if drawn > 0 else 0.0, dice())
+        decision = NodeDecision(min(1.0, share / drawn) if drawn > 0 else 0.0, rng())
         decisions[child] = decision
         if decision.die < decision.ratio:
             return child, left

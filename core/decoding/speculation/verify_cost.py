@@ -13,16 +13,16 @@ from itertools import accumulate
 import torch
 
 from core.decoding.speculation.tree_passes import TreePasses
-from core.decoding.speculation.tree_positions import causal
+from core.decoding.speculation.tree_positions import causal_visibility
 from core.models.loaded_model import LoadedModel
 
 SIZES = (1, 2, 4, 8, 16, 32)
-_SWEEPS = 5
-_BUDGET = 0.25
+_SWEEP_COUNT = 5
+_MAX_SECONDS = 0.25
 """Seconds a measurement may take; larger sizes are then extrapolated."""
 
 
-def clock_of(device: torch.device) -> Callable[[], float]:
+def pricing_clock(device: torch.device) -> Callable[[], float]:
     """The clock that prices passes: on a processor this thread's own time where the system keeps it finely, so that
     other programs do not count; else the wall's."""
     own = device.type == "cpu" and sys.platform in ("linux", "darwin")
@@ -37,7 +37,7 @@ class VerifyCost:
     seconds: tuple[float, ...]
 
     @property
-    def one(self) -> float:
+    def single_pass_seconds(self) -> float:
         """Seconds of a pass over one token."""
         return self.seconds[0]
 
@@ -48,22 +48,26 @@ class VerifyCost:
         high = min(bisect_left(self.sizes, count), len(self.sizes) - 1)
         low = high - 1
         share = (count - self.sizes[low]) / (self.sizes[high] - self.sizes[low])
-        return (self.seconds[low] + share * (self.seconds[high] - self.seconds[low])) / self.one
+        return (self.seconds[low] + share * (self.seconds[high] - self.seconds[low])) / self.single_pass_seconds
 
     @property
     def rounded(self) -> VerifyCost:
         """The curve in eighths of its first pass, which another measurement on the same machine hardly changes; no
         further token is free."""
-        eighths = [max(round(8 * value / self.one), 8 + place) for place, value in enumerate(self.seconds)]
+        eighths = [
+            max(round(8 * value / self.single_pass_seconds), 8 + place) for place, value in enumerate(self.seconds)
+        ]
         return VerifyCost(self.sizes, tuple(count / 8 for count in eighths))
 
     @property
     def curve(self) -> tuple[tuple[int, float], ...]:
         """(tokens, time ÷ that of one) for every size."""
-        return tuple((size, value / self.one) for size, value in zip(self.sizes, self.seconds, strict=True))
+        return tuple(
+            (size, value / self.single_pass_seconds) for size, value in zip(self.sizes, self.seconds, strict=True)
+        )
 
 
-USUAL_COST = VerifyCost(SIZES, (1.0, 1.125, 1.25, 1.5, 2.0, 3.0))
+TYPICAL_COST = VerifyCost(SIZES, (1.0, 1.125, 1.25, 1.5, 2.0, 3.0))
 """About what a small model's passes cost on a processor; stands in where nothing may be measured."""
 
 
@@ -83,39 +87,39 @@ def verify_cost(passes: TreePasses, token: int) -> VerifyCost:
     model = passes.forward.model
     known = remembered_cost(model)
     if known is None:
-        known = model.remembered[cost_key()] = _measure(passes, token)
+        known = model.remembered[cost_key()] = _measure_cost(passes, token)
     return known
 
 
-def _measure(passes: TreePasses, token: int) -> VerifyCost:
+def _measure_cost(passes: TreePasses, token: int) -> VerifyCost:
     """Sweeps over the sizes, the best time of each counts; the memory is left as it was. Of a model whose layers are
     on the disk reading is timed once, for it takes as long whatever the size, and the sweeps do without it."""
-    counted, shelf = passes.forward.passes, passes.forward.model.shelf
-    spent = shelf.seconds if shelf is not None else 0.0
+    counted, shelf = passes.forward.passes, passes.forward.model.disk_offload
+    spent = shelf.read_seconds if shelf is not None else 0.0
     _time_pass(passes, token, 1)  # the first pass pays for setting up
     if shelf is None:
-        best, reading = _sweeps(passes, token), 0.0
+        best, reading = _measure_sizes(passes, token), 0.0
     else:
-        reading = shelf.seconds - spent
-        with shelf.reading(()):
-            best = _sweeps(passes, token)
+        reading = shelf.read_seconds - spent
+        with shelf.read_only_layers(()):
+            best = _measure_sizes(passes, token)
     passes.forward.passes = counted
     return VerifyCost(tuple(best), tuple(reading + one for one in accumulate(best.values(), max)))
 
 
-def _sweeps(passes: TreePasses, token: int) -> dict[int, float]:
+def _measure_sizes(passes: TreePasses, token: int) -> dict[int, float]:
     """Seconds of computing, by size."""
     begun = time.perf_counter()
     best: dict[int, float] = {}
-    for _ in range(_SWEEPS):
-        for size in _fitting(passes):
-            if len(best) > 1 and time.perf_counter() - begun > _BUDGET:
+    for _ in range(_SWEEP_COUNT):
+        for size in _sizes_in_context(passes):
+            if len(best) > 1 and time.perf_counter() - begun > _MAX_SECONDS:
                 break
             best[size] = min(best.get(size, math.inf), _time_pass(passes, token, size))
     return best
 
 
-def _fitting(passes: TreePasses) -> list[int]:
+def _sizes_in_context(passes: TreePasses) -> list[int]:
     """Sizes that the model's positions have room for."""
     context = passes.forward.model.context
     room = max(SIZES) if context is None else context - passes.length
@@ -127,10 +131,10 @@ def _time_pass(passes: TreePasses, token: int, size: int) -> float:
     ids = torch.full((1, size), token, device=device)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    clock = clock_of(device)
+    clock = pricing_clock(device)
     begun = clock()
-    logits = passes.nodes(ids, range(size), causal(size))
+    logits = passes.read_nodes(ids, range(size), causal_visibility(size))
     logits[0, 0].item()  # wait for the device
     taken = clock() - begun
-    passes.settle(())
+    passes.commit(())
     return taken

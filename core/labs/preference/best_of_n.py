@@ -13,26 +13,26 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
-from core.arguments import cancel_of, check_several, check_text, check_whole
-from core.labs.arguments import check_made
-from core.labs.preference.completion_sampling import draw
+from core.arguments import cancel_event_or_new, check_integer, check_iterable, check_text
+from core.labs.arguments import check_lab_object
+from core.labs.preference.completion_sampling import sample_batch
 from core.labs.preference.events import BestOf
-from core.labs.preference.limits import check_longest, check_seed, check_texts
+from core.labs.preference.limits import check_max_tokens, check_seed, check_text_count
 from core.labs.preference.reward_model import RewardModel
-from core.labs.preference.tokenized_texts import ends_of, prompt_ids
-from core.labs.preference.training_loop import as_model, learning
+from core.labs.preference.tokenized_texts import end_token_ids, prompt_ids
+from core.labs.preference.training_loop import load_source, training_context
 from core.models.loaded_model import LoadedModel
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from resources.language import tr
 
 COUNTS = (1, 2, 4, 8, 16)
-MOST = 1_000_000
+MAX_COUNT = 1_000_000
 
 
 def kl_bound(n: int) -> float:
     """ln n − (n − 1)/n nats. Raises ParameterError."""
-    n = plain_value(n)
-    check_whole("n", n, 1, MOST)
+    n = to_plain_value(n)
+    check_integer("n", n, 1, MAX_COUNT)
     return math.log(n) - (n - 1) / n
 
 
@@ -51,38 +51,38 @@ def best_of(
 
     Raises ParameterError, PreferenceError, ModelError.
     """
-    cancel = cancel_of(cancel)
-    check_made("judge", judge, RewardModel)
+    cancel = cancel_event_or_new(cancel)
+    check_lab_object("judge", judge, RewardModel)
     check_text("prompt", prompt)
-    counts = counts_of(counts)
-    texts, longest, seed = plain_value((texts, longest, seed))
-    check_texts("texts", texts)
-    check_longest(longest)
+    counts = checked_counts(counts)
+    texts, longest, seed = to_plain_value((texts, longest, seed))
+    check_text_count("texts", texts)
+    check_max_tokens(longest)
     check_seed(seed)
-    source = as_model(model)
-    with learning(source):
+    source = load_source(model)
+    with training_context(source):
         ids = [prompt_ids(source, prompt)] * texts
         generator = torch.Generator().manual_seed(seed)
-        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel)
+        drawn = sample_batch(source.model, ids, end_token_ids(source), longest, generator, cancel)
         if drawn is None:
             return
-        written = [drawn.texts(row) for row in range(texts)]
+        written = [drawn.token_ids(row) for row in range(texts)]
         rewards = judge.score([[*before, *after] for before, after in written])
-        groups = _grouped(rewards, [tuple(after) for _, after in written])
+        groups = _group_texts(rewards, [tuple(after) for _, after in written])
         for n in counts:
-            yield BestOf(n, *expected(groups, n), texts)
+            yield BestOf(n, *expected_best(groups, n), texts)
 
 
-def counts_of(given: Iterable[int]) -> list[int]:
+def checked_counts(counts: Iterable[int]) -> list[int]:
     """How many texts each choice is made from. Raises ParameterError."""
-    check_several("counts", given, tr("Give a list of whole numbers."))
-    found: list[int] = plain_value(list(given))
+    check_iterable("counts", counts, tr("Give a list of whole numbers."))
+    found: list[int] = to_plain_value(list(counts))
     for n in found:
-        check_whole("counts", n, 1, MOST)
+        check_integer("counts", n, 1, MAX_COUNT)
     return found
 
 
-def _grouped(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:
+def _group_texts(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> list[tuple[float, float]]:
     """(reward, share) of each different text, the worst first."""
     count: dict[tuple[float, tuple[int, ...]], int] = {}
     for one in zip(rewards, written, strict=True):
@@ -90,7 +90,7 @@ def _grouped(rewards: Sequence[float], written: Sequence[tuple[int, ...]]) -> li
     return [(reward, number / len(rewards)) for (reward, _), number in sorted(count.items())]
 
 
-def expected(groups: Sequence[tuple[float, float]], n: int) -> tuple[float, float, float]:
+def expected_best(groups: Sequence[tuple[float, float]], n: int) -> tuple[float, float, float]:
     """(mean reward, bound, divergence in nats) of the best of n drawn from texts with these rewards and shares, the
     worst first: each is the best with probability F^n − F_before^n."""
     reward = nats = below = 0.0

@@ -12,11 +12,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from core.file_writing import whole_file
+from core.file_writing import atomic_write
 
-NAME = "training.safetensors"
+CHECKPOINT_NAME = "training.safetensors"
 Tensors = dict[str, torch.Tensor]
-_DAMAGE = (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+_READ_ERRORS = (OSError, SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """What reading a file raises that is not there, or is not what was written."""
 
 
@@ -44,7 +44,7 @@ class Checkpoint:
         module: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
     ) -> None:
-        self._path = folder / NAME
+        self._path = folder / CHECKPOINT_NAME
         self._plan = json.dumps(plan, sort_keys=True)
         self._module, self._optimizer = module, optimizer
 
@@ -53,22 +53,22 @@ class Checkpoint:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         weights: Tensors = dict(self._module.named_parameters())
         tensors = {f"weight.{name}": value for name, value in weights.items()}
-        tensors |= {f"adam.{name}": value for name, value in self._of_optimizer().items()}
-        told = json.dumps(progress)
-        about = {"plan": self._plan, "progress": told, "check": _check(told)}
-        with whole_file(self._path) as part:
+        tensors |= {f"adam.{name}": value for name, value in self._optimizer_tensors().items()}
+        progress_json = json.dumps(progress)
+        about = {"plan": self._plan, "progress": progress_json, "check": _checksum(progress_json)}
+        with atomic_write(self._path) as part:
             save_file({name: value.detach().contiguous() for name, value in tensors.items()}, part, about)
 
     def restore(self) -> TrainingProgress:
         """Go on from the file where it is there, whole, and of the same plan; else nothing, from the beginning."""
         try:
             progress, tensors = self._read()
-            self._put_back(tensors)
-        except _DAMAGE:
+            self._load_state(tensors)
+        except _READ_ERRORS:
             return TrainingProgress(0, 0.0, {})
         return progress
 
-    def drop(self) -> None:
+    def delete(self) -> None:
         """The training is done."""
         self._path.unlink(missing_ok=True)
 
@@ -78,18 +78,18 @@ class Checkpoint:
             if about.get("plan") != self._plan:
                 raise ValueError(self._path)  # another training's
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-        if about.get("check", _check(about["progress"])) != _check(about["progress"]):
+        if about.get("check", _checksum(about["progress"])) != _checksum(about["progress"]):
             raise ValueError(self._path)
         return TrainingProgress(*json.loads(about["progress"])), tensors
 
-    def _of_optimizer(self) -> Tensors:
+    def _optimizer_tensors(self) -> Tensors:
         state = self._optimizer.state_dict()["state"]
         return {
             f"{place}.{key}": torch.as_tensor(value) for place, kept in state.items() for key, value in kept.items()
         }
 
-    def _put_back(self, tensors: Tensors) -> None:
-        """All of them, or none. Raises what `_DAMAGE` names."""
+    def _load_state(self, tensors: Tensors) -> None:
+        """All of them, or none. Raises what `_READ_ERRORS` names."""
         weights = {name.removeprefix("weight."): value for name, value in tensors.items() if name.startswith("weight.")}
         if _shapes(weights) != _shapes(dict(self._module.named_parameters())):
             raise ValueError(self._path)
@@ -103,7 +103,7 @@ class Checkpoint:
         self._module.load_state_dict(weights, strict=False)
 
 
-def _check(progress: str) -> str:
+def _checksum(progress: str) -> str:
     return str(zlib.crc32(progress.encode()))
 
 

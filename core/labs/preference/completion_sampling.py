@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from transformers import DynamicCache
 
-from core.arguments import cancel_of, check_number, check_text
-from core.labs.preference.limits import check_longest, check_seed, check_texts
-from core.labs.preference.tokenized_texts import PaddedTexts, ends_of, prompt_ids, rows
-from core.labs.preference.training_loop import as_model, learning
+from core.arguments import cancel_event_or_new, check_number, check_text
+from core.labs.preference.limits import check_max_tokens, check_seed, check_text_count
+from core.labs.preference.tokenized_texts import PaddedTexts, end_token_ids, pad_texts, prompt_ids
+from core.labs.preference.training_loop import load_source, training_context
 from core.models.cache_name import cache_name
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 
 if TYPE_CHECKING:
     from core.models.loaded_model import LoadedModel
 
-COLDEST, HOTTEST = 0.01, 100.0
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 """Temperatures: below, scores divided by it are no numbers any more."""
 
 
@@ -36,39 +36,39 @@ class SampledCompletions(NamedTuple):
     """[B]: whether the model ended the text itself."""
 
     @property
-    def written(self) -> torch.Tensor:
+    def answer_mask(self) -> torch.Tensor:
         """[B, T]: where a token was drawn."""
         return self.mask[:, self.start :].bool()
 
     @property
     def lengths(self) -> torch.Tensor:
         """[B]: tokens drawn, the end token included."""
-        return self.written.sum(1)
+        return self.answer_mask.sum(1)
 
-    def texts(self, row: int) -> tuple[list[int], list[int]]:
+    def token_ids(self, row: int) -> tuple[list[int], list[int]]:
         """Prompt and answer of one row; the end token belongs to neither."""
         before = self.ids[row, : self.start][self.mask[row, : self.start].bool()].tolist()
-        after = self.ids[row, self.start :][self.written[row]].tolist()
+        after = self.ids[row, self.start :][self.answer_mask[row]].tolist()
         return before, after[:-1] if self.ended[row] else after
 
 
 @torch.no_grad()
-def draw(
+def sample_batch(
     network: Any,
     prompts: Sequence[Sequence[int]],
-    ends: frozenset[int],
-    longest: int,
+    stop_ids: frozenset[int],
+    max_tokens: int,
     generator: torch.Generator,
     cancel: threading.Event,
     temperature: float = 1.0,
 ) -> SampledCompletions | None:
     """A text behind each prompt, by plain sampling; None when it was cancelled before all had ended."""
-    batch = rows(prompts, left=True)
+    batch = pad_texts(prompts, left=True)
     cache, ids, mask = DynamicCache(), batch.ids, batch.mask
     alive = torch.ones(len(ids), dtype=torch.bool)
-    end_ids = torch.tensor(sorted(ends))
+    end_ids = torch.tensor(sorted(stop_ids))
     new = PaddedTexts(ids, mask)
-    for _ in range(longest):
+    for _ in range(max_tokens):
         if cancel.is_set():
             return None
         places = (mask.cumsum(1) - 1).clamp(min=0)[:, -new.ids.shape[1] :]
@@ -87,12 +87,12 @@ def draw(
     return SampledCompletions(ids, mask, len(batch.ids[0]), ~alive)
 
 
-def answer_logits(network: Any, drawn: SampledCompletions, rows_: torch.Tensor | None = None) -> torch.Tensor:
+def answer_logits(network: Any, sampled: SampledCompletions, row_indices: torch.Tensor | None = None) -> torch.Tensor:
     """[B, T, V]: the scores from which each token of the answers was drawn, of all rows or of these."""
-    chosen = slice(None) if rows_ is None else rows_
-    ids, mask = drawn.ids[chosen], drawn.mask[chosen]
+    chosen = slice(None) if row_indices is None else row_indices
+    ids, mask = sampled.ids[chosen], sampled.mask[chosen]
     places = (mask.cumsum(1) - 1).clamp(min=0)
-    answers = ids.shape[1] - drawn.start
+    answers = ids.shape[1] - sampled.start
     out = network(
         input_ids=ids, attention_mask=mask, position_ids=places, use_cache=False, logits_to_keep=answers + 1
     )  # fmt: skip
@@ -112,19 +112,19 @@ def completions(
 ) -> list[str]:
     """So many different completions of `prompt` by plain sampling, fewer where the model is sure of what it writes;
     none when it was cancelled. Raises ParameterError, PreferenceError, ModelError."""
-    cancel = cancel_of(cancel)
+    cancel = cancel_event_or_new(cancel)
     check_text("prompt", prompt)
-    count, longest, temperature, seed = plain_value((count, longest, temperature, seed))
-    check_texts("count", count)
-    check_longest(longest)
-    check_number("temperature", temperature, COLDEST, HOTTEST)
+    count, longest, temperature, seed = to_plain_value((count, longest, temperature, seed))
+    check_text_count("count", count)
+    check_max_tokens(longest)
+    check_number("temperature", temperature, MIN_TEMPERATURE, MAX_TEMPERATURE)
     check_seed(seed)
-    source = as_model(model)
-    with learning(source):
+    source = load_source(model)
+    with training_context(source):
         ids = [prompt_ids(source, prompt)] * (2 * count)
         generator = torch.Generator().manual_seed(seed)
-        drawn = draw(source.model, ids, ends_of(source), longest, generator, cancel, temperature)
+        drawn = sample_batch(source.model, ids, end_token_ids(source), longest, generator, cancel, temperature)
         if drawn is None:
             return []
-        texts = (source.tokenizer.decode(drawn.texts(row)[1]).strip() for row in range(len(drawn.ids)))
+        texts = (source.tokenizer.decode(drawn.token_ids(row)[1]).strip() for row in range(len(drawn.ids)))
         return [text for text in dict.fromkeys(texts) if text][:count]

@@ -11,30 +11,38 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from core.arguments import cancel_of, check_path, check_text, refused
+from core.arguments import argument_error, cancel_event_or_new, check_path, check_text
 from core.errors import PreferenceError
-from core.labs.arguments import all_made
+from core.labs.arguments import lab_object_list
 from core.labs.preference.checkpoint import Checkpoint
 from core.labs.preference.events import Begun, Kept, LabEvent, SftChecked, SftStep
-from core.labs.preference.formats import as_example, is_ranking
-from core.labs.preference.lab_folders import new_home
+from core.labs.preference.formats import is_ranking, normalize_example
+from core.labs.preference.lab_folders import writable_lab_folder
 from core.labs.preference.limits import check_training
 from core.labs.preference.model_cards import sft_card
 from core.labs.preference.model_saving import save_model
-from core.labs.preference.ranking_files import BUNDLED, OtherKindError, read_lines
-from core.labs.preference.tokenized_texts import ChatTurn, chat_ids, prompt_ids, rows, text_ids
+from core.labs.preference.ranking_files import BUNDLED_RANKINGS, WrongDatasetError, read_json_lines
+from core.labs.preference.tokenized_texts import ChatTurn, chat_ids, pad_texts, prompt_ids, text_ids
 from core.labs.preference.training_digest import digest, weights_digest
-from core.labs.preference.training_loop import TrainingLoop, as_model, descend, learning, rate_at, set_rate, usual_rate
+from core.labs.preference.training_loop import (
+    TrainingLoop,
+    default_learning_rate,
+    learning_rate_at,
+    load_source,
+    optimizer_step,
+    set_learning_rate,
+    training_context,
+)
 from core.models.loaded_model import LoadedModel
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from resources.language import tr
 
-CHATS = BUNDLED.with_name("chats.jsonl")
+BUNDLED_CHATS = BUNDLED_RANKINGS.with_name("chats.jsonl")
 """Chat examples that ship with the program."""
-EXAMPLES_A_STEP = 8
-HELD_OUT = 5
-RATE = 1e-3
-"""Learning rate of the tiny bundled models; `usual_rate` lowers it for larger ones."""
+EXAMPLES_PER_STEP = 8
+HELD_OUT_INTERVAL = 5
+LEARNING_RATE = 1e-3
+"""Learning rate of the tiny bundled models; `default_learning_rate` lowers it for larger ones."""
 
 
 class Example(NamedTuple):
@@ -45,10 +53,10 @@ class Example(NamedTuple):
 
 
 class _TokenizedExample(NamedTuple):
-    """An example as tokens; the first `asked` of them are given."""
+    """An example as tokens; the first `prompt_length` of them are given."""
 
     ids: list[int]
-    asked: int
+    prompt_length: int
 
 
 def sft(
@@ -68,72 +76,76 @@ def sft(
     settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError, ModelError,
     FileNotWrittenError.
     """
-    cancel = cancel_of(cancel)
-    steps, seed, rate = plain_value((steps, seed, rate))
-    check_training(steps, seed, RATE if rate is None else rate)
-    kept, known = new_home(folder, "sft"), _examples(CHATS if examples is None else examples)
-    source = as_model(model)
-    with learning(source):
-        chosen = usual_rate(source, RATE) if rate is None else rate
-        yield from _Sft(known, source, kept, steps, seed, chosen, cancel).run()
+    cancel = cancel_event_or_new(cancel)
+    steps, seed, rate = to_plain_value((steps, seed, rate))
+    check_training(steps, seed, LEARNING_RATE if rate is None else rate)
+    target_folder, known = (
+        writable_lab_folder(folder, "sft"),
+        _load_examples(BUNDLED_CHATS if examples is None else examples),
+    )
+    source = load_source(model)
+    with training_context(source):
+        chosen = default_learning_rate(source, LEARNING_RATE) if rate is None else rate
+        yield from _SftTraining(known, source, target_folder, steps, seed, chosen, cancel).run()
 
 
-def _examples(given: Sequence[Example] | str | Path) -> list[Example]:
-    if isinstance(given, (str, Path)):
-        return read_examples(given)
-    found = all_made("examples", given, Example)
+def _load_examples(examples: Sequence[Example] | str | Path) -> list[Example]:
+    if isinstance(examples, (str, Path)):
+        return read_examples(examples)
+    found = lab_object_list("examples", examples, Example)
     if not found:
-        raise refused("examples", given, tr("Give at least one."))
+        raise argument_error("examples", examples, tr("Give at least one."))
     for one in found:
-        _check(one)
+        _validate_example(one)
     return found
 
 
-def _check(example: Example) -> None:
+def _validate_example(example: Example) -> None:
     """Raises ParameterError."""
     asked = example.prompt
     is_chat = isinstance(asked, (list, tuple)) and all(map(_is_turn, asked))
     if not (isinstance(asked, str) or is_chat) or not asked:
-        raise refused("prompt", asked, tr("Give a text, or a list of turns with “role” and “content”."))
+        raise argument_error("prompt", asked, tr("Give a text, or a list of turns with “role” and “content”."))
     for text in [asked] if isinstance(asked, str) else [turn["content"] for turn in asked]:
         check_text("prompt", text)
     check_text("completion", example.completion)
     if not example.completion:
-        raise refused("completion", example.completion, tr("Give a text."))
+        raise argument_error("completion", example.completion, tr("Give a text."))
 
 
 def read_examples(path: str | Path) -> list[Example]:
     """Every example of a JSONL file. Raises ParameterError, PreferenceError that names the line."""
     check_path("path", path)
-    found = read_lines(Path(path), _example, _format())
+    found = read_json_lines(Path(path), _parse_example, _format_remedy())
     if not found:
-        raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format())
+        raise PreferenceError(tr("{file} holds no example.").format(file=Path(path).name), _format_remedy())
     return found
 
 
-def _example(given: Mapping[str, object]) -> Example:
-    if is_ranking(given):
-        raise OtherKindError(
+def _parse_example(line_values: Mapping[str, object]) -> Example:
+    if is_ranking(line_values):
+        raise WrongDatasetError(
             tr("It is a ranking of answers, not an example for fine-tuning."),
             tr("Open the file where a reward model is trained, or give “prompt” and “completion”."),
         )
-    values = as_example(given)
+    values = normalize_example(line_values)
     if "messages" in values:
-        *turns, last = _turns(values["messages"])
+        *turns, last = _parse_turns(values["messages"])
         return Example(tuple(turns), last["content"])
     prompt, completion = values.get("prompt"), values.get("completion")
     if not (isinstance(prompt, str) and isinstance(completion, str) and prompt and completion):
-        raise PreferenceError(tr("Its “prompt” and its “completion” must be texts."), _format())
+        raise PreferenceError(tr("Its “prompt” and its “completion” must be texts."), _format_remedy())
     return Example(prompt, completion)
 
 
-def _turns(messages: object) -> list[ChatTurn]:
+def _parse_turns(messages: object) -> list[ChatTurn]:
     """At least two, the last one the assistant's. Raises PreferenceError."""
     given = messages if isinstance(messages, list) else []
     turns = [ChatTurn(role=one["role"], content=one["content"]) for one in given if _is_turn(one)]
     if len(turns) < len(given) or len(turns) < 2 or turns[-1]["role"] != "assistant":
         raise PreferenceError(
-            tr("Its “messages” must be turns with “role” and “content”, the last one the assistant's."), _format()
+            tr("Its “messages” must be turns with “role” and “content”, the last one the assistant's."),
+            _format_remedy(),
         )
     return turns
 
@@ -142,14 +154,14 @@ def _is_turn(one: object) -> bool:
     return isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("role", "content"))
 
 
-def _format() -> str:
+def _format_remedy() -> str:
     return tr(
         "Each line is a JSON object with “prompt” and “completion”, with “messages” (OpenAI), with “conversations” "
         "(ShareGPT), or with “instruction” and “output” (Alpaca)."
     )
 
 
-class _Sft:
+class _SftTraining:
     """One fine-tuning."""
 
     def __init__(
@@ -162,9 +174,11 @@ class _Sft:
         rate: float,
         cancel: threading.Event,
     ) -> None:
-        read = [_read(source, one) for one in examples]
-        self._held = read[HELD_OUT - 1 :: HELD_OUT] or read
-        self._learned = [one for place, one in enumerate(read) if place % HELD_OUT != HELD_OUT - 1]
+        read = [_tokenize_example(source, one) for one in examples]
+        self._held_out = read[HELD_OUT_INTERVAL - 1 :: HELD_OUT_INTERVAL] or read
+        self._train_examples = [
+            one for place, one in enumerate(read) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1
+        ]
         self._source, self._folder, self._seed, self._rate = source, folder, seed, rate
         self._network: Any = copy.deepcopy(source.model).train(False).requires_grad_(True)
         self._optimizer = torch.optim.AdamW(self._network.parameters(), lr=rate, weight_decay=0.0)
@@ -179,47 +193,49 @@ class _Sft:
         """All of it."""
         training = self._training
         training.resume()
-        yield Begun("sft", self._source.name, training.step, training.total, len(self._learned), len(self._held))
+        yield Begun(
+            "sft", self._source.name, training.step, training.total, len(self._train_examples), len(self._held_out)
+        )
         if not training.step:
-            yield self._check(0)
+            yield self._evaluate(0)
         yield from training.steps(self._update)
         if training.is_done:
-            checked = self._check(training.total)
+            checked = self._evaluate(training.total)
             yield checked
-            card = sft_card(self._source, checked, len(self._learned), self._seed, training.seconds)
+            card = sft_card(self._source, checked, len(self._train_examples), self._seed, training.seconds)
             save_model(self._network, self._source.tokenizer, self._folder, card)
-            training.checkpoint.drop()
+            training.checkpoint.delete()
             yield Kept("sft", str(self._folder), training.seconds)
 
     def _update(self, step: int) -> Iterator[LabEvent]:
         generator = torch.Generator().manual_seed(self._seed * 100_003 + step)
-        places = torch.randperm(len(self._learned), generator=generator)[:EXAMPLES_A_STEP].tolist()
-        set_rate(self._optimizer, rate_at(step, self._training.total, self._rate))
-        loss, tokens = _loss(self._network, [self._learned[place] for place in places])
-        descend(self._optimizer, loss / tokens)
+        places = torch.randperm(len(self._train_examples), generator=generator)[:EXAMPLES_PER_STEP].tolist()
+        set_learning_rate(self._optimizer, learning_rate_at(step, self._training.total, self._rate))
+        loss, tokens = _summed_loss(self._network, [self._train_examples[place] for place in places])
+        optimizer_step(self._optimizer, loss / tokens)
         yield SftStep(step + 1, self._training.total, loss.item() / tokens, tokens)
 
     @torch.no_grad()
-    def _check(self, step: int) -> SftChecked:
-        starts = range(0, len(self._held), EXAMPLES_A_STEP)
-        parts = [_loss(self._network, self._held[at : at + EXAMPLES_A_STEP]) for at in starts]
+    def _evaluate(self, step: int) -> SftChecked:
+        starts = range(0, len(self._held_out), EXAMPLES_PER_STEP)
+        parts = [_summed_loss(self._network, self._held_out[at : at + EXAMPLES_PER_STEP]) for at in starts]
         return SftChecked(step, self._training.total, sum(loss.item() for loss, _ in parts) / sum(n for _, n in parts))
 
 
-def _loss(network: Any, examples: Sequence[_TokenizedExample]) -> tuple[torch.Tensor, int]:
+def _summed_loss(network: Any, examples: Sequence[_TokenizedExample]) -> tuple[torch.Tensor, int]:
     """The summed loss of the answers' tokens in nats, and how many there are."""
-    batch = rows([one.ids for one in examples])
+    batch = pad_texts([one.ids for one in examples])
     logits = network(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[:, :-1].float()
     places = torch.arange(1, batch.ids.shape[1])
-    answered = batch.mask[:, 1:].bool() & (places >= torch.tensor([[one.asked] for one in examples]))
+    answered = batch.mask[:, 1:].bool() & (places >= torch.tensor([[one.prompt_length] for one in examples]))
     loss = functional.cross_entropy(logits[answered], batch.ids[:, 1:][answered], reduction="sum")
     return loss, int(answered.sum())
 
 
-def _read(model: LoadedModel, example: Example) -> _TokenizedExample:
+def _tokenize_example(model: LoadedModel, example: Example) -> _TokenizedExample:
     if isinstance(example.prompt, str):
         ids = text_ids(model, example.prompt, example.completion)
         return _TokenizedExample(ids, len(prompt_ids(model, example.prompt)))
     asked = chat_ids(model, example.prompt)
     answer = ChatTurn(role="assistant", content=example.completion)
-    return _TokenizedExample(chat_ids(model, (*example.prompt, answer), answered=True), len(asked))
+    return _TokenizedExample(chat_ids(model, (*example.prompt, answer), with_answer=True), len(asked))

@@ -27,12 +27,12 @@ def is_ranking(values: Mapping[str, object]) -> bool:
     return bool({"chosen", "rejected", "ranks"} & values.keys()) or isinstance(values.get("completions"), list)
 
 
-def as_example(values: Mapping[str, object]) -> Mapping[str, object]:
+def normalize_example(values: Mapping[str, object]) -> Mapping[str, object]:
     """Return the line with the names of this program: `messages`, or `prompt` and `completion`."""
     if isinstance(turns := values.get("conversations"), list):
-        return {"messages": [_turn(one) for one in turns]}
+        return {"messages": [_normalize_turn(one) for one in turns]}
     if isinstance(turns := values.get("messages"), list):
-        return {"messages": [_turn(one) for one in turns]}
+        return {"messages": [_normalize_turn(one) for one in turns]}
     if "instruction" in values and "output" in values:
         system = values.get("system")
         asked = "\n\n".join(str(values[name]) for name in ("instruction", "input") if values.get(name))
@@ -41,11 +41,11 @@ def as_example(values: Mapping[str, object]) -> Mapping[str, object]:
         return {"messages": [*before, {"role": "user", "content": asked}, answer]}
     prompt, completion = values.get("prompt"), values.get("completion")
     if isinstance(prompt, list) and isinstance(completion, list):
-        return {"messages": [_turn(one) for one in (*prompt, *completion)]}
+        return {"messages": [_normalize_turn(one) for one in (*prompt, *completion)]}
     return values
 
 
-def as_ranking(values: Mapping[str, object]) -> Mapping[str, object]:
+def normalize_ranking(values: Mapping[str, object]) -> Mapping[str, object]:
     """Return the line as `prompt`, `chosen` and `rejected`, or as `prompt`, `completions` and `ranks`."""
     answers = values.get("completions")
     if isinstance(answers, list) and "ranks" not in values and all(map(_has_score, answers)):
@@ -57,12 +57,12 @@ def as_ranking(values: Mapping[str, object]) -> Mapping[str, object]:
     chosen, rejected = values.get("chosen"), values.get("rejected")
     if not (isinstance(chosen, list) and isinstance(rejected, list)):
         question = values.get("prompt", values.get("instruction", values.get("question", "")))
-        return {**values, "prompt": _text(question)}
+        return {**values, "prompt": _join_turns(question)}
     before = values.get("prompt") or [*chosen[:-1]]
-    return {"prompt": _text(before), "chosen": _last(chosen), "rejected": _last(rejected)}
+    return {"prompt": _join_turns(before), "chosen": _last_content(chosen), "rejected": _last_content(rejected)}
 
 
-def _turn(turn: object) -> object:
+def _normalize_turn(turn: object) -> object:
     """Return one turn with `role` and `content`, its content as one text."""
     if not isinstance(turn, Mapping):
         return turn
@@ -72,16 +72,16 @@ def _turn(turn: object) -> object:
     return {"role": _ROLES.get(str(role), role), "content": content}
 
 
-def _text(prompt: object) -> object:
+def _join_turns(prompt: object) -> object:
     """Return a prompt of several turns as one text."""
     if not isinstance(prompt, Sequence) or isinstance(prompt, str):
         return prompt
-    turns = [one for one in map(_turn, prompt) if isinstance(one, Mapping)]
+    turns = [one for one in map(_normalize_turn, prompt) if isinstance(one, Mapping)]
     return "\n\n".join(str(one["content"]) for one in turns)
 
 
-def _last(turns: Sequence[object]) -> object:
-    last = _turn(turns[-1]) if turns else None
+def _last_content(turns: Sequence[object]) -> object:
+    last = _normalize_turn(turns[-1]) if turns else None
     return last["content"] if isinstance(last, Mapping) else None
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from core.arguments import check_folder, refused
+from core.arguments import argument_error, check_folder
 from core.errors import PreferenceError
 from core.former_name import user_folder
-from core.labs.preference.write_errors import unwritten
+from core.labs.preference.write_errors import not_written_error
 from core.models.catalog import BUNDLED
 from resources.language import tr
 
 
-def home(folder: str | Path | None, name: str) -> Path:
+def lab_folder(folder: str | Path | None, name: str) -> Path:
     """`folder`, or one of that name in the user's data. Raises PreferenceError where it is a bundled model's, or a
     file; ParameterError where it is no path."""
     if folder is None:
         folder = user_folder("data") / "preference" / name
     check_folder("folder", folder)
-    path = _whole(folder)
+    path = _absolute_path(folder)
     if os.path.isfile(path):  # which says no where one may not look
         raise PreferenceError(
             tr("{folder} is a file, and what is trained is kept in a folder.").format(folder=path),
@@ -33,22 +33,22 @@ def home(folder: str | Path | None, name: str) -> Path:
     return path
 
 
-def new_home(folder: str | Path | None, name: str) -> Path:
-    """`home`, where something can be written: it, or what it would be made in, is a folder that one may write to.
+def writable_lab_folder(folder: str | Path | None, name: str) -> Path:
+    """`lab_folder`, where something can be written: it, or what it would be made in, is a folder that one may write to.
     Raises FileNotWrittenError, too."""
-    path = home(folder, name)
+    path = lab_folder(folder, name)
     try:
         nearest = next(each for each in (path, *path.parents) if each.exists())
     except OSError as error:
-        raise unwritten(path, error) from error
+        raise not_written_error(path, error) from error
     if not (nearest.is_dir() and os.access(nearest, os.W_OK)):
-        raise unwritten(path)
+        raise not_written_error(path)
     return path
 
 
-def _whole(folder: str | Path) -> Path:
+def _absolute_path(folder: str | Path) -> Path:
     """From the root on. Raises ParameterError for what no path can hold, and for the home of nobody."""
     try:
         return Path(folder).expanduser().resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise refused("folder", str(folder), tr("Give the path of a folder.")) from error
+        raise argument_error("folder", str(folder), tr("Give the path of a folder.")) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.labs.preference.events import PpoChecked, RewardChecked, SftChecked
 from core.models.loaded_model import LoadedModel
 
-_HEAD = "# {title}\n\n{about}\n\n| | |\n| --- | --- |\n"
+_CARD_TEMPLATE = "# {title}\n\n{about}\n\n| | |\n| --- | --- |\n"
 
 
 def reward_card(
@@ -58,4 +58,4 @@ def sft_card(source: LoadedModel, checked: SftChecked, examples: int, seed: int,
 
 def _card(title: str, about: str, rows: dict[str, str]) -> str:
     lines = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
-    return _HEAD.format(title=title, about=about) + lines
+    return _CARD_TEMPLATE.format(title=title, about=about) + lines

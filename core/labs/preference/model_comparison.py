@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, draw
+from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
 from core.labs.preference.events import Compared, PpoChecked
-from core.labs.preference.reward_scores import Baseline, RewardScorer
-from core.labs.preference.tokenized_texts import ends_of, prompt_ids
+from core.labs.preference.reward_scores import RewardBaseline, RewardScorer
+from core.labs.preference.tokenized_texts import end_token_ids, prompt_ids
 from core.models.loaded_model import LoadedModel
 
-BATCH = 24
+BATCH_SIZE = 24
 
 
-def held_against(
+def evaluate_ppo(
     before: LoadedModel,
     after: LoadedModel,
     scorer: RewardScorer,
     prompts: Sequence[str],
     texts: int,
-    longest: int,
+    max_tokens: int,
     seed: int,
     step: int,
     cancel: threading.Event,
@@ -31,55 +31,55 @@ def held_against(
     old: list[float] = []
     new: list[float] = []
     nats: list[float] = []
-    for first in range(0, texts, BATCH):
-        some = [prompts[place % len(prompts)] for place in range(first, min(texts, first + BATCH))]
-        one = _told(before, before.model, some, longest, seed + first, cancel)
-        other = _told(before, after.model, some, longest, seed + first, cancel)
+    for first in range(0, texts, BATCH_SIZE):
+        some = [prompts[place % len(prompts)] for place in range(first, min(texts, first + BATCH_SIZE))]
+        one = _sample_prompts(before, before.model, some, max_tokens, seed + first, cancel)
+        other = _sample_prompts(before, after.model, some, max_tokens, seed + first, cancel)
         if one is None or other is None:
             return None
         old += scorer.scores(one).tolist()
         new += scorer.scores(other).tolist()
-        nats += divergence(after.model, before.model, other).tolist()
-    mean, deviation = Baseline.of(torch.tensor(old))
+        nats += kl_divergence(after.model, before.model, other).tolist()
+    mean, deviation = RewardBaseline.of(torch.tensor(old))
     return PpoChecked(step, mean, sum(new) / len(new), deviation, sum(nats) / len(nats), len(new))
 
 
-def compared(
+def compare_texts(
     before: LoadedModel,
     after: LoadedModel,
     scorer: RewardScorer,
     prompts: Sequence[str],
-    longest: int,
+    max_tokens: int,
     seed: int,
     cancel: threading.Event,
 ) -> Iterator[Compared]:
     """The texts of both behind each prompt."""
-    one = _told(before, before.model, prompts, longest, seed, cancel)
-    other = _told(before, after.model, prompts, longest, seed, cancel)
+    one = _sample_prompts(before, before.model, prompts, max_tokens, seed, cancel)
+    other = _sample_prompts(before, after.model, prompts, max_tokens, seed, cancel)
     if one is None or other is None:
         return
     rewards = zip(scorer.scores(one).tolist(), scorer.scores(other).tolist(), strict=True)
     for row, (old, new) in enumerate(rewards):
-        was, now = (before.tokenizer.decode(drawn.texts(row)[1]) for drawn in (one, other))
+        was, now = (before.tokenizer.decode(drawn.token_ids(row)[1]) for drawn in (one, other))
         yield Compared(prompts[row], was, now, old, new)
 
 
 @torch.no_grad()
-def divergence(policy: torch.nn.Module, reference: torch.nn.Module, drawn: SampledCompletions) -> torch.Tensor:
+def kl_divergence(policy: torch.nn.Module, reference: torch.nn.Module, sampled: SampledCompletions) -> torch.Tensor:
     """[B]: KL(policy ‖ reference) of each text in nats, summed exactly over the vocabulary at each token written."""
-    now = answer_logits(policy, drawn).log_softmax(-1)
-    before = answer_logits(reference, drawn).log_softmax(-1)
-    nats: torch.Tensor = ((now.exp() * (now - before)).sum(-1) * drawn.written).sum(1)
+    now = answer_logits(policy, sampled).log_softmax(-1)
+    before = answer_logits(reference, sampled).log_softmax(-1)
+    nats: torch.Tensor = ((now.exp() * (now - before)).sum(-1) * sampled.answer_mask).sum(1)
     return nats
 
 
-def _told(
+def _sample_prompts(
     model: LoadedModel,
     network: torch.nn.Module,
     prompts: Sequence[str],
-    longest: int,
+    max_tokens: int,
     seed: int,
     cancel: threading.Event,
 ) -> SampledCompletions | None:
     ids = [prompt_ids(model, prompt) for prompt in prompts]
-    return draw(network, ids, ends_of(model), longest, torch.Generator().manual_seed(seed), cancel)
+    return sample_batch(network, ids, end_token_ids(model), max_tokens, torch.Generator().manual_seed(seed), cancel)

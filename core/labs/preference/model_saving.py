@@ -9,34 +9,34 @@ from typing import Protocol
 
 from transformers.utils import logging
 
-CONFIG = "config.json"
+CONFIG_NAME = "config.json"
 """What says that there is a model: it is moved to its place last."""
 
 
-class SavedPart(Protocol):
+class Savable(Protocol):
     """A network or a tokenizer, as transformers has them."""
 
     def save_pretrained(self, folder: Path, /) -> object: ...
 
 
-def save_model(network: SavedPart, tokenizer: SavedPart, folder: Path, card: str) -> None:
+def save_model(network: Savable, tokenizer: Savable, folder: Path, card: str) -> None:
     """Config, weights as safetensors, tokenizer, card: written beside, and moved into `folder` once they are whole, so
     that a full disk leaves no half of a model. Raises OSError, SafetensorError."""
     logging.disable_progress_bar()  # it would write to a terminal that a window need not have
-    beside = folder / ".part"
-    shutil.rmtree(beside, ignore_errors=True)  # of a program that was killed
+    temporary = folder / ".part"
+    shutil.rmtree(temporary, ignore_errors=True)  # of a program that was killed
     try:
-        beside.mkdir(parents=True)
-        network.save_pretrained(beside)
-        tokenizer.save_pretrained(beside)
-        (beside / "README.md").write_text(card, encoding="utf-8")
-        for path in sorted(beside.iterdir(), key=lambda path: path.name == CONFIG):
-            _put(path, folder / path.name)
+        temporary.mkdir(parents=True)
+        network.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+        (temporary / "README.md").write_text(card, encoding="utf-8")
+        for path in sorted(temporary.iterdir(), key=lambda path: path.name == CONFIG_NAME):
+            _move_into_place(path, folder / path.name)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _put(path: Path, target: Path) -> None:
+def _move_into_place(path: Path, target: Path) -> None:
     if target.is_dir():  # a tokenizer may keep its templates in one
         shutil.rmtree(target)
     os.replace(path, target)

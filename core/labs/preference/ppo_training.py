@@ -18,38 +18,38 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn import functional
 
-from core.arguments import cancel_of, check_kind, check_number, refused, texts_of
-from core.labs.arguments import check_made, with_plain_fields
-from core.labs.preference.advantage import advantages, token_rewards, whitened
+from core.arguments import argument_error, cancel_event_or_new, check_kind, check_number, checked_texts
+from core.labs.arguments import check_lab_object, with_plain_fields
+from core.labs.preference.advantage import generalized_advantages, token_rewards, whiten
 from core.labs.preference.checkpoint import Checkpoint
-from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, draw
+from core.labs.preference.completion_sampling import SampledCompletions, answer_logits, sample_batch
 from core.labs.preference.events import Begun, Kept, LabEvent, PpoStep, Stopped
-from core.labs.preference.lab_folders import home, new_home
-from core.labs.preference.limits import check_longest, check_texts, check_training
+from core.labs.preference.lab_folders import lab_folder, writable_lab_folder
+from core.labs.preference.limits import check_max_tokens, check_text_count, check_training
 from core.labs.preference.model_cards import ppo_card
-from core.labs.preference.model_comparison import compared, held_against
+from core.labs.preference.model_comparison import compare_texts, evaluate_ppo
 from core.labs.preference.model_saving import save_model
 from core.labs.preference.ranking_files import bundled_rankings
 from core.labs.preference.reward_model import RewardModel, load_reward_model
-from core.labs.preference.reward_scores import Baseline, RewardScorer
-from core.labs.preference.tokenized_texts import ends_of, prompt_ids
+from core.labs.preference.reward_scores import RewardBaseline, RewardScorer
+from core.labs.preference.tokenized_texts import end_token_ids, prompt_ids
 from core.labs.preference.training_digest import digest, weights_digest
 from core.labs.preference.training_loop import (
     TrainingInterrupted,
     TrainingLoop,
-    as_model,
-    descend,
-    learning,
-    usual_rate,
+    default_learning_rate,
+    load_source,
+    optimizer_step,
+    training_context,
 )
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
-HELD_OUT = 5
-RATE = 1e-4
+HELD_OUT_INTERVAL = 5
+LEARNING_RATE = 1e-4
 """Learning rate of the tiny bundled models."""
 PASSES, MINIBATCHES = 2, 2
-HEAVIEST = 1_000_000
+MAX_BETA = 1_000_000
 """Of the KL penalty's weights."""
 
 
@@ -75,11 +75,11 @@ class PpoSettings:
 
     def check(self) -> None:
         """Raises ParameterError."""
-        check_number("beta", self.beta, 0, HEAVIEST)
-        check_training(self.steps, self.seed, RATE if self.rate is None else self.rate)
+        check_number("beta", self.beta, 0, MAX_BETA)
+        check_training(self.steps, self.seed, LEARNING_RATE if self.rate is None else self.rate)
         for name, count in (("texts", self.texts), ("compared", self.compared), ("checked", self.checked)):
-            check_texts(name, count)
-        check_longest(self.longest)
+            check_text_count(name, count)
+        check_max_tokens(self.longest)
         check_number("clip", self.clip, 0, 1)
 
 
@@ -99,34 +99,34 @@ def ppo(
     with the same settings it goes on where it was killed or stopped. Raises ParameterError, PreferenceError,
     ModelError, FileNotWrittenError.
     """
-    cancel = cancel_of(cancel)
+    cancel = cancel_event_or_new(cancel)
     chosen = PpoSettings() if settings is None else settings
-    check_made("settings", chosen, PpoSettings)
+    check_lab_object("settings", chosen, PpoSettings)
     chosen = with_plain_fields(chosen)
     chosen.check()
-    kept, known = new_home(folder, "ppo"), _prompts(prompts)
-    source = as_model(model)
-    judge = _judge(reward)
-    with learning(source):
-        yield from _Ppo(source, judge, known, kept, chosen, cancel).run()
+    target_folder, known = writable_lab_folder(folder, "ppo"), _load_prompts(prompts)
+    source = load_source(model)
+    judge = _load_judge(reward)
+    with training_context(source):
+        yield from _PpoTraining(source, judge, known, target_folder, chosen, cancel).run()
 
 
-def _judge(given: RewardModel | str | Path | None) -> RewardModel:
-    if given is not None:
-        check_kind("reward", given, (RewardModel, str, PathLike), tr("Give a reward model, or its folder."))
-    return given if isinstance(given, RewardModel) else load_reward_model(home(given, "reward"))
+def _load_judge(reward: RewardModel | str | Path | None) -> RewardModel:
+    if reward is not None:
+        check_kind("reward", reward, (RewardModel, str, PathLike), tr("Give a reward model, or its folder."))
+    return reward if isinstance(reward, RewardModel) else load_reward_model(lab_folder(reward, "reward"))
 
 
-def _prompts(given: Sequence[str] | None) -> list[str]:
-    if given is None:
+def _load_prompts(prompts: Sequence[str] | None) -> list[str]:
+    if prompts is None:
         return [one.prompt for one in bundled_rankings()]
-    found = texts_of("prompts", given)
+    found = checked_texts("prompts", prompts)
     if not found:
-        raise refused("prompts", given, tr("Give at least one."))
+        raise argument_error("prompts", prompts, tr("Give at least one."))
     return found
 
 
-class _LearningStats(torch.nn.Module):
+class _PolicyAndValue(torch.nn.Module):
     """What PPO changes: the policy, and the line that reads values."""
 
     def __init__(self, network: Any, width: int) -> None:
@@ -140,8 +140,8 @@ class _LearningStats(torch.nn.Module):
 class PpoBatch(NamedTuple):
     """A round's texts with all that does not change while they are learned from; [B, T] where nothing else is said."""
 
-    drawn: SampledCompletions
-    log_old: torch.Tensor
+    sampled: SampledCompletions
+    old_log_probs: torch.Tensor
     """Log-probability of each token as it was drawn."""
     states: torch.Tensor
     """[B, T, D]: the reward model's, before each token."""
@@ -149,7 +149,7 @@ class PpoBatch(NamedTuple):
     returns: torch.Tensor
 
 
-class _Ppo:
+class _PpoTraining:
     """One training by PPO."""
 
     def __init__(
@@ -163,87 +163,89 @@ class _Ppo:
     ) -> None:
         self._source, self._judge, self._folder, self._settings = source, judge, folder, settings
         self._cancel = cancel
-        self._held = [one for place, one in enumerate(prompts) if place % HELD_OUT == HELD_OUT - 1] or list(prompts)
-        self._prompts = [one for place, one in enumerate(prompts) if place % HELD_OUT != HELD_OUT - 1]
+        self._held_out = [
+            one for place, one in enumerate(prompts) if place % HELD_OUT_INTERVAL == HELD_OUT_INTERVAL - 1
+        ] or list(prompts)
+        self._prompts = [one for place, one in enumerate(prompts) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1]
         self._ids = [prompt_ids(source, one) for one in self._prompts]
         self._scorer = RewardScorer(source, judge)
         network: torch.nn.Module = copy.deepcopy(source.model).train(False)
-        self._learned = _LearningStats(network, judge.classifier.score.in_features).requires_grad_(True)
-        rate = usual_rate(source, RATE) if settings.rate is None else settings.rate
+        self._trained = _PolicyAndValue(network, judge.classifier.score.in_features).requires_grad_(True)
+        rate = default_learning_rate(source, LEARNING_RATE) if settings.rate is None else settings.rate
         self._optimizer = torch.optim.AdamW(
             [
-                {"params": list(self._learned.policy.parameters()), "lr": rate},
-                {"params": list(self._learned.value.parameters()), "lr": 1e-2},
+                {"params": list(self._trained.policy.parameters()), "lr": rate},
+                {"params": list(self._trained.value.parameters()), "lr": 1e-2},
             ],
             weight_decay=0.0,
         )
         plan = {
-            "stage": "ppo", "model": weights_digest(source), "reward": weights_digest_of(judge),
+            "stage": "ppo", "model": weights_digest(source), "reward": reward_model_digest(judge),
             "prompts": digest(prompts), "settings": repr(settings),
         }  # fmt: skip
-        checkpoint = Checkpoint(folder, plan, self._learned, self._optimizer)
+        checkpoint = Checkpoint(folder, plan, self._trained, self._optimizer)
         self._training = TrainingLoop("ppo", settings.steps, checkpoint, cancel)
-        self._baseline = Baseline(0.0, 1.0)
+        self._baseline = RewardBaseline(0.0, 1.0)
 
     def run(self) -> Iterator[LabEvent]:
         """All of it."""
         training = self._training
         training.resume()
-        yield Begun("ppo", self._source.name, training.step, training.total, len(self._prompts), len(self._held))
+        yield Begun("ppo", self._source.name, training.step, training.total, len(self._prompts), len(self._held_out))
         if not training.figures and not self._cancel.is_set():
-            self._measure()
+            self._measure_baseline()
         if training.figures:
-            self._baseline = Baseline(**training.figures)
+            self._baseline = RewardBaseline(**training.figures)
             yield from training.steps(self._round)
         else:
             yield Stopped("ppo", training.step, training.total)
         if training.is_done:
-            yield from self._keep()
+            yield from self._finish()
 
-    def _measure(self) -> None:
+    def _measure_baseline(self) -> None:
         """Mean and deviation of the rewards before, which make the unit of all that is told."""
-        found = self._draw(self._source.model, -1)
+        found = self._sample(self._source.model, -1)
         if found is not None:
-            self._training.figures = Baseline.of(self._scorer.scores(found))._asdict()
+            self._training.figures = RewardBaseline.of(self._scorer.scores(found))._asdict()
 
-    def _draw(self, network: torch.nn.Module, step: int) -> SampledCompletions | None:
+    def _sample(self, network: torch.nn.Module, step: int) -> SampledCompletions | None:
         settings = self._settings
         generator = torch.Generator().manual_seed(settings.seed * 100_003 + step + 1)
         places = torch.randint(len(self._ids), (settings.texts,), generator=generator).tolist()
         chosen = [self._ids[place] for place in places]
-        return draw(network, chosen, ends_of(self._source), settings.longest, generator, self._cancel)
+        return sample_batch(network, chosen, end_token_ids(self._source), settings.longest, generator, self._cancel)
 
     def _round(self, step: int) -> Iterator[LabEvent]:
-        drawn = self._draw(self._learned.policy, step)
+        drawn = self._sample(self._trained.policy, step)
         if drawn is None:
             return
         with torch.no_grad():
-            batch, told = self._weigh(drawn)
-        losses = [loss for _ in range(PASSES) for loss in self._learn(batch, step)]
-        yield self._tell(step, drawn, told, losses)
+            batch, stats = self._evaluate_batch(drawn)
+        losses = [loss for _ in range(PASSES) for loss in self._train_pass(batch, step)]
+        yield self._step_event(step, drawn, stats, losses)
 
-    def _weigh(self, drawn: SampledCompletions) -> tuple[PpoBatch, dict[str, float]]:
+    def _evaluate_batch(self, sampled: SampledCompletions) -> tuple[PpoBatch, dict[str, float]]:
         """What the texts are worth, token by token, and the round's figures."""
-        written = drawn.written
-        now = answer_logits(self._learned.policy, drawn).log_softmax(-1)
-        before = answer_logits(self._source.model, drawn).log_softmax(-1)
-        tokens = drawn.ids[:, drawn.start :, None]
+        written = sampled.answer_mask
+        now = answer_logits(self._trained.policy, sampled).log_softmax(-1)
+        before = answer_logits(self._source.model, sampled).log_softmax(-1)
+        tokens = sampled.ids[:, sampled.start :, None]
         log_now, log_before = now.gather(-1, tokens)[..., 0], before.gather(-1, tokens)[..., 0]
-        scores, states = self._scorer.scores_and_states(drawn)
-        values = self._learned.value(states).squeeze(-1)
-        spread = token_rewards(self._baseline.units(scores), log_now - log_before, written, self._settings.beta)
-        advantage, returns = advantages(spread, values, written)
+        scores, states = self._scorer.scores_and_states(sampled)
+        values = self._trained.value(states).squeeze(-1)
+        spread = token_rewards(self._baseline.normalize_all(scores), log_now - log_before, written, self._settings.beta)
+        advantage, returns = generalized_advantages(spread, values, written)
         shares = now.exp()
-        told = {
+        stats = {
             "reward": scores.mean().item(),
             "kl": ((shares * (now - before)).sum(-1) * written).sum(1).mean().item(),
             "entropy": (-(shares * now).sum(-1))[written].mean().item(),
         }
-        return PpoBatch(drawn, log_now, states, whitened(advantage, written), returns), told
+        return PpoBatch(sampled, log_now, states, whiten(advantage, written), returns), stats
 
-    def _learn(self, batch: PpoBatch, step: int) -> Iterator[tuple[float, float, float]]:
+    def _train_pass(self, batch: PpoBatch, step: int) -> Iterator[tuple[float, float, float]]:
         """One pass over the round's texts: (policy loss, value loss, share that was cut) of each part."""
-        size = len(batch.log_old)
+        size = len(batch.old_log_probs)
         generator = torch.Generator().manual_seed(self._settings.seed + step)
         for part in torch.randperm(size, generator=generator).chunk(MINIBATCHES):
             if self._cancel.is_set():
@@ -251,46 +253,46 @@ class _Ppo:
             yield self._update(batch, part)
 
     def _update(self, batch: PpoBatch, part: torch.Tensor) -> tuple[float, float, float]:
-        clip, written = self._settings.clip, batch.drawn.written[part]
-        log_now = answer_logits(self._learned.policy, batch.drawn, part).log_softmax(-1)
-        tokens = batch.drawn.ids[part][:, batch.drawn.start :, None]
-        ratio = (log_now.gather(-1, tokens)[..., 0] - batch.log_old[part]).exp()[written]
+        clip, written = self._settings.clip, batch.sampled.answer_mask[part]
+        log_now = answer_logits(self._trained.policy, batch.sampled, part).log_softmax(-1)
+        tokens = batch.sampled.ids[part][:, batch.sampled.start :, None]
+        ratio = (log_now.gather(-1, tokens)[..., 0] - batch.old_log_probs[part]).exp()[written]
         worth = batch.advantage[part][written]
         policy_loss = -torch.minimum(ratio * worth, ratio.clamp(1 - clip, 1 + clip) * worth).mean()
-        values = self._learned.value(batch.states[part]).squeeze(-1)[written]
+        values = self._trained.value(batch.states[part]).squeeze(-1)[written]
         value_loss = functional.mse_loss(values, batch.returns[part][written])
-        descend(self._optimizer, policy_loss + value_loss)
+        optimizer_step(self._optimizer, policy_loss + value_loss)
         cut = ((ratio - 1).abs() > clip).float().mean().item()
         return policy_loss.item(), value_loss.item(), cut
 
-    def _tell(
-        self, step: int, drawn: SampledCompletions, told: dict[str, float], losses: list[tuple[float, float, float]]
+    def _step_event(
+        self, step: int, sampled: SampledCompletions, stats: dict[str, float], losses: list[tuple[float, float, float]]
     ) -> PpoStep:  # fmt: skip
         loss, value_loss, clipped = (sum(side) / len(losses) for side in zip(*losses, strict=True))
         return PpoStep(
-            step=step + 1, total=self._settings.steps, gain=self._baseline.unit(told["reward"]), loss=loss,
-            value_loss=value_loss, clipped=clipped, length=drawn.lengths.float().mean().item(),
-            text=self._source.tokenizer.decode(drawn.texts(0)[1]), **told,
+            step=step + 1, total=self._settings.steps, gain=self._baseline.normalize(stats["reward"]), loss=loss,
+            value_loss=value_loss, clipped=clipped, length=sampled.lengths.float().mean().item(),
+            text=self._source.tokenizer.decode(sampled.token_ids(0)[1]), **stats,
         )  # fmt: skip
 
-    def _keep(self) -> Iterator[LabEvent]:
+    def _finish(self) -> Iterator[LabEvent]:
         """Both models held against each other on prompts not seen, and the tuned one saved."""
         training, settings = self._training, self._settings
-        tuned = LoadedModel(self._learned.policy, self._source.tokenizer, self._folder.name)
-        checked = held_against(self._source, tuned, self._scorer, self._held, settings.checked, settings.longest,
+        tuned = LoadedModel(self._trained.policy, self._source.tokenizer, self._folder.name)
+        checked = evaluate_ppo(self._source, tuned, self._scorer, self._held_out, settings.checked, settings.longest,
                                settings.seed, training.total, self._cancel)  # fmt: skip
         if checked is None:
             yield Stopped("ppo", training.step, training.total)
             return
         yield checked
-        yield from compared(self._source, tuned, self._scorer, self._held[: settings.compared], settings.longest,
+        yield from compare_texts(self._source, tuned, self._scorer, self._held_out[: settings.compared], settings.longest,
                             settings.seed, self._cancel)  # fmt: skip
         card = ppo_card(self._source, checked, settings.beta, training.total, settings.seed, training.seconds)
         save_model(tuned.model, tuned.tokenizer, self._folder, card)
-        training.checkpoint.drop()
+        training.checkpoint.delete()
         yield Kept("ppo", str(self._folder), training.seconds)
 
 
-def weights_digest_of(judge: RewardModel) -> str:
+def reward_model_digest(judge: RewardModel) -> str:
     """What tells one reward model from another."""
     return digest([judge.classifier.score.weight.detach().flatten().tolist()])

@@ -14,25 +14,25 @@ from typing import TypeVar
 
 from core.arguments import check_path
 from core.errors import PreferenceError
-from core.file_writing import whole_file
-from core.labs.arguments import all_made
-from core.labs.preference.formats import as_ranking, is_example
-from core.labs.preference.rankings import Pair, Ranking, from_mapping, pairs
-from core.labs.preference.write_errors import unwritten
+from core.file_writing import atomic_write
+from core.labs.arguments import lab_object_list
+from core.labs.preference.formats import is_example, normalize_ranking
+from core.labs.preference.rankings import Pair, Ranking, pairs, parse_ranking
+from core.labs.preference.write_errors import not_written_error
 from resources.language import tr
 
-BUNDLED = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"
+BUNDLED_RANKINGS = Path(__file__).resolve().parents[3] / "resources" / "preference" / "rankings.jsonl"
 """Endings of stories, ranked by `rule`; made by packaging/preference/rankings.py."""
-MOST_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 64 * 2**20
 T = TypeVar("T")
 
 
 def bundled_rankings() -> list[Ranking]:
     """The rankings that ship with the program."""
-    return read_rankings(BUNDLED)
+    return read_rankings(BUNDLED_RANKINGS)
 
 
-class OtherKindError(PreferenceError):
+class WrongDatasetError(PreferenceError):
     """A line of a file that belongs to another training."""
 
 
@@ -40,36 +40,36 @@ def read_rankings(path: str | Path) -> list[Ranking]:
     """Every ranking of a JSONL file, pairs as rankings of two. Raises ParameterError, PreferenceError that names the
     line."""
     check_path("path", path)
-    found = read_lines(Path(path), _ranking, _format())
+    found = read_json_lines(Path(path), _parse_ranking, _format_remedy())
     if not found:
-        raise PreferenceError(tr("{file} holds no ranking.").format(file=Path(path).name), _format())
+        raise PreferenceError(tr("{file} holds no ranking.").format(file=Path(path).name), _format_remedy())
     return found
 
 
 def write_rankings(path: str | Path, rankings: Iterable[Ranking]) -> None:
     """A line for each ranking, whole. Raises ParameterError, FileNotWrittenError."""
     check_path("path", path)
-    _write(Path(path), map(asdict, all_made("rankings", rankings, Ranking)))
+    _write_json_lines(Path(path), map(asdict, lab_object_list("rankings", rankings, Ranking)))
 
 
 def write_pairs(path: str | Path, rankings: Iterable[Ranking]) -> int:
     """A line for each pair, as TRL reads them; how many there are. Raises ParameterError, FileNotWrittenError."""
     check_path("path", path)
-    found: list[Pair] = [pair for ranking in all_made("rankings", rankings, Ranking) for pair in pairs(ranking)]
-    _write(Path(path), (pair._asdict() for pair in found))
+    found: list[Pair] = [pair for ranking in lab_object_list("rankings", rankings, Ranking) for pair in pairs(ranking)]
+    _write_json_lines(Path(path), (pair._asdict() for pair in found))
     return len(found)
 
 
-def _ranking(values: dict[str, object]) -> Ranking:
+def _parse_ranking(values: dict[str, object]) -> Ranking:
     if is_example(values):
-        raise OtherKindError(
+        raise WrongDatasetError(
             tr("It is an example for fine-tuning, not a ranking."),
             tr("Open the file where a model learns from examples, or give “prompt”, “chosen” and “rejected”."),
         )
-    return from_mapping(as_ranking(values))
+    return parse_ranking(normalize_ranking(values))
 
 
-def read_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: str) -> list[T]:
+def read_json_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: str) -> list[T]:
     """What `read` makes of the object on each line, or in a JSON list. `remedy`: what the file should hold. Raises
     PreferenceError that names the file and the line."""
     try:
@@ -77,9 +77,9 @@ def read_lines(path: Path, read: Callable[[dict[str, object]], T], remedy: str) 
             raise PreferenceError(
                 tr("{file} is a folder, a pipe or a device, not a file.").format(file=path.name), remedy
             )
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MAX_FILE_BYTES:
             raise PreferenceError(
-                tr("{file} is larger than {most} MB.").format(file=path.name, most=MOST_BYTES // 2**20), remedy
+                tr("{file} is larger than {most} MB.").format(file=path.name, most=MAX_FILE_BYTES // 2**20), remedy
             )
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:  # no UTF-8, or what no path can hold
@@ -111,22 +111,22 @@ def _read_line(path: Path, number: int, line: object, read: Callable[[dict[str, 
         cause = tr("It is no JSON: {error}.").format(error=error)
     except PreferenceError as error:
         cause = error.cause
-        if isinstance(error, OtherKindError):
+        if isinstance(error, WrongDatasetError):
             remedy = error.remedy
     raise PreferenceError(
         tr("Line {number} of {file}: {cause}").format(number=number, file=path.name, cause=cause), remedy
     )
 
 
-def _format() -> str:
+def _format_remedy() -> str:
     return tr("Each line is a JSON object with “prompt”, “chosen” and “rejected”.")
 
 
-def _write(path: Path, rows: Iterable[dict[str, object]]) -> None:
+def _write_json_lines(path: Path, rows: Iterable[dict[str, object]]) -> None:
     """All or nothing: the file takes its place once it is whole. Raises FileNotWrittenError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
+        with atomic_write(path) as part, part.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     except (OSError, ValueError) as error:  # what no path can hold is a ValueError
-        raise unwritten(path, error) from error
+        raise not_written_error(path, error) from error

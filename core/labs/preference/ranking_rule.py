@@ -11,15 +11,15 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.arguments import check_text, texts_of
+from core.arguments import check_text, checked_texts
 from core.labs.preference.rankings import Ranking
 
 KIND_POINTS = 2
-REPEATED_WORDS = 4
-_INTRODUCED = re.compile(r"\b(?:named|called) ([A-Z][a-z]+)")
-_INSIDE = re.compile(r"(?<=[a-z,] )([A-Z][a-z]+)")
+REPEATED_NGRAM = 4
+_INTRODUCED_NAME = re.compile(r"\b(?:named|called) ([A-Z][a-z]+)")
+_NAME_IN_SENTENCE = re.compile(r"(?<=[a-z,] )([A-Z][a-z]+)")
 """A capital within a sentence: a name."""
-_HIMSELF = re.compile(r"\b([A-Z][a-z]+) and \1\b")
+_SAME_NAME_TWICE = re.compile(r"\b([A-Z][a-z]+) and \1\b")
 _WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -40,13 +40,13 @@ def judge(prompt: str, completion: str) -> Verdict:
     """What the rule says of `completion` behind `prompt`. Raises ParameterError."""
     check_text("prompt", prompt)
     check_text("completion", completion)
-    return Verdict(_is_kind(completion), _keeps_names(prompt, completion), not _repeats(completion))
+    return Verdict(_is_kind(completion), _keeps_names(prompt, completion), not _has_repetition(completion))
 
 
 def rank_by_rule(prompt: str, completions: Sequence[str]) -> Ranking:
     """The completions with their ranks: equal points are a tie. Raises ParameterError, PreferenceError."""
     check_text("prompt", prompt)
-    completions = texts_of("completions", completions)
+    completions = checked_texts("completions", completions)
     points = [judge(prompt, text).points for text in completions]
     places = sorted(set(points), reverse=True)
     return Ranking(prompt, tuple(completions), tuple(places.index(one) + 1 for one in points))
@@ -58,11 +58,11 @@ def _is_kind(text: str) -> bool:
 
 
 def _keeps_names(prompt: str, text: str) -> bool:
-    present = set(_INTRODUCED.findall(prompt))
-    return set(_INSIDE.findall(text)) <= present and not _HIMSELF.search(text)
+    present = set(_INTRODUCED_NAME.findall(prompt))
+    return set(_NAME_IN_SENTENCE.findall(text)) <= present and not _SAME_NAME_TWICE.search(text)
 
 
-def _repeats(text: str) -> bool:
+def _has_repetition(text: str) -> bool:
     words = _WORD.findall(text.lower())
-    runs = [tuple(words[start : start + REPEATED_WORDS]) for start in range(len(words) - REPEATED_WORDS + 1)]
+    runs = [tuple(words[start : start + REPEATED_NGRAM]) for start in range(len(words) - REPEATED_NGRAM + 1)]
     return len(set(runs)) < len(runs)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from core.arguments import check_kind, check_text, check_whole, texts_of
+from core.arguments import check_integer, check_kind, check_text, checked_texts
 from core.errors import PreferenceError
 from resources.language import tr
 
-MOST = 10**9
+MAX_RANK = 10**9
 """The greatest number of a rank."""
 Groups = Sequence[str | Sequence[str]]
 """Completions, the best first; those that tie stand together in a sequence of their own."""
@@ -40,20 +40,20 @@ class Ranking:
     def __post_init__(self) -> None:
         check_text("prompt", self.prompt)
         check_kind("completions", self.completions, tuple, tr("Give a tuple of texts."))
-        texts_of("completions", self.completions)
+        checked_texts("completions", self.completions)
         check_kind("ranks", self.ranks, tuple, tr("Give a tuple of whole numbers."))
         for rank in self.ranks:
-            check_whole("ranks", rank, -MOST, MOST)
+            check_integer("ranks", rank, -MAX_RANK, MAX_RANK)
         if len(self.completions) != len(self.ranks):
-            raise _unusable(
+            raise _invalid_ranking(
                 tr("There are {texts} completions and {ranks} ranks.").format(
                     texts=len(self.completions), ranks=len(self.ranks)
                 )
             )
         if len(self.completions) < 2:
-            raise _unusable(tr("A ranking needs two completions or more."))
+            raise _invalid_ranking(tr("A ranking needs two completions or more."))
         if len(set(self.completions)) < len(self.completions):
-            raise _unusable(tr("The same completion stands in it twice."))
+            raise _invalid_ranking(tr("The same completion stands in it twice."))
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
@@ -70,7 +70,7 @@ def ranked(groups: Groups, prompt: str = "") -> Ranking:
     tied = [tuple(group) if isinstance(group, (list, tuple)) else (group,) for group in given]
     texts = tuple(text for group in tied for text in group)
     if not all(isinstance(text, str) for text in texts):
-        raise _unusable(tr("Its prompt and its completions must be texts."))
+        raise _invalid_ranking(tr("Its prompt and its completions must be texts."))
     ranks = tuple(rank for rank, group in enumerate(tied, 1) for _ in group)
     return Ranking(prompt, texts, ranks)
 
@@ -82,7 +82,7 @@ def pairs(ranking: Ranking | Mapping[str, object] | Groups) -> list[Pair]:
     first, those that tie in a list of their own: `["best", ["as good", "as this"], "worst"]`.
     Raises PreferenceError where a completion stands in it twice, or there are fewer than two.
     """
-    known = ranking if isinstance(ranking, Ranking) else _read(ranking)
+    known = ranking if isinstance(ranking, Ranking) else _as_ranking(ranking)
     order = sorted(zip(known.ranks, known.completions, strict=True), key=lambda place: place[0])
     return [
         Pair(known.prompt, better, worse)
@@ -91,11 +91,11 @@ def pairs(ranking: Ranking | Mapping[str, object] | Groups) -> list[Pair]:
     ]  # fmt: skip
 
 
-def _read(ranking: Mapping[str, object] | Groups) -> Ranking:
-    return from_mapping(ranking) if isinstance(ranking, Mapping) else ranked(ranking)
+def _as_ranking(ranking: Mapping[str, object] | Groups) -> Ranking:
+    return parse_ranking(ranking) if isinstance(ranking, Mapping) else ranked(ranking)
 
 
-def from_mapping(values: Mapping[str, object]) -> Ranking:
+def parse_ranking(values: Mapping[str, object]) -> Ranking:
     """A ranking of `{"prompt", "completions", "ranks"}`, or of one pair as TRL has it, `{"prompt", "chosen",
     "rejected"}`. Raises PreferenceError."""
     prompt = values.get("prompt", "")
@@ -103,18 +103,18 @@ def from_mapping(values: Mapping[str, object]) -> Ranking:
     ranks: tuple[object, ...] = (1, 2) if is_pair else _sequence(values, "ranks")
     texts = (values.get("chosen"), values.get("rejected")) if is_pair else _sequence(values, "completions")
     if not (isinstance(prompt, str) and all(isinstance(text, str) and text for text in texts)):
-        raise _unusable(tr("Its prompt and its completions must be texts."))
+        raise _invalid_ranking(tr("Its prompt and its completions must be texts."))
     if not all(isinstance(rank, int) and not isinstance(rank, bool) for rank in ranks):
-        raise _unusable(tr("Its ranks must be whole numbers."))
+        raise _invalid_ranking(tr("Its ranks must be whole numbers."))
     return Ranking(prompt, tuple(map(str, texts)), tuple(int(str(rank)) for rank in ranks))
 
 
 def _sequence(values: Mapping[str, object], name: str) -> tuple[object, ...]:
     found = values.get(name)
     if not isinstance(found, (list, tuple)):
-        raise _unusable(tr("It has neither “chosen” and “rejected” nor “completions” and “ranks”."))
+        raise _invalid_ranking(tr("It has neither “chosen” and “rejected” nor “completions” and “ranks”."))
     return tuple(found)
 
 
-def _unusable(cause: str) -> PreferenceError:
+def _invalid_ranking(cause: str) -> PreferenceError:
     return PreferenceError(cause, tr("Give each ranking at least two different completions, each with its rank."))

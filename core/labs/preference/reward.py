@@ -10,12 +10,12 @@ from typing import NamedTuple
 import torch
 from torch.nn import functional
 
-from core.arguments import cancel_of
+from core.arguments import cancel_event_or_new
 from core.errors import PreferenceError
-from core.labs.arguments import all_made
+from core.labs.arguments import lab_object_list
 from core.labs.preference.checkpoint import Checkpoint
 from core.labs.preference.events import Begun, Kept, LabEvent, RewardChecked, RewardStep
-from core.labs.preference.lab_folders import new_home
+from core.labs.preference.lab_folders import writable_lab_folder
 from core.labs.preference.limits import check_training
 from core.labs.preference.model_cards import reward_card
 from core.labs.preference.model_saving import save_model
@@ -24,20 +24,28 @@ from core.labs.preference.rankings import Ranking
 from core.labs.preference.reward_model import RewardModel, new_reward_model
 from core.labs.preference.tokenized_texts import prompt_ids, text_ids
 from core.labs.preference.training_digest import digest, weights_digest
-from core.labs.preference.training_loop import TrainingLoop, as_model, descend, learning, rate_at, set_rate, usual_rate
+from core.labs.preference.training_loop import (
+    TrainingLoop,
+    default_learning_rate,
+    learning_rate_at,
+    load_source,
+    optimizer_step,
+    set_learning_rate,
+    training_context,
+)
 from core.models.loaded_model import LoadedModel
-from core.plain_values import plain_value
+from core.plain_values import to_plain_value
 from resources.language import tr
 
-HELD_OUT = 5
+HELD_OUT_INTERVAL = 5
 """One ranking in that many is only measured on."""
-RANKINGS_A_STEP = 2
-RATE = 2e-4
-CHECKS = 6
+RANKINGS_PER_STEP = 2
+LEARNING_RATE = 2e-4
+MAX_EVALUATIONS = 6
 """How often the held-out pairs are scored in a training, at most."""
 
 
-class RankingSet(NamedTuple):
+class TokenizedRanking(NamedTuple):
     """A ranking as tokens, and its pairs as places among its completions."""
 
     prompt: list[int]
@@ -65,26 +73,28 @@ def train_reward(
     `steps`: once through the rankings unless given. Raises ParameterError, PreferenceError, ModelError,
     FileNotWrittenError.
     """
-    cancel = cancel_of(cancel)
-    steps, seed, rate = plain_value((steps, seed, rate))
-    check_training(1 if steps is None else steps, seed, RATE if rate is None else rate)
-    kept, known = new_home(folder, "reward"), _rankings(rankings)
-    source = as_model(model)
-    with learning(source):
-        chosen = usual_rate(source, RATE) if rate is None else rate
-        yield from _Reward(known, source, kept, steps, seed, chosen, cancel).run()
+    cancel = cancel_event_or_new(cancel)
+    steps, seed, rate = to_plain_value((steps, seed, rate))
+    check_training(1 if steps is None else steps, seed, LEARNING_RATE if rate is None else rate)
+    target_folder, known = writable_lab_folder(folder, "reward"), _load_rankings(rankings)
+    source = load_source(model)
+    with training_context(source):
+        chosen = default_learning_rate(source, LEARNING_RATE) if rate is None else rate
+        yield from _RewardTraining(known, source, target_folder, steps, seed, chosen, cancel).run()
 
 
-def _rankings(given: Sequence[Ranking] | str | Path | None) -> list[Ranking]:
-    if given is None:
+def _load_rankings(rankings: Sequence[Ranking] | str | Path | None) -> list[Ranking]:
+    if rankings is None:
         return bundled_rankings()
-    return read_rankings(given) if isinstance(given, (str, Path)) else all_made("rankings", given, Ranking)
+    return (
+        read_rankings(rankings) if isinstance(rankings, (str, Path)) else lab_object_list("rankings", rankings, Ranking)
+    )
 
 
-def split(rankings: Sequence[Ranking]) -> tuple[list[Ranking], list[Ranking]]:
+def split_held_out(rankings: Sequence[Ranking]) -> tuple[list[Ranking], list[Ranking]]:
     """Those to learn from, and those held out; with fewer than five all are learned from and measured on."""
-    held = [one for place, one in enumerate(rankings) if place % HELD_OUT == HELD_OUT - 1]
-    learned = [one for place, one in enumerate(rankings) if place % HELD_OUT != HELD_OUT - 1]
+    held = [one for place, one in enumerate(rankings) if place % HELD_OUT_INTERVAL == HELD_OUT_INTERVAL - 1]
+    learned = [one for place, one in enumerate(rankings) if place % HELD_OUT_INTERVAL != HELD_OUT_INTERVAL - 1]
     return learned, held or learned
 
 
@@ -93,7 +103,7 @@ def pairwise_loss(better: torch.Tensor, worse: torch.Tensor) -> torch.Tensor:
     return -functional.logsigmoid(better - worse).mean()
 
 
-class _Reward:
+class _RewardTraining:
     """One training of a reward model."""
 
     def __init__(
@@ -106,12 +116,12 @@ class _Reward:
         rate: float,
         cancel: threading.Event,
     ) -> None:
-        learned, held = split(rankings)
+        learned, held = split_held_out(rankings)
         self._source, self._folder, self._rate = source, folder, rate
-        self._learned, self._held = _sets(source, learned), _sets(source, held)
+        self._train_rankings, self._held_out = _tokenize_rankings(source, learned), _tokenize_rankings(source, held)
         self._model = new_reward_model(source, seed)
         self._optimizer = torch.optim.AdamW(self._model.network.parameters(), lr=rate, weight_decay=0.0)
-        total = steps if steps is not None else -(-len(self._learned) // RANKINGS_A_STEP)
+        total = steps if steps is not None else -(-len(self._train_rankings) // RANKINGS_PER_STEP)
         plan = {
             "stage": "reward", "model": weights_digest(source), "rankings": digest(rankings), "steps": total,
             "seed": seed, "rate": rate,
@@ -125,53 +135,58 @@ class _Reward:
         training = self._training
         training.resume()
         yield Begun(
-            "reward", self._source.name, training.step, training.total, len(self._learned), len(self._held)
+            "reward", self._source.name, training.step, training.total, len(self._train_rankings), len(self._held_out)
         )  # fmt: skip
         yield from training.steps(self._update)
         if training.is_done:
-            yield from self._keep()
+            yield from self._finish()
 
     def _update(self, step: int) -> Iterator[LabEvent]:
-        chosen = self._drawn(step)
-        set_rate(self._optimizer, rate_at(step, self._training.total, self._rate))
+        chosen = self._step_rankings(step)
+        set_learning_rate(self._optimizer, learning_rate_at(step, self._training.total, self._rate))
         losses = [pairwise_loss(*_rewards(self._model, one)) for one in chosen]
         loss = torch.stack(losses).mean()
-        descend(self._optimizer, loss)
+        optimizer_step(self._optimizer, loss)
         yield RewardStep(step + 1, self._training.total, loss.item(), sum(len(one.better) for one in chosen))
-        if (step + 1) % max(1, self._training.total // CHECKS) == 0 and step + 1 < self._training.total:
-            yield self._check(step + 1)
+        if (step + 1) % max(1, self._training.total // MAX_EVALUATIONS) == 0 and step + 1 < self._training.total:
+            yield self._evaluate(step + 1)
 
-    def _drawn(self, step: int) -> list[RankingSet]:
+    def _step_rankings(self, step: int) -> list[TokenizedRanking]:
         """The step's rankings: every one comes once before any comes again."""
-        each = min(RANKINGS_A_STEP, len(self._learned))
-        begun, place = divmod(step * each, len(self._learned))
-        order = [*_order(self._seed, begun, len(self._learned)), *_order(self._seed, begun + 1, len(self._learned))]
-        return [self._learned[index] for index in order[place : place + each]]
+        each = min(RANKINGS_PER_STEP, len(self._train_rankings))
+        begun, place = divmod(step * each, len(self._train_rankings))
+        order = [
+            *_shuffled_order(self._seed, begun, len(self._train_rankings)),
+            *_shuffled_order(self._seed, begun + 1, len(self._train_rankings)),
+        ]
+        return [self._train_rankings[index] for index in order[place : place + each]]
 
     @torch.no_grad()
-    def _check(self, step: int) -> RewardChecked:
-        found = [_rewards(self._model, one) for one in self._held]
+    def _evaluate(self, step: int) -> RewardChecked:
+        found = [_rewards(self._model, one) for one in self._held_out]
         better, worse = (torch.cat(side) for side in zip(*found, strict=True))
         right = (better > worse).float().mean().item()
         return RewardChecked(step, self._training.total, pairwise_loss(better, worse).item(), right, len(better))
 
-    def _keep(self) -> Iterator[LabEvent]:
+    def _finish(self) -> Iterator[LabEvent]:
         training = self._training
-        checked = self._check(training.total)
+        checked = self._evaluate(training.total)
         yield checked
-        card = reward_card(self._source, checked, len(self._learned), training.total, self._seed, training.seconds)
+        card = reward_card(
+            self._source, checked, len(self._train_rankings), training.total, self._seed, training.seconds
+        )
         save_model(self._model.classifier, self._source.tokenizer, self._folder, card)
-        training.checkpoint.drop()
+        training.checkpoint.delete()
         yield Kept("reward", str(self._folder), training.seconds)
 
 
-def _order(seed: int, round_: int, count: int) -> list[int]:
+def _shuffled_order(seed: int, round_: int, count: int) -> list[int]:
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 1009 + round_)).tolist()
 
 
-def _sets(source: LoadedModel, rankings: Sequence[Ranking]) -> list[RankingSet]:
+def _tokenize_rankings(source: LoadedModel, rankings: Sequence[Ranking]) -> list[TokenizedRanking]:
     """Rankings as tokens; those in which all tie teach nothing."""
-    told = (_set(source, one) for one in rankings)
+    told = (_tokenize_ranking(source, one) for one in rankings)
     found = [one for one in told if len(one.better)]
     if not found:
         raise PreferenceError(
@@ -181,16 +196,18 @@ def _sets(source: LoadedModel, rankings: Sequence[Ranking]) -> list[RankingSet]:
     return found
 
 
-def _set(source: LoadedModel, ranking: Ranking) -> RankingSet:
+def _tokenize_ranking(source: LoadedModel, ranking: Ranking) -> TokenizedRanking:
     prompt = prompt_ids(source, ranking.prompt)
     places = range(len(ranking.ranks))
     sides = [(a, b) for a in places for b in places if ranking.ranks[a] < ranking.ranks[b]]
     better, worse = zip(*sides, strict=True) if sides else ((), ())
     texts = tuple(text_ids(source, ranking.prompt, text)[len(prompt) :] for text in ranking.completions)
-    return RankingSet(prompt, texts, torch.tensor(better, dtype=torch.long), torch.tensor(worse, dtype=torch.long))
+    return TokenizedRanking(
+        prompt, texts, torch.tensor(better, dtype=torch.long), torch.tensor(worse, dtype=torch.long)
+    )
 
 
-def _rewards(model: RewardModel, one: RankingSet) -> tuple[torch.Tensor, torch.Tensor]:
+def _rewards(model: RewardModel, one: TokenizedRanking) -> tuple[torch.Tensor, torch.Tensor]:
     """Rewards [pairs] of the better and the worse; each text is read once, in however many pairs it stands."""
     rewards = model.shared_rewards(one.prompt, one.texts)
     return rewards[one.better], rewards[one.worse]

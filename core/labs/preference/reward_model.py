@@ -16,10 +16,10 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, DynamicCache, PreTrainedConfig
 
-from core.arguments import check_folder, check_text, texts_of
+from core.arguments import check_folder, check_text, checked_texts
 from core.errors import PreferenceError
-from core.labs.arguments import check_made
-from core.labs.preference.tokenized_texts import PaddedTexts, rows, text_ids
+from core.labs.arguments import check_lab_object
+from core.labs.preference.tokenized_texts import PaddedTexts, pad_texts, text_ids
 from core.models.cache_name import cache_name
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
@@ -27,7 +27,7 @@ from resources.language import tr
 if TYPE_CHECKING:
     from core.labs.preference.rankings import Ranking
 
-BATCH = 16
+BATCH_SIZE = 16
 """Texts that are scored at once."""
 
 
@@ -71,12 +71,12 @@ class RewardModel:
         Two to three times as quick where prompts are longer than completions; gradients flow through the cache.
         """
         if self.source.is_recurrent or not all(completions):
-            return self.rewards(rows([[*prompt, *text] for text in completions]))
+            return self.rewards(pad_texts([[*prompt, *text] for text in completions]))
         base, cache = self.classifier.base_model, DynamicCache()
         held = {cache_name(base): cache}
         base(input_ids=torch.tensor([list(prompt)]), use_cache=True, **held)
         cache.batch_repeat_interleave(len(completions))
-        batch = rows(completions)
+        batch = pad_texts(completions)
         before = torch.ones(len(completions), len(prompt), dtype=torch.long)
         mask = torch.cat([before, batch.mask], dim=1)
         out = base(input_ids=batch.ids, attention_mask=mask, use_cache=True, **held)
@@ -90,8 +90,8 @@ class RewardModel:
     def score(self, texts: Sequence[Sequence[int]]) -> list[float]:
         """The reward of each text of token ids."""
         found: list[float] = []
-        for first in range(0, len(texts), BATCH):
-            found += self.rewards(rows(texts[first : first + BATCH])).tolist()
+        for first in range(0, len(texts), BATCH_SIZE):
+            found += self.rewards(pad_texts(texts[first : first + BATCH_SIZE])).tolist()
         return found
 
 
@@ -142,13 +142,13 @@ class TokenReward:
 
 def score_tokens(model: RewardModel, prompt: str, completion: str) -> list[TokenReward]:
     """The reward after each token of the completion; the last is the text's. Raises ParameterError, PreferenceError."""
-    check_made("model", model, RewardModel)
+    check_lab_object("model", model, RewardModel)
     check_text("prompt", prompt)
     check_text("completion", completion)
     ids = text_ids(model.source, prompt, completion)
     before = len(text_ids(model.source, prompt, ""))
     with torch.no_grad():
-        found = model.classifier.score(model.hidden(rows([ids])))[0, :, 0].tolist()
+        found = model.classifier.score(model.hidden(pad_texts([ids])))[0, :, 0].tolist()
     pieces = model.source.pieces
     return [TokenReward(pieces[token], reward) for token, reward in zip(ids[before:], found[before:], strict=True)]
 
@@ -157,9 +157,9 @@ def rank_completions(model: RewardModel, prompt: str, completions: Sequence[str]
     """The completions with the ranks that the model gives them. Raises ParameterError, PreferenceError."""
     from core.labs.preference.rankings import Ranking
 
-    check_made("model", model, RewardModel)
+    check_lab_object("model", model, RewardModel)
     check_text("prompt", prompt)
-    completions = texts_of("completions", completions)
+    completions = checked_texts("completions", completions)
     rewards = model.score([text_ids(model.source, prompt, text) for text in completions])
     order = sorted(set(rewards), reverse=True)
     return Ranking(prompt, tuple(completions), tuple(order.index(one) + 1 for one in rewards))

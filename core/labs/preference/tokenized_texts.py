@@ -39,17 +39,17 @@ class PaddedTexts(NamedTuple):
 def prompt_ids(model: LoadedModel, prompt: str) -> list[int]:
     """The tokens of a prompt, with what the tokenizer puts before a text. Raises PreferenceError for one too long."""
     ids = list(_tokenizer(model).encode(prompt))
-    return _fitting(model, ids)
+    return _checked_length(model, ids)
 
 
 def text_ids(model: LoadedModel, prompt: str, completion: str) -> list[int]:
     """The tokens of a prompt and of what is written behind it."""
     more = _tokenizer(model).encode(completion, add_special_tokens=False)
-    return _fitting(model, [*_tokenizer(model).encode(prompt), *more])
+    return _checked_length(model, [*_tokenizer(model).encode(prompt), *more])
 
 
-def chat_ids(model: LoadedModel, turns: Sequence[ChatTurn], *, answered: bool = False) -> list[int]:
-    """The tokens of a chat by the tokenizer's template, up to the answer that is wanted, or `answered` with it.
+def chat_ids(model: LoadedModel, turns: Sequence[ChatTurn], *, with_answer: bool = False) -> list[int]:
+    """The tokens of a chat by the tokenizer's template, up to the answer that is wanted, or `with_answer` with it.
 
     Raises PreferenceError for a model without a template.
     """
@@ -59,11 +59,11 @@ def chat_ids(model: LoadedModel, turns: Sequence[ChatTurn], *, answered: bool = 
             tr("{model} has no chat template, so turns cannot be made tokens.").format(model=model.name),
             tr("Give examples with “prompt” and “completion”, or choose a chat model."),
         )
-    text = tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=not answered)
-    return _fitting(model, list(tokenizer.encode(text, add_special_tokens=False)))
+    text = tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=not with_answer)
+    return _checked_length(model, list(tokenizer.encode(text, add_special_tokens=False)))
 
 
-def rows(texts: Sequence[Sequence[int]], *, left: bool = False) -> PaddedTexts:
+def pad_texts(texts: Sequence[Sequence[int]], *, left: bool = False) -> PaddedTexts:
     """The texts filled up behind, or with `left` before."""
     longest = max(len(text) for text in texts)
     ids = torch.full((len(texts), longest), PADDING)
@@ -74,7 +74,7 @@ def rows(texts: Sequence[Sequence[int]], *, left: bool = False) -> PaddedTexts:
     return PaddedTexts(ids, mask)
 
 
-def ends_of(model: LoadedModel) -> frozenset[int]:
+def end_token_ids(model: LoadedModel) -> frozenset[int]:
     """The tokens that end a text of this model."""
     found = model.generation_config.eos_token_id
     return frozenset(found if isinstance(found, list) else [] if found is None else [found])
@@ -89,7 +89,7 @@ def _tokenizer(model: LoadedModel) -> Any:
     return model.tokenizer
 
 
-def _fitting(model: LoadedModel, ids: list[int]) -> list[int]:
+def _checked_length(model: LoadedModel, ids: list[int]) -> list[int]:
     if model.context is not None and len(ids) > model.context:
         raise PreferenceError(
             tr("A text has {tokens:,} tokens; {model} reads {most:,} at most.").format(

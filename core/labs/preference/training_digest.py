@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from core.models.loaded_model import LoadedModel
 
-LETTERS = 16
+DIGEST_LENGTH = 16
 
 
 def digest(values: Sequence[object]) -> str:
     """Of plain values, by what they print."""
-    return hashlib.sha256(repr(list(values)).encode()).hexdigest()[:LETTERS]
+    return hashlib.sha256(repr(list(values)).encode()).hexdigest()[:DIGEST_LENGTH]
 
 
 def weights_digest(model: LoadedModel) -> str:
@@ -20,4 +20,4 @@ def weights_digest(model: LoadedModel) -> str:
     seen = hashlib.sha256(model.name.encode())
     for value in model.model.state_dict().values():
         seen.update(value.reshape(-1)[:64].detach().float().numpy().tobytes())
-    return seen.hexdigest()[:LETTERS]
+    return seen.hexdigest()[:DIGEST_LENGTH]

@@ -13,19 +13,19 @@ import torch
 from safetensors import SafetensorError
 
 from core.arguments import check_kind
-from core.error_translation import told
+from core.error_translation import translate_errors
 from core.labs.preference.checkpoint import Checkpoint, TrainingProgress
 from core.labs.preference.events import LabEvent, Stage, Stopped
-from core.labs.preference.write_errors import unwritten
+from core.labs.preference.write_errors import not_written_error
 from core.models.loaded_model import LoadedModel, load
 from resources.language import tr
 
-SAVED_EVERY = 10.0
+SAVE_INTERVAL_SECONDS = 10.0
 """Seconds between two states on the disk, at least."""
-SMALL = 10_000_000
+SMALL_MODEL_PARAMETERS = 10_000_000
 """Parameters of a model that learns well at the highest rate."""
-LOWEST_RATE = 1e-5
-WARM_UP = 0.1
+MIN_LEARNING_RATE = 1e-5
+WARMUP_FRACTION = 0.1
 """Share of the steps in which the rate grows to its whole."""
 
 
@@ -64,7 +64,7 @@ class TrainingLoop:
                     break
                 self.step += 1
                 self.seconds += time.monotonic() - begun
-                if self.seconds - saved_at >= SAVED_EVERY:
+                if self.seconds - saved_at >= SAVE_INTERVAL_SECONDS:
                     self._save()
                     saved, saved_at = self.step, self.seconds
                 yield from events
@@ -83,27 +83,27 @@ class TrainingLoop:
         self.checkpoint.save(TrainingProgress(self.step, self.seconds, self.figures))
 
 
-def rate_at(step: int, total: int, peak: float) -> float:
+def learning_rate_at(step: int, total: int, peak: float) -> float:
     """The learning rate of a step: a short warm-up, then a straight line to zero."""
-    warm = max(1, round(total * WARM_UP))
+    warm = max(1, round(total * WARMUP_FRACTION))
     return peak * min((step + 1) / warm, (total - step) / max(1, total - warm + 1))
 
 
-def usual_rate(model: LoadedModel, rate: float) -> float:
+def default_learning_rate(model: LoadedModel, rate: float) -> float:
     """Return a learning rate for the size of a model. `rate` is right for a model of up to 10 million parameters; a
     larger one takes less, 2e-5 instead of 1e-3 at 135 million."""
     size = max(1, sum(parameter.numel() for parameter in model.model.parameters()))
-    lowered = rate * (SMALL / size) ** 1.5
-    return rate if size <= SMALL else float(f"{max(LOWEST_RATE, lowered):.1g}")
+    lowered = rate * (SMALL_MODEL_PARAMETERS / size) ** 1.5
+    return rate if size <= SMALL_MODEL_PARAMETERS else float(f"{max(MIN_LEARNING_RATE, lowered):.1g}")
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Every group of the optimizer at that rate."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
 
-def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+def optimizer_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     """One update along the gradients of `loss`, those of each group cut to a length of 1."""
     optimizer.zero_grad()
     torch.autograd.backward(loss)
@@ -112,18 +112,18 @@ def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     optimizer.step()
 
 
-def as_model(model: LoadedModel | str) -> LoadedModel:
+def load_source(model: LoadedModel | str) -> LoadedModel:
     """A model as it is, or the one of that name. Raises ParameterError, ModelError."""
     check_kind("model", model, (LoadedModel, str, PathLike), tr("Give a loaded model, or the name of one."))
     return model if isinstance(model, LoadedModel) else load(model, device="cpu", dtype="float32")
 
 
 @contextmanager
-def learning(model: LoadedModel) -> Iterator[None]:
+def training_context(model: LoadedModel) -> Iterator[None]:
     """With gradients, and whatever fails told as an error with cause and remedy: of the system and of safetensors, that
     something was not written, for nothing else is asked of them here."""
-    with told(model), torch.inference_mode(False), torch.enable_grad():
+    with translate_errors(model), torch.inference_mode(False), torch.enable_grad():
         try:
             yield
         except (OSError, SafetensorError) as error:
-            raise unwritten(tr("The training"), error) from error
+            raise not_written_error(tr("The training"), error) from error

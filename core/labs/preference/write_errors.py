@@ -8,7 +8,7 @@ from core.errors import FileNotWrittenError
 from resources.language import tr
 
 
-def unwritten(target: Path | str, error: Exception | None = None) -> FileNotWrittenError:
+def not_written_error(target: Path | str, error: Exception | None = None) -> FileNotWrittenError:
     """The error that names it, and the system's reason where there is one."""
     reason = (error.strerror if isinstance(error, OSError) else None) or tr("it cannot be written")
     return FileNotWrittenError(

@@ -20,12 +20,12 @@ class JsonLines(Generic[M]):
     def __init__(self, *kinds: type[Any]) -> None:
         self._kinds = {kind.__name__: kind for kind in kinds}
 
-    def encoded(self, message: M) -> bytes:
+    def encode(self, message: M) -> bytes:
         """One line."""
         value = msgspec.Raw(msgspec.json.encode(message))
         return msgspec.json.encode(_JsonLine(type(message).__name__, value)) + b"\n"
 
-    def decoded(self, line: bytes) -> M | None:
+    def decode(self, line: bytes) -> M | None:
         """None for a line that is no message: a process was ended in the middle of it."""
         try:
             found = msgspec.json.decode(line, type=_JsonLine)

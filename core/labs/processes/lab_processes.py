@@ -19,7 +19,7 @@ from resources.language import tr
 
 M = TypeVar("M")
 
-_KEPT_LINES = 40
+_MAX_STDERR_LINES = 40
 """Of what a process writes to stderr."""
 
 
@@ -37,69 +37,69 @@ class LabProcesses(Generic[M]):
         """`module` is run with each job, as JSON, as its argument, and `serving` in it; it speaks in `lines`."""
         self._module, self._jobs, self._lines = module, jobs, lines
         self._running: list[subprocess.Popen[bytes]] = []
-        self._told: Queue[ProcessMessage[M]] = Queue()
+        self._messages: Queue[ProcessMessage[M]] = Queue()
         self._threads: list[threading.Thread] = []
-        self._wrote: list[list[str]] = [[] for _ in jobs]
+        self._stderr_lines: list[list[str]] = [[] for _ in jobs]
 
     def __enter__(self) -> LabProcesses[M]:
         try:
             for rank, job in enumerate(self._jobs):
                 self._start(rank, job)
         except OSError as error:
-            self._end()
+            self._terminate()
             raise ScaleError(tr("A process could not be started: {reason}.").format(reason=error.strerror)) from error
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._end()
+        self._terminate()
 
     @property
     def ids(self) -> tuple[int, ...]:
         """Of the processes, by rank."""
         return tuple(process.pid for process in self._running)
 
-    def hear(self, seconds: float) -> ProcessMessage[M] | None:
+    def next_message(self, timeout: float) -> ProcessMessage[M] | None:
         """What any of them says next; None where none does in that time."""
         try:
-            return self._told.get(timeout=seconds)
+            return self._messages.get(timeout=timeout)
         except Empty:
             return None
 
-    def code(self, rank: int) -> int:
+    def exit_code(self, rank: int) -> int:
         """How a process that has said all has ended; negative: by that signal."""
         return self._running[rank].wait()
 
-    def wrote(self, rank: int) -> str:
+    def stderr_tail(self, rank: int) -> str:
         """The last of what it wrote for programmers."""
-        return "\n".join(self._wrote[rank][-_KEPT_LINES:])
+        return "\n".join(self._stderr_lines[rank][-_MAX_STDERR_LINES:])
 
     def _start(self, rank: int, job: msgspec.Struct) -> None:
         command = [sys.executable, "-m", self._module, msgspec.json.encode(job).decode()]
         pipe = subprocess.PIPE
-        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_surroundings())
+        process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_process_environment())
         self._running.append(process)
         assert process.stdout is not None
         assert process.stderr is not None
-        for work, stream in ((self._listen, process.stdout), (self._keep, process.stderr)):
+        for work, stream in ((self._read_messages, process.stdout), (self._collect_stderr, process.stderr)):
             thread = threading.Thread(target=work, args=(rank, stream), daemon=True)
             self._threads.append(thread)
             thread.start()
 
-    def _listen(self, rank: int, stream: BinaryIO) -> None:
+    def _read_messages(self, rank: int, stream: BinaryIO) -> None:
         with stream:
             for line in stream:
-                message = self._lines.decoded(line)
+                message = self._lines.decode(line)
                 if message is not None:
-                    self._told.put(ProcessMessage(rank, message))
-        self._told.put(ProcessMessage(rank, None))
+                    self._messages.put(ProcessMessage(rank, message))
+        self._messages.put(ProcessMessage(rank, None))
 
-    def _keep(self, rank: int, stream: BinaryIO) -> None:
+    def _collect_stderr(self, rank: int, stream: BinaryIO) -> None:
         with stream:
             for line in stream:
-                self._wrote[rank].append(line.decode(errors="replace").rstrip())
-                del self._wrote[rank][:-_KEPT_LINES]
+                self._stderr_lines[rank].append(line.decode(errors="replace").rstrip())
+                del self._stderr_lines[rank][:-_MAX_STDERR_LINES]
 
-    def _end(self) -> None:
+    def _terminate(self) -> None:
         for process in self._running:
             process.kill()
         for process in self._running:
@@ -110,7 +110,7 @@ class LabProcesses(Generic[M]):
             thread.join()
 
 
-def _surroundings() -> dict[str, str]:
+def _process_environment() -> dict[str, str]:
     """One thread each, nothing asked of the network, and this very core."""
     here = str(Path(__file__).parents[3])
     others = os.environ.get("PYTHONPATH", "")

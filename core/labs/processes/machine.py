@@ -7,7 +7,7 @@ import socket
 from core.errors import ScaleError
 from resources.language import tr
 
-RUNTIME = 450_000_000
+RUNTIME_BYTES = 450_000_000
 """Bytes that a process takes before it holds a model: Python, torch, transformers."""
 
 

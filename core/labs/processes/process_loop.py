@@ -17,14 +17,14 @@ J = TypeVar("J")
 M = TypeVar("M")
 
 
-def serve(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M], None]], int]) -> NoReturn:
+def run_job(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M], None]], int]) -> NoReturn:
     """Do the job of this process's command line, a line of `kind`; `work` is handed what tells a message at once, and
     gives back the exit code. The process ends with that, or when whoever started it does."""
-    _end_with_parent()
-    stream = _own_stdout()
+    _exit_with_parent()
+    stream = _take_stdout()
 
     def tell(message: M) -> None:
-        stream.write(lines.encoded(message))
+        stream.write(lines.encode(message))
         stream.flush()
 
     with escape_streams():
@@ -33,19 +33,19 @@ def serve(kind: type[J], lines: JsonLines[M], work: Callable[[J, Callable[[M], N
     os._exit(code)  # threads of the backend are left as they are: nothing is lost with them
 
 
-def _end_with_parent() -> None:
+def _exit_with_parent() -> None:
     """From here on this process ends when the other side does, however that came about."""
-    threading.Thread(target=_wait_for_end, daemon=True).start()
+    threading.Thread(target=_exit_when_stdin_closes, daemon=True).start()
 
 
-def _own_stdout() -> BinaryIO:
+def _take_stdout() -> BinaryIO:
     """Where messages go; from here on nothing else does: whatever else is printed goes to stderr."""
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return stream
 
 
-def _wait_for_end() -> None:
+def _exit_when_stdin_closes() -> None:
     """Nothing is ever written to it."""
     sys.stdin.buffer.read()
     os._exit(2)

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import torch
 
 
-def held(tensors: Iterable[torch.Tensor | None]) -> int:
+def local_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
     """Bytes of these tensors on this device: of a divided one, its share."""
-    return sum(here.numel() * here.element_size() for here in map(local, tensors) if here is not None)
+    return sum(here.numel() * here.element_size() for here in map(local_shard, tensors) if here is not None)
 
 
-def local(tensor: torch.Tensor | None) -> torch.Tensor | None:
+def local_shard(tensor: torch.Tensor | None) -> torch.Tensor | None:
     """What this device has of it."""
     from torch.distributed.tensor import DTensor
 

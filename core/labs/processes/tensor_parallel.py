@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 
-def shared(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+def load_tensor_parallel(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     """This process's part of the model."""
     network: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
         folder, tp_plan="auto", dtype=dtype, local_files_only=True
@@ -18,7 +18,7 @@ def shared(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
     return network
 
 
-def written(network: Any, prompt: Tensor, tokens: int) -> list[int]:
+def generate_greedily(network: Any, prompt: Tensor, tokens: int) -> list[int]:
     """The greedy continuation of ids [1, length]: so many, whatever ends a text. A whole model's too."""
     with torch.inference_mode():
         found = network.generate(

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from core.arguments import check_text, check_truth, check_whole
-from core.labs.arguments import all_made
+from core.arguments import check_bool, check_integer, check_text
+from core.labs.arguments import lab_object_list
 
-MOST = 10**18
+MAX_BYTES = 10**18
 """Bytes of a block, and moments."""
-STAYS = ("checkpoint", "gradient")
+LONG_LIVED_KINDS = ("checkpoint", "gradient")
 """Kinds of blocks that stay long: from a layer's forward to its backward, and from there to the update."""
 
 
@@ -29,7 +29,7 @@ class Block:
     def check(self) -> None:
         """Raises ParameterError."""
         for name, value in (("start", self.start), ("stop", self.stop), ("bytes", self.bytes)):
-            check_whole(name, value, 0, MOST)
+            check_integer(name, value, 0, MAX_BYTES)
         check_text("kind", self.kind)
 
 
@@ -38,7 +38,7 @@ class PlacedBlock:
     """A block and its first byte."""
 
     block: Block
-    place: int
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -61,41 +61,43 @@ class Arena:
 def arena(blocks: Iterable[Block], apart: bool = False) -> Arena:
     """Place them in their order. `apart`: what stays has memory of its own below, taken beforehand, and is laid one
     behind the other there. Raises ParameterError."""
-    blocks = all_made("blocks", blocks, Block)
-    check_truth("apart", apart)
+    blocks = lab_object_list("blocks", blocks, Block)
+    check_bool("apart", apart)
     for block in blocks:
         block.check()
-    own, floor = _laid([block for block in blocks if block.kind in STAYS]) if apart else ([], 0)
-    rest = [block for block in blocks if not (apart and block.kind in STAYS)]
-    placed = (*own, *_fitted(rest, floor))
+    own, floor = (
+        _place_contiguously([block for block in blocks if block.kind in LONG_LIVED_KINDS]) if apart else ([], 0)
+    )
+    rest = [block for block in blocks if not (apart and block.kind in LONG_LIVED_KINDS)]
+    placed = (*own, *_place_first_fit(rest, floor))
     live = top = gaps = 0
     most: dict[str, int] = {}
-    for held in _moments(placed):
+    for held in _live_blocks(placed):
         sizes = Counter[str]()
         for each in held:
             sizes[each.block.kind] += each.block.bytes
         most |= {kind: max(size, most.get(kind, 0)) for kind, size in sizes.items()}
-        live, top = max(live, sizes.total()), max(top, max(map(_end, held)))
-        loose = [each for each in held if each.place >= floor]
-        gaps = max(gaps, max(map(_end, loose), default=floor) - floor - sum(each.block.bytes for each in loose))
+        live, top = max(live, sizes.total()), max(top, max(map(_end_offset, held)))
+        loose = [each for each in held if each.offset >= floor]
+        gaps = max(gaps, max(map(_end_offset, loose), default=floor) - floor - sum(each.block.bytes for each in loose))
     return Arena(placed, live, max(top, floor), gaps, most)
 
 
-def _end(placed: PlacedBlock) -> int:
-    return placed.place + placed.block.bytes
+def _end_offset(placed: PlacedBlock) -> int:
+    return placed.offset + placed.block.bytes
 
 
-def _laid(blocks: Iterable[Block]) -> tuple[list[PlacedBlock], int]:
+def _place_contiguously(blocks: Iterable[Block]) -> tuple[list[PlacedBlock], int]:
     """One behind the other, and the room they take; checkpoints begin at the bottom."""
     placed, end = [], 0
-    for kind in STAYS:
+    for kind in LONG_LIVED_KINDS:
         for block in (block for block in blocks if block.kind == kind):
             placed.append(PlacedBlock(block, end))
             end += block.bytes
     return placed, end
 
 
-def _fitted(blocks: Iterable[Block], floor: int) -> list[PlacedBlock]:
+def _place_first_fit(blocks: Iterable[Block], floor: int) -> list[PlacedBlock]:
     """Each in the first gap that is large enough."""
     placed: list[PlacedBlock] = []
     held: list[tuple[int, int, int]] = []
@@ -111,7 +113,7 @@ def _fitted(blocks: Iterable[Block], floor: int) -> list[PlacedBlock]:
     return placed
 
 
-def _moments(placed: Sequence[PlacedBlock]) -> Iterable[list[PlacedBlock]]:
+def _live_blocks(placed: Sequence[PlacedBlock]) -> Iterable[list[PlacedBlock]]:
     """What is held whenever something has come."""
     held: list[PlacedBlock] = []
     for each in sorted(placed, key=lambda each: each.block.start):

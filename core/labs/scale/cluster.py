@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.arguments import check_number, check_one_of, check_truth, check_whole
+from core.arguments import check_bool, check_integer, check_number, check_one_of
 from core.errors import ParameterError
-from core.labs.arguments import check_made
+from core.labs.arguments import check_lab_object
 from core.labs.scale.memory_parts import Parts
 from core.labs.scale.model_shape import Shape
-from core.labs.scale.pipeline_schedule import KINDS
+from core.labs.scale.pipeline_schedule import SCHEDULE_KINDS
 from core.labs.scale.zero_states import PRECISIONS, SCHEMES, plan, traffic
 from resources.language import tr
 
-MOST_DEVICES = 1_000_000
-MOST_TEXTS = 1_000_000
+MAX_DEVICES = 1_000_000
+MAX_TEXTS = 1_000_000
 """At once, and micro-batches."""
-MOST_TOKENS = 100_000_000
-MOST_BYTES = 10**18
+MAX_TOKENS = 100_000_000
+MAX_BYTES = 10**18
 """Of a device, or a second."""
 PURPOSES = ("train", "write")
 
@@ -34,10 +34,10 @@ class Cluster:
 
     def check(self) -> None:
         """Raises ParameterError."""
-        check_whole("devices", self.devices, 1, MOST_DEVICES)
-        check_whole("per_machine", self.per_machine, 1, MOST_DEVICES)
+        check_integer("devices", self.devices, 1, MAX_DEVICES)
+        check_integer("per_machine", self.per_machine, 1, MAX_DEVICES)
         for name, value in (("memory", self.memory), ("within", self.within), ("between", self.between)):
-            check_number(name, value, 1, MOST_BYTES)
+            check_number(name, value, 1, MAX_BYTES)
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Layout:
     def check(self) -> None:
         """Raises ParameterError."""
         check_one_of("scheme", self.scheme, SCHEMES)
-        check_whole("tensor", self.tensor, 1, MOST_DEVICES)
-        check_whole("pipeline", self.pipeline, 1, MOST_DEVICES)
+        check_integer("tensor", self.tensor, 1, MAX_DEVICES)
+        check_integer("pipeline", self.pipeline, 1, MAX_DEVICES)
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Training:
 
     def check(self) -> None:
         """Raises ParameterError."""
-        check_whole("batch", self.batch, 1, MOST_TEXTS)
-        check_whole("length", self.length, 1, MOST_TOKENS)
-        check_whole("micro_batches", self.micro_batches, 1, MOST_TEXTS)
+        check_integer("batch", self.batch, 1, MAX_TEXTS)
+        check_integer("length", self.length, 1, MAX_TOKENS)
+        check_integer("micro_batches", self.micro_batches, 1, MAX_TEXTS)
         check_one_of("precision", self.precision, PRECISIONS)
-        check_truth("recompute", self.recompute)
-        check_one_of("kind", self.kind, KINDS)
+        check_bool("recompute", self.recompute)
+        check_one_of("kind", self.kind, SCHEDULE_KINDS)
         check_one_of("purpose", self.purpose, PURPOSES)
 
 
@@ -120,30 +120,30 @@ class Reckoning:
 def reckon(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
     """What that model needs there. Raises ParameterError for what cannot be, and where the division does not come out
     even."""
-    check_setting(shape, cluster, layout, training)
-    return reckoned(shape, cluster, layout, training)
+    check_setup(shape, cluster, layout, training)
+    return estimate_checked(shape, cluster, layout, training)
 
 
-def check_setting(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> None:
+def check_setup(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> None:
     """Raises ParameterError."""
-    check_made("shape", shape, Shape)
-    check_made("cluster", cluster, Cluster)
-    check_made("layout", layout, Layout)
-    check_made("training", training, Training)
+    check_lab_object("shape", shape, Shape)
+    check_lab_object("cluster", cluster, Cluster)
+    check_lab_object("layout", layout, Layout)
+    check_lab_object("training", training, Training)
     for given in (shape, cluster, layout, training):
         given.check()
 
 
-def reckoned(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
+def estimate_checked(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> Reckoning:
     """`reckon`, of what has been checked."""
-    data = copies(shape, cluster, layout)
-    stages = tuple(_stage(shape, layout, training, data, stage) for stage in range(layout.pipeline))
+    data = data_parallel_size(shape, cluster, layout)
+    stages = tuple(_stage_memory(shape, layout, training, data, stage) for stage in range(layout.pipeline))
     is_steady = training.kind == "pipedream" or training.purpose == "write"
     idle = 0.0 if is_steady else (layout.pipeline - 1) / (training.micro_batches + layout.pipeline - 1)
-    return Reckoning(stages, data, cluster.memory, _traffic(shape, cluster, layout, training, data), idle)
+    return Reckoning(stages, data, cluster.memory, _step_traffic(shape, cluster, layout, training, data), idle)
 
 
-def copies(shape: Shape, cluster: Cluster, layout: Layout) -> int:
+def data_parallel_size(shape: Shape, cluster: Cluster, layout: Layout) -> int:
     """How often the whole model is there. Raises ParameterError."""
     one = layout.tensor * layout.pipeline
     if one < 1 or cluster.devices % one:
@@ -163,7 +163,7 @@ def copies(shape: Shape, cluster: Cluster, layout: Layout) -> int:
     return cluster.devices // one
 
 
-def _stage(shape: Shape, layout: Layout, training: Training, data: int, stage: int) -> Parts:
+def _stage_memory(shape: Shape, layout: Layout, training: Training, data: int, stage: int) -> Parts:
     """Bytes on a device of one stage."""
     size = PRECISIONS[training.precision]
     held = -(-shape.stage_parameters(stage, layout.pipeline) // layout.tensor)
@@ -174,12 +174,12 @@ def _stage(shape: Shape, layout: Layout, training: Training, data: int, stage: i
     states = plan(held, data, layout.scheme, training.precision)
     return Parts(
         states.parameters, states.gradients, states.optimizer,
-        activations=_activations(shape, layout, training, stage, layers),
-        buffers=_buffers(shape, layout, training, held, stage),
+        activations=_activation_bytes(shape, layout, training, stage, layers),
+        buffers=_buffer_bytes(shape, layout, training, held, stage),
     )  # fmt: skip
 
 
-def _activations(shape: Shape, layout: Layout, training: Training, stage: int, layers: int) -> int:
+def _activation_bytes(shape: Shape, layout: Layout, training: Training, stage: int, layers: int) -> int:
     """Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models", equations 1 and 2:
     s·b·h·(10 + 24/t + 5·a·s/(h·t)) bytes a layer in 16 bits, twice that in 32; with recomputation 2·s·b·h of each layer
     and one whole layer."""
@@ -192,14 +192,14 @@ def _activations(shape: Shape, layout: Layout, training: Training, stage: int, l
     return int(held * PRECISIONS[training.precision].parameter / 2)
 
 
-def _buffers(shape: Shape, layout: Layout, training: Training, held: int, stage: int) -> int:
+def _buffer_bytes(shape: Shape, layout: Layout, training: Training, held: int, stage: int) -> int:
     """A layer that stage 3 has gathered; PipeDream's older versions of the weights."""
     gathered = max(shape.layer_parameters, shape.table_parameters) // layout.tensor if layout.scheme == "zero3" else 0
     older = layout.pipeline - stage - 1 if training.kind == "pipedream" else 0
     return (gathered + older * held) * PRECISIONS[training.precision].parameter
 
 
-def _traffic(shape: Shape, cluster: Cluster, layout: Layout, training: Training, data: int) -> Traffic:
+def _step_traffic(shape: Shape, cluster: Cluster, layout: Layout, training: Training, data: int) -> Traffic:
     """Data parallel: ZeRO's counts. Tensor parallel: two all-reduces forward and two backward a layer (two more where
     layers are computed again), each of b·s·h elements sent twice around a ring. Pipeline: b·s·h on and back."""
     size = PRECISIONS[training.precision].parameter

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from core.errors import ParameterError
-from core.labs.scale.cluster import Cluster, Layout, Reckoning, Training, check_setting, reckoned
+from core.labs.scale.cluster import Cluster, Layout, Reckoning, Training, check_setup, estimate_checked
 from core.labs.scale.model_shape import Shape
 from core.labs.scale.zero_states import SCHEMES
 
@@ -29,72 +29,72 @@ class Remedy:
 def remedies(shape: Shape, cluster: Cluster, layout: Layout, training: Training) -> tuple[Remedy, ...]:
     """For each lever that is enough by itself, its least change; for none, the combination that takes the fewest
     devices, with everything divided and layers computed again. Empty where it fits already. Raises ParameterError."""
-    check_setting(shape, cluster, layout, training)
-    here = _tried(shape, (cluster, layout, training))
+    check_setup(shape, cluster, layout, training)
+    here = _estimate(shape, (cluster, layout, training))
     if here is not None and here.fits:
         return ()
-    levers = (_schemes, _recompute, _tensors, _pipelines, _devices)
-    found = tuple(remedy for lever in levers if (remedy := _first(shape, lever(cluster, layout, training))))
-    return found or tuple(filter(None, (_first(shape, _all(shape, cluster, training)),)))
+    levers = (_scheme_candidates, _recompute_candidates, _tensor_candidates, _pipeline_candidates, _device_candidates)
+    found = tuple(remedy for lever in levers if (remedy := _first_that_fits(shape, lever(cluster, layout, training))))
+    return found or tuple(filter(None, (_first_that_fits(shape, _combined_candidates(shape, cluster, training)),)))
 
 
-Try = tuple[str, str, Setting]
+Candidate = tuple[str, str, Setting]
 
 
-def _first(shape: Shape, tries: Iterator[Try]) -> Remedy | None:
+def _first_that_fits(shape: Shape, tries: Iterator[Candidate]) -> Remedy | None:
     for lever, value, setting in tries:
-        found = _tried(shape, setting)
+        found = _estimate(shape, setting)
         if found is not None and found.fits:
             return Remedy(lever, value, *setting, bytes=found.fullest.total)
     return None
 
 
-def _tried(shape: Shape, setting: Setting) -> Reckoning | None:
+def _estimate(shape: Shape, setting: Setting) -> Reckoning | None:
     """None where the division does not come out even."""
     try:
-        return reckoned(shape, *setting)
+        return estimate_checked(shape, *setting)
     except ParameterError:
         return None
 
 
-def _schemes(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Try]:
+def _scheme_candidates(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Candidate]:
     for scheme in SCHEMES[SCHEMES.index(layout.scheme) + 1 :]:
         yield "scheme", scheme, (cluster, replace(layout, scheme=scheme), training)
 
 
-def _recompute(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Try]:
+def _recompute_candidates(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Candidate]:
     if not training.recompute:
         yield "recompute", "", (cluster, layout, replace(training, recompute=True))
 
 
-def _tensors(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Try]:
+def _tensor_candidates(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Candidate]:
     """Within a machine: what tensor parallel sends is too much for the way between machines."""
-    for tensor in _doubled(layout.tensor, cluster.per_machine):
+    for tensor in _doublings(layout.tensor, cluster.per_machine):
         yield "tensor", str(tensor), (cluster, replace(layout, tensor=tensor), training)
 
 
-def _pipelines(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Try]:
-    for stages in _doubled(layout.pipeline, cluster.devices):
+def _pipeline_candidates(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Candidate]:
+    for stages in _doublings(layout.pipeline, cluster.devices):
         yield "pipeline", str(stages), (cluster, replace(layout, pipeline=stages), training)
 
 
-def _devices(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Try]:
-    for devices in _doubled(cluster.devices, _MOST_DEVICES):
+def _device_candidates(cluster: Cluster, layout: Layout, training: Training) -> Iterator[Candidate]:
+    for devices in _doublings(cluster.devices, _MAX_DEVICES):
         yield "devices", str(devices), (replace(cluster, devices=devices), layout, training)
 
 
-def _all(shape: Shape, cluster: Cluster, training: Training) -> Iterator[Try]:
-    for devices in (cluster.devices, *_doubled(cluster.devices, _MOST_DEVICES)):
-        for tensor in (1, *_doubled(1, cluster.per_machine)):
+def _combined_candidates(shape: Shape, cluster: Cluster, training: Training) -> Iterator[Candidate]:
+    for devices in (cluster.devices, *_doublings(cluster.devices, _MAX_DEVICES)):
+        for tensor in (1, *_doublings(1, cluster.per_machine)):
             layout = Layout("zero3", tensor)
             yield "all", "", (replace(cluster, devices=devices), layout, replace(training, recompute=True))
 
 
-_MOST_DEVICES = 65_536
+_MAX_DEVICES = 65_536
 
 
-def _doubled(start: int, most: int) -> Iterator[int]:
+def _doublings(start: int, maximum: int) -> Iterator[int]:
     value = start * 2
-    while value <= most:
+    while value <= maximum:
         yield value
         value *= 2

@@ -6,7 +6,7 @@ from core.errors import ParameterError
 from resources.language import tr
 
 
-def whole(name: str, value: object) -> int:
+def positive_integer(name: str, value: object) -> int:
     """`value` as a count; 7.5e9 is one. Raises ParameterError for what is no whole number of at least 1."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < float("inf"):
         count = int(value)

@@ -30,16 +30,16 @@ class Parts(Mapping[str, int]):
         return self.parameters + self.gradients + self.optimizer
 
     def __getitem__(self, name: str) -> int:
-        if name not in NAMES:
+        if name not in PART_NAMES:
             raise KeyError(name)
         value: int = getattr(self, name)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
+        return iter(PART_NAMES)
 
     def __len__(self) -> int:
-        return len(NAMES)
+        return len(PART_NAMES)
 
 
-NAMES = tuple(field.name for field in fields(Parts))
+PART_NAMES = tuple(field.name for field in fields(Parts))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core.arguments import check_kind, check_text, check_truth, check_whole
+from core.arguments import check_bool, check_integer, check_kind, check_text
 from core.errors import ParameterError
 from resources.language import tr
 
-MOST_LAYERS = 10_000
-MOST_SIZE = 100_000_000
+MAX_LAYERS = 10_000
+MAX_SIZE = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Shape:
     def check(self) -> None:
         """Raises ParameterError."""
         check_text("name", self.name)
-        check_whole("layers", self.layers, 1, MOST_LAYERS)
-        check_whole("positions", self.positions, 0, MOST_SIZE)
+        check_integer("layers", self.layers, 1, MAX_LAYERS)
+        check_integer("positions", self.positions, 0, MAX_SIZE)
         sizes = {"width": self.width, "heads": self.heads, "kv_heads": self.kv_heads, "head_width": self.head_width,
                  "inner": self.inner, "vocabulary": self.vocabulary}  # fmt: skip
         for name, size in sizes.items():
-            check_whole(name, size, 1, MOST_SIZE)
+            check_integer(name, size, 1, MAX_SIZE)
         for name, truth in {"gated": self.gated, "biased": self.biased, "tied": self.tied}.items():
-            check_truth(name, truth)
+            check_bool(name, truth)
 
     @property
     def layer_parameters(self) -> int:
@@ -78,7 +78,7 @@ class Shape:
         return held
 
 
-_NAMES = {
+_CONFIG_KEYS = {
     "layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
     "width": ("hidden_size", "n_embd", "d_model"),
     "heads": ("num_attention_heads", "n_head", "num_heads", "n_heads"),
@@ -87,7 +87,7 @@ _NAMES = {
     "inner": ("intermediate_size", "n_inner", "ffn_dim", "d_ff"),
     "vocabulary": ("vocab_size",),
 }
-_LEARNED = ("gpt2", "gpt_bigcode", "opt", "biogpt", "xglm", "openai-gpt")
+_GPT2_FAMILY = ("gpt2", "gpt_bigcode", "opt", "biogpt", "xglm", "openai-gpt")
 """Kinds of models with learned positions, two matrices, and biases."""
 
 
@@ -100,38 +100,38 @@ def shape_of(config: Mapping[str, object], name: str = "") -> Shape:
     check_text("name", name)
     inner = config.get("text_config")
     text = inner if isinstance(inner, Mapping) else config
-    size = {field: _first(text, names) for field, names in _NAMES.items()}
-    missing = [_NAMES[field][0] for field in ("layers", "width", "heads", "vocabulary") if not size[field]]
+    size = {field: _first_size(text, names) for field, names in _CONFIG_KEYS.items()}
+    missing = [_CONFIG_KEYS[field][0] for field in ("layers", "width", "heads", "vocabulary") if not size[field]]
     if missing:
         raise ParameterError(tr("The config does not say {names}.").format(names=", ".join(missing)))
     kind = str(text.get("model_type", ""))
-    old = kind in _LEARNED
+    old = kind in _GPT2_FAMILY
     return Shape(
         name or kind, size["layers"], size["width"], size["heads"], size["kv_heads"] or size["heads"],
         size["head_width"] or size["width"] // size["heads"], size["inner"] or 4 * size["width"], size["vocabulary"],
-        positions=_first(text, ("n_positions", "max_position_embeddings")) if old else 0,
+        positions=_first_size(text, ("n_positions", "max_position_embeddings")) if old else 0,
         gated=not old and kind != "gpt_neox", biased=old or kind == "gpt_neox",
         tied=bool(text.get("tie_word_embeddings", old)),
     )  # fmt: skip
 
 
-def _first(config: Mapping[str, object], names: tuple[str, ...]) -> int:
+def _first_size(config: Mapping[str, object], names: tuple[str, ...]) -> int:
     """The first of these that is a size; 0 when none is."""
     found = (config.get(name) for name in names)
     return next((value for value in found if type(value) is int and value > 0), 0)
 
 
-def _gpt(name: str, layers: int, width: int, heads: int) -> Shape:
+def _gpt_shape(name: str, layers: int, width: int, heads: int) -> Shape:
     """One of the GPT shapes of Megatron-LM's second paper: 51,200 tokens, 2,048 positions."""
     return Shape(name, layers, width, heads, heads, width // heads, 4 * width, 51_200, 2_048, gated=False, biased=True)
 
 
 SHAPES = (
-    _gpt("GPT 1.7 B", 24, 2_304, 24),
-    _gpt("GPT 7.5 B", 36, 4_096, 32),
-    _gpt("GPT 39 B", 48, 8_192, 64),
-    _gpt("GPT 145.6 B", 80, 12_288, 96),
-    _gpt("GPT 529.6 B", 105, 20_480, 128),
-    _gpt("GPT 1 T", 128, 25_600, 160),
+    _gpt_shape("GPT 1.7 B", 24, 2_304, 24),
+    _gpt_shape("GPT 7.5 B", 36, 4_096, 32),
+    _gpt_shape("GPT 39 B", 48, 8_192, 64),
+    _gpt_shape("GPT 145.6 B", 80, 12_288, 96),
+    _gpt_shape("GPT 529.6 B", 105, 20_480, 128),
+    _gpt_shape("GPT 1 T", 128, 25_600, 160),
 )
 """Narayanan et al. 2021, "Efficient Large-Scale Language Model Training on GPU Clusters", table 1."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from core.arguments import check_number, check_text, check_whole
+from core.arguments import check_integer, check_number, check_text
 from core.errors import ParameterError
-from core.labs.arguments import all_made
-from core.labs.scale.integer_arguments import whole
+from core.labs.arguments import lab_object_list
+from core.labs.scale.integer_arguments import positive_integer
 from resources.language import tr
 
-MOST = 100_000
+MAX_BOXES = 100_000
 """Stages times micro-batches of one schedule."""
-LONGEST = 10**12
+MAX_TIME = 10**12
 """Units of time."""
-KINDS = ("gpipe", "1f1b", "pipedream")
-WEIGHTS = ("stashed", "synced", "latest")
+SCHEDULE_KINDS = ("gpipe", "1f1b", "pipedream")
+WEIGHT_POLICIES = ("stashed", "synced", "latest")
 """PipeDream's backward: by the weights of its forward; by those of the first stage's forward, at every stage; by
 whatever stands there now."""
 FORWARD, BACKWARD, UPDATE, SEND, WAIT = "forward", "backward", "update", "send", "wait"
@@ -42,9 +42,9 @@ class Box:
 
     def check(self) -> None:
         """Raises ParameterError."""
-        check_whole("device", self.device, 0, MOST)
-        check_number("start", self.start, 0, LONGEST)
-        check_number("stop", self.stop, 0, LONGEST)
+        check_integer("device", self.device, 0, MAX_BOXES)
+        check_number("start", self.start, 0, MAX_TIME)
+        check_number("stop", self.stop, 0, MAX_TIME)
         check_text("kind", self.kind)
 
 
@@ -56,33 +56,33 @@ def schedule(
 
     GPipe and 1F1B update once, behind the last backward; PipeDream after every backward. Raises ParameterError.
     """
-    _check(stages, micro_batches, kind, weights)
+    _check_arguments(stages, micro_batches, kind, weights)
     for name, time in (("forward", forward), ("backward", backward), ("update", update), ("hop", hop)):
-        check_number(name, time, 0, LONGEST)
+        check_number(name, time, 0, MAX_TIME)
     stages, micro_batches = int(stages), int(micro_batches)
-    orders = [_order(kind, stages - stage, micro_batches) for stage in range(stages)]
-    timed = _Timing(stages, {FORWARD: forward, BACKWARD: backward, UPDATE: update}, hop)
-    boxes = _versioned(timed.boxes(orders), weights)
+    orders = [_task_order(kind, stages - stage, micro_batches) for stage in range(stages)]
+    timed = _Scheduler(stages, {FORWARD: forward, BACKWARD: backward, UPDATE: update}, hop)
+    boxes = _with_versions(timed.boxes(orders), weights)
     return tuple(sorted(boxes, key=lambda box: (box.start, box.stop, box.device)))
 
 
 def idle_share(boxes: Sequence[Box], since: float = 0, until: float | None = None) -> float:
     """The share of all devices' time between two moments in which nothing is computed; sending is not computing.
     Raises ParameterError."""
-    boxes = all_made("boxes", boxes, Box)
+    boxes = lab_object_list("boxes", boxes, Box)
     for box in boxes:
         box.check()
-    check_number("since", since, 0, LONGEST)
+    check_number("since", since, 0, MAX_TIME)
     if until is not None:
-        check_number("until", until, 0, LONGEST)
+        check_number("until", until, 0, MAX_TIME)
     end = max((box.stop for box in boxes), default=0.0) if until is None else until
     devices = len({box.device for box in boxes})
-    whole = devices * (end - since)
+    total = devices * (end - since)
     busy = sum(max(0.0, min(box.stop, end) - max(box.start, since)) for box in boxes if box.kind not in (SEND, WAIT))
-    return 1 - busy / whole if whole > 0 else 0.0
+    return 1 - busy / total if total > 0 else 0.0
 
 
-def most_versions(stages: int, micro_batches: int, weights: str = "stashed") -> tuple[int, ...]:
+def max_versions(stages: int, micro_batches: int, weights: str = "stashed") -> tuple[int, ...]:
     """How many versions of its weights each of PipeDream's stages holds at most, the newest among them: as many as
     micro-batches are under way, fewer where a batch is too short for that. With vertical sync all as the first."""
     if weights == "latest":
@@ -95,7 +95,7 @@ Task = tuple[str, int]
 """Kind and micro-batch."""
 
 
-def _order(kind: str, depth: int, count: int) -> list[Task]:
+def _task_order(kind: str, depth: int, count: int) -> list[Task]:
     """What a device does in which order; `depth` stages end with the last, its own included."""
     ahead = count if kind == "gpipe" else min(depth, count)
     order = [(FORWARD, number) for number in range(ahead)]
@@ -108,11 +108,11 @@ def _order(kind: str, depth: int, count: int) -> list[Task]:
     return order if kind == "pipedream" else [*order, (UPDATE, count - 1)]
 
 
-class _Timing:
+class _Scheduler:
     """When each task can begin: its device is free, and what it needs has come."""
 
     def __init__(self, stages: int, lasts: dict[str, float], hop: float) -> None:
-        self._stages, self._lasts, self._hop = stages, lasts, hop
+        self._stages, self._durations, self._hop = stages, lasts, hop
         self._done: dict[tuple[int, Task], float] = {}
         self._free = [0.0] * stages
 
@@ -121,10 +121,10 @@ class _Timing:
         waiting = [list(reversed(order)) for order in orders]
         while any(waiting):
             for device, tasks in enumerate(waiting):
-                while tasks and (ready := self._ready(device, tasks[-1])) is not None:
-                    yield from self._do(device, tasks.pop(), ready)
+                while tasks and (ready := self._ready_time(device, tasks[-1])) is not None:
+                    yield from self._start_task(device, tasks.pop(), ready)
 
-    def _ready(self, device: int, task: Task) -> float | None:
+    def _ready_time(self, device: int, task: Task) -> float | None:
         """When what it needs is there; None while that is unknown."""
         kind, number = task
         if kind == UPDATE or (kind == FORWARD and device == 0):
@@ -134,17 +134,17 @@ class _Timing:
         before = self._done.get((device + (1 if kind == BACKWARD else -1), task))
         return None if before is None else before + self._hop
 
-    def _do(self, device: int, task: Task, ready: float) -> Iterator[Box]:
+    def _start_task(self, device: int, task: Task, ready: float) -> Iterator[Box]:
         kind, number = task
         start = max(self._free[device], ready)
-        stop = self._free[device] = self._done[device, task] = start + self._lasts[kind]
+        stop = self._free[device] = self._done[device, task] = start + self._durations[kind]
         yield Box(device, start, stop, kind, number, 0)
         is_last = device == (self._stages - 1 if kind == FORWARD else 0)
         if self._hop and kind != UPDATE and not is_last:
             yield Box(device, stop, stop + self._hop, SEND, number, 0)
 
 
-def _versioned(boxes: Iterable[Box], weights: str) -> Iterator[Box]:
+def _with_versions(boxes: Iterable[Box], weights: str) -> Iterator[Box]:
     """Each box with the version it uses. Boxes of a device come in its order, and the first device's forward first."""
     updates: dict[int, int] = {}
     used: dict[tuple[int, int], int] = {}
@@ -160,8 +160,8 @@ def _versioned(boxes: Iterable[Box], weights: str) -> Iterator[Box]:
         yield Box(box.device, box.start, box.stop, box.kind, box.micro_batch, now)
 
 
-def _check(stages: int, micro_batches: int, kind: str, weights: str) -> None:
-    for name, value, known in (("kind", kind, KINDS), ("weights", weights, WEIGHTS)):
+def _check_arguments(stages: int, micro_batches: int, kind: str, weights: str) -> None:
+    for name, value, known in (("kind", kind, SCHEDULE_KINDS), ("weights", weights, WEIGHT_POLICIES)):
         check_text(name, value)
         if value not in known:
             raise ParameterError(
@@ -169,12 +169,12 @@ def _check(stages: int, micro_batches: int, kind: str, weights: str) -> None:
                 tr("Choose one of {names}.").format(names=", ".join(known)),
                 name,
             )
-    boxes = whole("stages", stages) * whole("micro_batches", micro_batches)
-    check_number("stages", stages, 1, LONGEST)
-    check_number("micro_batches", micro_batches, 1, LONGEST)
-    if boxes > MOST:
+    boxes = positive_integer("stages", stages) * positive_integer("micro_batches", micro_batches)
+    check_number("stages", stages, 1, MAX_TIME)
+    check_number("micro_batches", micro_batches, 1, MAX_TIME)
+    if boxes > MAX_BOXES:
         raise ParameterError(
             tr("{boxes:,} boxes are more than can be drawn.").format(boxes=boxes),
-            tr("Stages times micro-batches may be {most:,} at most.").format(most=MOST),
+            tr("Stages times micro-batches may be {most:,} at most.").format(most=MAX_BOXES),
             "micro_batches",
         )

@@ -13,8 +13,8 @@ from core.errors import ParameterError
 from resources.language import tr
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
-FLOAT = 4
-MOST = 64
+FLOAT_BYTES = 4
+MAX_DEVICES = 64
 """Devices: what is held is told after every step, which grows with their third power."""
 Values = tuple[float, ...]
 
@@ -49,18 +49,18 @@ class RingStep:
 def ring(kind: str, tensors: Sequence[Sequence[float]]) -> tuple[RingStep, ...]:
     """The beginning, then every step. A tensor a device, of equal lengths; it is cut into as many parts as there are
     devices. To be gathered, each device has its own part alone. Raises ParameterError."""
-    _check(kind, tensors)
+    _check_arguments(kind, tensors)
     count = len(tensors)
-    holds = [[_at_first(kind, tensors, device, part) for part in range(count)] for device in range(count)]
+    holds = [[_initial_chunk(kind, tensors, device, part) for part in range(count)] for device in range(count)]
     sent = [0] * count
     steps = [RingStep((), _frozen(holds), tuple(sent))]
     for hands in _rounds(kind, count):
         moved = [(hand, holds[hand.device][hand.chunk]) for hand in hands]
         for hand, chunk in moved:
             assert chunk is not None
-            sent[hand.device] += FLOAT * len(chunk.values)
+            sent[hand.device] += FLOAT_BYTES * len(chunk.values)
             here = holds[hand.to][hand.chunk]
-            holds[hand.to][hand.chunk] = _sum(here, chunk) if hand.adds and here is not None else chunk
+            holds[hand.to][hand.chunk] = _add_chunks(here, chunk) if hand.adds and here is not None else chunk
         steps.append(RingStep(hands, _frozen(holds), tuple(sent)))
     return tuple(steps)
 
@@ -75,23 +75,23 @@ def _rounds(kind: str, count: int) -> Iterator[tuple[Hand, ...]]:
             )
 
 
-def _at_first(kind: str, tensors: Sequence[Sequence[float]], device: int, part: int) -> Chunk | None:
+def _initial_chunk(kind: str, tensors: Sequence[Sequence[float]], device: int, part: int) -> Chunk | None:
     if kind == "all_gather" and part != device:
         return None
     begin, end = (len(tensors[device]) * edge // len(tensors) for edge in (part, part + 1))
     return Chunk(tuple(tensors[device][begin:end]), (device,))
 
 
-def _sum(here: Chunk, came: Chunk) -> Chunk:
-    values = tuple(one + other for one, other in zip(here.values, came.values, strict=True))
-    return Chunk(values, tuple(sorted({*here.summed, *came.summed})))
+def _add_chunks(held: Chunk, incoming: Chunk) -> Chunk:
+    values = tuple(one + other for one, other in zip(held.values, incoming.values, strict=True))
+    return Chunk(values, tuple(sorted({*held.summed, *incoming.summed})))
 
 
 def _frozen(holds: Sequence[Sequence[Chunk | None]]) -> tuple[tuple[Chunk | None, ...], ...]:
     return tuple(tuple(row) for row in holds)
 
 
-def _check(kind: str, tensors: Sequence[Sequence[float]]) -> None:
+def _check_arguments(kind: str, tensors: Sequence[Sequence[float]]) -> None:
     check_text("kind", kind)
     if kind not in COLLECTIVES:
         raise ParameterError(
@@ -99,13 +99,13 @@ def _check(kind: str, tensors: Sequence[Sequence[float]]) -> None:
             tr("Choose one of {names}.").format(names=", ".join(COLLECTIVES)),
             "kind",
         )
-    remedy = tr("Give a list of lists of numbers, one for each device, {most} at most.").format(most=MOST)
+    remedy = tr("Give a list of lists of numbers, one for each device, {most} at most.").format(most=MAX_DEVICES)
     check_kind("tensors", tensors, (list, tuple), remedy)
     for tensor in tensors:
         check_kind("tensors", tensor, (list, tuple), remedy)
         for number in tensor:
             check_number("tensors", number)
-    if len(tensors) > MOST:
+    if len(tensors) > MAX_DEVICES:
         raise ParameterError(
             tr("{count:,} devices are more than can be told.").format(count=len(tensors)), remedy, "tensors"
         )

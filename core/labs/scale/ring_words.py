@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from core.arguments import check_one_of, check_whole
+from core.arguments import check_integer, check_one_of
 from core.explain.sentence import Saying, Sentence
-from core.labs.arguments import check_made
+from core.labs.arguments import check_lab_object
 from core.labs.figures import decimal
 from core.labs.scale.ring import Hand, RingStep
 from resources.language import mark
 
-MOST_BYTES = 10**18
+MAX_BYTES = 10**18
 RING_TITLES = {
     "all_reduce": mark("All-reduce"),
     "reduce_scatter": mark("Reduce-scatter"),
     "all_gather": mark("All-gather"),
 }
-_WHAT = {
+_COLLECTIVE_SAYINGS = {
     "all_reduce": Saying(
         mark("Everybody's numbers are added up, and everybody gets the sums; each has sent {sent} so far."),
         mark("All-reduce: a reduce-scatter, then an all-gather. Each device has sent {sent}; {whole} is a tensor."),
@@ -46,15 +46,15 @@ _KEEPS = Saying(
 
 def explain_ring(kind: str, step: RingStep, whole: int) -> Sentence:
     """What the collective is for and what it has sent by then; `whole` is a tensor's bytes. Raises ParameterError."""
-    check_one_of("kind", kind, _WHAT)
-    check_made("step", step, RingStep)
-    check_whole("whole", whole, 0, MOST_BYTES)
-    return _WHAT[kind].say(sent=decimal(max(step.sent)), whole=decimal(whole), count=str(len(step.holds)))
+    check_one_of("kind", kind, _COLLECTIVE_SAYINGS)
+    check_lab_object("step", step, RingStep)
+    check_integer("whole", whole, 0, MAX_BYTES)
+    return _COLLECTIVE_SAYINGS[kind].say(sent=decimal(max(step.sent)), whole=decimal(whole), count=str(len(step.holds)))
 
 
 def explain_hand(hand: Hand) -> Sentence:
     """One part on its way; devices and parts are counted from 1. Raises ParameterError."""
-    check_made("hand", hand, Hand)
+    check_lab_object("hand", hand, Hand)
     return (_ADDS if hand.adds else _KEEPS).say(
         device=str(hand.device + 1), to=str(hand.to + 1), part=str(hand.chunk + 1)
     )

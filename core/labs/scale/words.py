@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from core.arguments import check_number, check_one_of, check_truth, check_whole
+from core.arguments import check_bool, check_integer, check_number, check_one_of
 from core.explain.sentence import Saying, Sentence, together
-from core.labs.arguments import check_made
+from core.labs.arguments import check_lab_object
 from core.labs.figures import decimal, duration, percent
 from core.labs.scale.cluster import Layout, Reckoning, Training
 from core.labs.scale.fit_remedies import Remedy
-from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, KINDS, LONGEST, MOST, SEND, UPDATE, WAIT, Box
+from core.labs.scale.pipeline_schedule import (
+    BACKWARD,
+    FORWARD,
+    MAX_BOXES,
+    MAX_TIME,
+    SCHEDULE_KINDS,
+    SEND,
+    UPDATE,
+    WAIT,
+    Box,
+)
 from core.labs.scale.zero_states import PRECISIONS
 from resources.language import mark, tr
 
@@ -17,12 +27,12 @@ _FITS = Saying(
     mark("It fits: the fullest device holds {total} of its {memory}."),
     mark("It fits: states {states} + activations {activations} + buffers and cache {others} = {total} ≤ {memory}."),
 )
-_TOO_MUCH = Saying(
+_DOES_NOT_FIT = Saying(
     mark("It does not fit: the fullest device would have to remember {total}, and has room for {memory}."),
     mark("It does not fit: the fullest device would hold {total}, and has {memory}."),
     mark("Too much: states {states} + activations {activations} + buffers and cache {others} = {total} > {memory}."),
 )
-_DIVIDED = {
+_SCHEME_SAYINGS = {
     "ddp": Saying(
         mark("Every copy of the model keeps everything for itself, so more copies do not make room."),
         mark("Without ZeRO, each of the {data} copies keeps all parameters, gradients and optimizer state."),
@@ -44,12 +54,12 @@ _DIVIDED = {
         mark("ZeRO P_os+g+p: ({parameter} + {gradient} + {optimizer})·Φ/N bytes, N = {data}; 3·Φ sent instead of 2·Φ."),
     ),
 }
-_WRITES = Saying(
+_INFERENCE = Saying(
     mark("Only the model and what it remembers of the text are kept: nothing is learned."),
     mark("Writing text needs the parameters and the key–value cache alone."),
     mark("Inference: {parameter}·Φ bytes and 2·layers·kv_heads·head_width·length·batch·{parameter} of cache."),
 )
-_SENT = Saying(
+_TRAFFIC = Saying(
     mark("In each step a device sends {sent} to others, which takes about {time}."),
     mark("A device sends {sent} a step ({data} data, {tensor} tensor, {pipeline} pipeline parallel), in {time}."),
     mark("Traffic a step and device: {data} (data) + {tensor} (tensor) + {pipeline} (pipeline) = {sent}; {time}."),
@@ -59,31 +69,31 @@ _SENT = Saying(
 def explain_reckoning(found: Reckoning, layout: Layout, training: Training) -> Sentence:
     """Whether it fits, how the states are divided, what is sent, and how much of a pipeline's time is idle. Raises
     ParameterError."""
-    check_made("found", found, Reckoning)
-    check_made("layout", layout, Layout)
-    check_made("training", training, Training)
+    check_lab_object("found", found, Reckoning)
+    check_lab_object("layout", layout, Layout)
+    check_lab_object("training", training, Training)
     layout.check()
     training.check()
     fullest, size = found.fullest, PRECISIONS[training.precision]
-    verdict = (_FITS if found.fits else _TOO_MUCH).say(
+    verdict = (_FITS if found.fits else _DOES_NOT_FIT).say(
         total=decimal(fullest.total),
         memory=decimal(found.memory),
         states=decimal(fullest.states),
         activations=decimal(fullest.activations),
         others=decimal(fullest.buffers + fullest.cache),
     )
-    why = _WRITES if training.purpose == "write" else _DIVIDED[layout.scheme]
+    why = _INFERENCE if training.purpose == "write" else _SCHEME_SAYINGS[layout.scheme]
     bytes_each = {name: str(value) for name, value in size._asdict().items()}
     stages, count = layout.pipeline, training.micro_batches
     idle = explain_idle(training.kind, stages, count, found.idle) if found.idle else ""
-    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _sent(found), idle)
+    return together(verdict, why.say(data=f"{found.data:,}", **bytes_each), _explain_traffic(found), idle)
 
 
-def _sent(found: Reckoning) -> Sentence:
-    sent = found.traffic
+def _explain_traffic(estimate: Reckoning) -> Sentence:
+    sent = estimate.traffic
     if not sent.total:
         return Sentence()
-    return _SENT.say(
+    return _TRAFFIC.say(
         sent=decimal(sent.total),
         data=decimal(sent.data),
         tensor=decimal(sent.tensor),
@@ -130,7 +140,7 @@ PART_TITLES = {
 
 def explain_remedy(remedy: Remedy) -> str:
     """A change that is enough, and what the fullest device then holds. Raises ParameterError."""
-    check_made("remedy", remedy, Remedy)
+    check_lab_object("remedy", remedy, Remedy)
     value = tr(SCHEME_TITLES[remedy.value]) if remedy.lever == "scheme" else remedy.value
     return tr(_REMEDIES[remedy.lever]).format(
         value=value, bytes=decimal(remedy.bytes), tensor=remedy.layout.tensor, devices=f"{remedy.cluster.devices:,}"
@@ -157,11 +167,11 @@ _WITH_SENDING = Saying(
 def explain_idle(kind: str, stages: int, count: int, share: float, sends_at_once: bool = True) -> Sentence:
     """How much waiting a schedule has, and why; the formulas hold where sending takes no time. Raises
     ParameterError."""
-    check_one_of("kind", kind, KINDS)
-    check_whole("stages", stages, 1, MOST)
-    check_whole("count", count, 1, MOST)
+    check_one_of("kind", kind, SCHEDULE_KINDS)
+    check_integer("stages", stages, 1, MAX_BOXES)
+    check_integer("count", count, 1, MAX_BOXES)
     check_number("share", share, 0, 1)
-    check_truth("sends_at_once", sends_at_once)
+    check_bool("sends_at_once", sends_at_once)
     saying = (_STEADY if kind == "pipedream" else _IDLE) if sends_at_once else _WITH_SENDING
     figures = {"one": str(stages - 1), "all": str(count + stages - 1), "stages": str(stages), "count": str(count)}
     return saying.say(share=percent(share), **figures)
@@ -209,7 +219,7 @@ _DONE = Saying(
 def explain_box(box: Box) -> Sentence:
     """What a device does, by which weights. Devices and micro-batches are counted from 1, as the papers do. Raises
     ParameterError."""
-    check_made("box", box, Box)
+    check_lab_object("box", box, Box)
     check_one_of("kind", box.kind, _BOXES)
     return _BOXES[box.kind].say(
         device=str(box.device + 1),
@@ -222,7 +232,7 @@ def explain_box(box: Box) -> Sentence:
 
 def explain_waiting(device: int, time: float, is_done: bool = False) -> Sentence:
     """A device that has nothing to do: yet, or any more. Raises ParameterError."""
-    check_whole("device", device, 0, MOST)
-    check_number("time", time, 0, LONGEST)
-    check_truth("is_done", is_done)
+    check_integer("device", device, 0, MAX_BOXES)
+    check_number("time", time, 0, MAX_TIME)
+    check_bool("is_done", is_done)
     return (_DONE if is_done else _WAITS).say(device=str(device + 1), time=f"{time:g}")

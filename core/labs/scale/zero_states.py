@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from core.arguments import check_text
 from core.errors import ParameterError
-from core.labs.scale.integer_arguments import whole
+from core.labs.scale.integer_arguments import positive_integer
 from core.labs.scale.memory_parts import Parts
 from resources.language import tr
 
@@ -34,7 +34,7 @@ def plan(parameters: int | float, devices: int, scheme: str = "ddp", precision: 
 
     Raises ParameterError for what is no scheme, no precision or no positive number.
     """
-    count, size = checked(parameters, devices, scheme), _precision(precision)
+    count, size = checked_parameters(parameters, devices, scheme), _precision(precision)
     share = -(-count // devices)
     divided = SCHEMES.index(scheme)
     return Parts(
@@ -47,11 +47,11 @@ def plan(parameters: int | float, devices: int, scheme: str = "ddp", precision: 
 def traffic(parameters: int | float, devices: int, scheme: str = "ddp") -> int:
     """Elements that each device sends in a step, as the paper counts them: an all-reduce is a reduce-scatter and an
     all-gather, Φ each; stage 3 gathers the parameters once more. 0 for one device. Raises ParameterError."""
-    count = checked(parameters, devices, scheme)
+    count = checked_parameters(parameters, devices, scheme)
     return 0 if devices == 1 else count * (3 if scheme == "zero3" else 2)
 
 
-def checked(parameters: int | float, devices: int, scheme: str) -> int:
+def checked_parameters(parameters: int | float, devices: int, scheme: str) -> int:
     """The count as a whole number. Raises ParameterError."""
     check_text("scheme", scheme)
     if scheme not in SCHEMES:
@@ -60,8 +60,8 @@ def checked(parameters: int | float, devices: int, scheme: str) -> int:
             tr("Choose one of {names}.").format(names=", ".join(SCHEMES)),
             "scheme",
         )
-    whole("devices", devices)
-    return whole("parameters", parameters)
+    positive_integer("devices", devices)
+    return positive_integer("parameters", parameters)
 
 
 def _precision(name: str) -> Precision:

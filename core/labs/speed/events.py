@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from core.arguments import check_kind, check_number, check_one_of, check_text, check_truth, check_whole
+from core.arguments import check_bool, check_integer, check_kind, check_number, check_one_of, check_text
 from resources.language import tr
 
 Way = Literal["batch", "weights", "drafts", "compiled", "offload", "parallel"]
@@ -17,10 +17,10 @@ PROMPT = (
     "One day, Lily went to the park with her mom."
 )
 
-MOST_THREADS = 1_024
-LONGEST = 3_600
+MAX_THREADS = 1_024
+MAX_SECONDS = 3_600
 """Seconds of one repeat."""
-MOST_REPEATS = 1_000
+MAX_REPEATS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class Asked:
                  "weights": self.weights, "prompt": self.prompt}  # fmt: skip
         for name, text in texts.items():
             check_text(name, text)
-        check_truth("allow_pickle", self.allow_pickle)
-        check_truth("allow_remote_code", self.allow_remote_code)
-        check_whole("threads", self.threads, 0, MOST_THREADS)
+        check_bool("allow_pickle", self.allow_pickle)
+        check_bool("allow_remote_code", self.allow_remote_code)
+        check_integer("threads", self.threads, 0, MAX_THREADS)
         check_kind("ways", self.ways, (list, tuple), tr("Give a list of names."))
         for way in self.ways:
             check_one_of("ways", way, WAYS)
-        check_number("seconds", self.seconds, 0, LONGEST)
-        check_whole("repeats", self.repeats, 1, MOST_REPEATS)
+        check_number("seconds", self.seconds, 0, MAX_SECONDS)
+        check_integer("repeats", self.repeats, 1, MAX_REPEATS)
 
 
 @dataclass(frozen=True, slots=True)

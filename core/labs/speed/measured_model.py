@@ -14,7 +14,7 @@ import torch
 from core.decoding.speculation.drafters.compatibility import why_not_draft
 from core.errors import OutOfMemoryError
 from core.explain.words import size
-from core.labs.speed.bandwidth import bandwidth
+from core.labs.speed.bandwidth import measure_bandwidth
 from core.labs.speed.events import Asked, Ground, Measured, Row
 from core.models import catalog
 from core.models.loaded_model import LoadedModel, load
@@ -25,9 +25,9 @@ from core.request import Request
 from core.running import Result, run
 from resources.language import tr
 
-_FEWEST, _MOST = 8, 64
+_MIN_TOKENS, _MAX_TOKENS = 8, 64
 """Tokens of a repeat."""
-_TRIED = 6
+_WARMUP_TOKENS = 6
 """Tokens of the run that tells how many fit into the time of a repeat, and of those that warm up."""
 _GREEDY = {"do_sample": False}
 
@@ -47,11 +47,11 @@ class MeasuredModel:
     """Loads what is asked for when a row first needs it, and times requests on it."""
 
     def __init__(self, asked: Asked, cancel: threading.Event) -> None:
-        self.asked, self._cancel = asked, cancel
-        self._plain: TimedRun | None = None
+        self.settings, self._cancel = asked, cancel
+        self._baseline: TimedRun | None = None
         self._base: LoadedModel | None = None
-        self._shelved: LoadedModel | None = None
-        self.wrote: dict[Row, tuple[int, ...]] = {}
+        self._offloaded: LoadedModel | None = None
+        self.sequences_by_row: dict[Row, tuple[int, ...]] = {}
         """What rows of other engines wrote."""
         self._bandwidths: dict[int, float] = {}
 
@@ -59,28 +59,28 @@ class MeasuredModel:
     def base(self) -> LoadedModel:
         """The model as it was asked for. Raises DecodescopeError."""
         if self._base is None:
-            self._base = self.loaded(self.asked.weights)
+            self._base = self.load_as(self.settings.weights)
         return self._base
 
     @property
-    def shelved(self) -> LoadedModel:
+    def offloaded(self) -> LoadedModel:
         """The model with as few of its layers in memory as it goes, the others on the disk. Raises DecodescopeError."""
-        if self._shelved is None:
-            asked = self.asked
+        if self._offloaded is None:
+            asked = self.settings
             wish = "auto" if asked.weights in PACKED else asked.weights
-            self._shelved = load(
+            self._offloaded = load(
                 asked.model, device="cpu", dtype=asked.dtype, weights=wish, allow_pickle=asked.allow_pickle,
                 allow_remote_code=asked.allow_remote_code, memory_limit=0,
             )  # fmt: skip
-        return self._shelved
+        return self._offloaded
 
-    def put_back(self) -> None:
+    def release_offloaded(self) -> None:
         """What rows of one way alone need is needed no more."""
-        self._shelved = None
+        self._offloaded = None
 
-    def loaded(self, weights: str) -> LoadedModel:
+    def load_as(self, weights: str) -> LoadedModel:
         """The model with its weights kept so, where there is room for it. Raises DecodescopeError."""
-        asked = self.asked
+        asked = self.settings
         needed, free = weight_bytes(self.entry, weights), free_memory()
         if not has_room(needed, free):
             raise OutOfMemoryError(
@@ -94,19 +94,19 @@ class MeasuredModel:
     @cached_property
     def entry(self) -> ModelEntry:
         """What is known of the model without loading it."""
-        return catalog.describe(catalog.locate(self.asked.model), self.asked.model, "folder")
+        return catalog.describe(catalog.locate(self.settings.model), self.settings.model, "folder")
 
     @cached_property
     def draft(self) -> LoadedModel | None:
         """The model that drafts; None where there is none. Raises DecodescopeError where the named one does not fit."""
-        return self.draft_of(self.base)
+        return self.find_draft(self.base)
 
-    def draft_of(self, model: LoadedModel) -> LoadedModel | None:
+    def find_draft(self, model: LoadedModel) -> LoadedModel | None:
         """The one that drafts for this one."""
-        if name := self.asked.draft:
-            return load(name, device=self.asked.device)
-        for name in _smaller(self.entry):
-            found = load(name, device=self.asked.device)
+        if name := self.settings.draft:
+            return load(name, device=self.settings.device)
+        for name in _draft_candidates(self.entry):
+            found = load(name, device=self.settings.device)
             if why_not_draft(model, found) is None:
                 return found
         return None
@@ -115,25 +115,25 @@ class MeasuredModel:
         """Bytes a second that a block as large as its weights is read with."""
         weighs = model.weight_bytes
         if weighs not in self._bandwidths:
-            self._bandwidths[weighs] = bandwidth(weighs, model.device)
+            self._bandwidths[weighs] = measure_bandwidth(weighs, model.device)
         return self._bandwidths[weighs]
 
     @cached_property
     def tokens(self) -> int:
         """So many fit into the time of a repeat."""
-        tried = self.once(self.base, _TRIED)
+        tried = self.run_once(self.base, _WARMUP_TOKENS)
         speed = tried.metrics.decode_tokens_per_second or 1.0
-        room = (self.base.context or _MOST * 4) - tried.metrics.prompt_tokens
-        return max(_FEWEST, min(_MOST, round(speed * self.asked.seconds), room))
+        room = (self.base.context or _MAX_TOKENS * 4) - tried.metrics.prompt_tokens
+        return max(_MIN_TOKENS, min(_MAX_TOKENS, round(speed * self.settings.seconds), room))
 
     @property
-    def plain(self) -> TimedRun:
+    def baseline(self) -> TimedRun:
         """One text, token by token: what most ways are held against."""
-        if self._plain is None:
-            self._plain = self.timed(self.base)
-        return self._plain
+        if self._baseline is None:
+            self._baseline = self.time_request(self.base)
+        return self._baseline
 
-    def grounds(self) -> Iterator[Ground]:
+    def ground_events(self) -> Iterator[Ground]:
         """What everything is held against; nothing where the model as it is asked for finds no room."""
         try:
             base = self.base
@@ -144,50 +144,55 @@ class MeasuredModel:
             torch.get_num_threads(), self.tokens, self.draft.name if self.draft is not None else "",
         )  # fmt: skip
 
-    def timed(
-        self, model: LoadedModel, like: Request | None = None, warm: int = _TRIED, tokens: int | None = None
+    def time_request(
+        self,
+        model: LoadedModel,
+        request: Request | None = None,
+        warmup_tokens: int = _WARMUP_TOKENS,
+        tokens: int | None = None,
     ) -> TimedRun:
-        """The repeats of a request, behind one of `warm` tokens. Raises Stopped, DecodescopeError."""
-        self.once(model, warm, like)
-        results = [self.once(model, tokens or self.tokens, like) for _ in range(self.asked.repeats)]
+        """The repeats of a request, behind one of `warmup_tokens` tokens. Raises Stopped, DecodescopeError."""
+        self.run_once(model, warmup_tokens, request)
+        results = [self.run_once(model, tokens or self.tokens, request) for _ in range(self.settings.repeats)]
         return TimedRun(tuple(found.metrics.decode_tokens_per_second or 0.0 for found in results), results[-1])
 
-    def beside(
-        self, like: Request, warm: int = _TRIED, model: LoadedModel | None = None
+    def time_against_baseline(
+        self, request: Request, warmup_tokens: int = _WARMUP_TOKENS, model: LoadedModel | None = None
     ) -> tuple[TimedRun, tuple[float, ...]]:
         """The repeats of a request, and those of the plain way on `base` between them: what disturbs one disturbs
         the other.
         Raises Stopped, DecodescopeError."""
         model = model or self.base
-        self.once(model, warm, like)
+        self.run_once(model, warmup_tokens, request)
         pairs = [
-            (self.once(self.base, self.tokens), self.once(model, self.tokens, like)) for _ in range(self.asked.repeats)
+            (self.run_once(self.base, self.tokens), self.run_once(model, self.tokens, request))
+            for _ in range(self.settings.repeats)
         ]
         plain, own = (
             tuple(found.metrics.decode_tokens_per_second or 0.0 for found in each) for each in zip(*pairs, strict=True)
         )
         return TimedRun(own, pairs[-1][1]), plain
 
-    def once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:
+    def run_once(self, model: LoadedModel, tokens: int, like: Request | None = None) -> Result:
         """One run of so many tokens, no fewer; greedy, where `like` says nothing else. Raises Stopped,
         DecodescopeError."""
-        like = like or self.request()
+        like = like or self.build_request()
         more = like.config if isinstance(like.config, Mapping) else {}
         config = {**_GREEDY, "max_new_tokens": tokens, "min_new_tokens": tokens, **more}
         found = run(model, replace(like, config=config), self._cancel)
-        self.check()
+        self.check_cancelled()
         return found
 
-    def request(self, strategy: str | None = None, **config: object) -> Request:
+    def build_request(self, strategy: str | None = None, **config: object) -> Request:
         """The prompt, by a strategy or with settings that differ from greedy decoding."""
-        return Request(self.asked.prompt, config=config, strategy=strategy, top_n=0, memory_fallback=False)
+        return Request(self.settings.prompt, config=config, strategy=strategy, top_n=0, memory_fallback=False)
 
-    def check(self) -> None:
+    def check_cancelled(self) -> None:
         """Raises Stopped once somebody wants it to end."""
         if self._cancel.is_set():
             raise MeasurementCancelled
 
-    def measured(self, row: Row, timed: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1) -> Measured:
+    def to_measured(self, row: Row, timed: TimedRun, model: LoadedModel, base: float = 0.0, texts: int = 1) -> Measured:
         """Its figures, beside the limit of `texts` tokens for each reading of the weights."""
         metrics = timed.last.metrics
         return Measured(
@@ -201,7 +206,7 @@ class MeasuredModel:
         )
 
 
-def _smaller(entry: ModelEntry) -> list[str]:
+def _draft_candidates(entry: ModelEntry) -> list[str]:
     """Models of this disk with the same tokenizer and at most a third of the weights, largest first."""
     if not catalog.tokenizer_of(entry.path):
         return []
@@ -213,7 +218,7 @@ def _smaller(entry: ModelEntry) -> list[str]:
     return [one.name for one in sorted(found, key=lambda one: -one.bytes)]
 
 
-def freed() -> None:
+def free_unused_memory() -> None:
     """Give back what a model took, once nothing holds it any more."""
     gc.collect()
     if torch.cuda.is_available():

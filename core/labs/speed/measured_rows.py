@@ -10,7 +10,7 @@ from typing import NamedTuple
 from core.device_memory import is_out_of_memory
 from core.errors import DecodescopeError
 from core.labs.speed.events import Asked, Begun, Done, Event, LeftOut, Measured, Planned, Row, Way
-from core.labs.speed.measured_model import MeasuredModel, MeasurementCancelled, freed
+from core.labs.speed.measured_model import MeasuredModel, MeasurementCancelled, free_unused_memory
 from core.labs.speed.techniques import batch, compiled, drafts, offload, parallel, weights
 from resources.language import tr
 
@@ -22,7 +22,7 @@ class _Technique(NamedTuple):
     measure: Measure
 
 
-_WAYS: dict[Way, _Technique] = {
+_TECHNIQUES: dict[Way, _Technique] = {
     "batch": _Technique(batch.ROWS, batch.measure),
     "weights": _Technique(weights.ROWS, weights.measure),
     "drafts": _Technique(drafts.ROWS, drafts.measure),
@@ -32,37 +32,39 @@ _WAYS: dict[Way, _Technique] = {
 }
 
 
-def planned(asked: Asked) -> Planned:
+def plan_rows(asked: Asked) -> Planned:
     """What there is to measure, in order."""
-    return Planned(tuple(Row(way, name) for way in asked.ways if way in _WAYS for name in _WAYS[way].rows))
+    return Planned(tuple(Row(way, name) for way in asked.ways if way in _TECHNIQUES for name in _TECHNIQUES[way].rows))
 
 
-def measuring(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
+def measure_rows(asked: Asked, cancel: threading.Event) -> Iterator[Event]:
     """In this process. Ends without `Done` once `cancel` is set. Raises DecodescopeError where the model itself cannot
     be found or read."""
     began = time.perf_counter()
     subject, done = MeasuredModel(asked, cancel), dict[Row, Measured]()
-    yield (plan := planned(asked))
+    yield (plan := plan_rows(asked))
     try:
-        yield from subject.grounds()
+        yield from subject.ground_events()
         for row in plan.rows:
             yield Begun(row)
-            event = _one(subject, row, {each.name: found for each, found in done.items() if each.way == row.way})
+            event = _measure_row(
+                subject, row, {each.name: found for each, found in done.items() if each.way == row.way}
+            )
             if isinstance(event, Measured):
                 done[row] = event
             yield event
             if row.way == "weights" or row.name == offload.DRAFTED:
-                subject.put_back()
-                freed()
+                subject.release_offloaded()
+                free_unused_memory()
     except MeasurementCancelled:
         return
     yield Done(time.perf_counter() - began)
 
 
-def _one(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured | LeftOut:
+def _measure_row(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured | LeftOut:
     try:
-        subject.check()
-        return _WAYS[row.way].measure(subject, row, done)
+        subject.check_cancelled()
+        return _TECHNIQUES[row.way].measure(subject, row, done)
     except DecodescopeError as error:
         return LeftOut(row, error.cause)
     except MeasurementCancelled:

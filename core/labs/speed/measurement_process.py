@@ -6,16 +6,16 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from core.arguments import cancel_of
+from core.arguments import cancel_event_or_new
 from core.errors import ScaleError
-from core.labs.arguments import check_made, with_plain_fields
+from core.labs.arguments import check_lab_object, with_plain_fields
 from core.labs.processes.lab_processes import LabProcesses
 from core.labs.speed.events import Asked, Done, Event
 from core.labs.speed.speed_messages import LINES, MeasurementFailed, SpeedJob
 from resources import language
 from resources.language import tr
 
-_LOOK_S = 0.1
+_POLL_SECONDS = 0.1
 
 
 def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[Event]:
@@ -23,32 +23,32 @@ def measuring(asked: Asked, cancel: threading.Event | None = None) -> Iterator[E
 
     A packed program, which cannot start another Python, measures in this process. Raises DecodescopeError.
     """
-    check_made("asked", asked, Asked)
+    check_lab_object("asked", asked, Asked)
     asked = with_plain_fields(asked)
     asked.check()
-    cancel = cancel_of(cancel)
+    cancel = cancel_event_or_new(cancel)
     if getattr(sys, "frozen", False):
         from core.labs.speed import measured_rows
 
-        yield from measured_rows.measuring(asked, cancel)
+        yield from measured_rows.measure_rows(asked, cancel)
         return
-    job = SpeedJob(asked, language.current())
+    job = SpeedJob(asked, language.current_language())
     with LabProcesses("core.labs.speed.process", [job], LINES) as ranks:
         while not cancel.is_set():
-            match ranks.hear(_LOOK_S):
+            match ranks.next_message(_POLL_SECONDS):
                 case (_, MeasurementFailed() as failed):
                     raise ScaleError(failed.cause, failed.remedy, failed.details)
                 case (_, None):
-                    raise _ended(ranks)
+                    raise _ended_error(ranks)
                 case (_, event) if event is not None:
                     yield event
                     if isinstance(event, Done):
                         return
 
 
-def _ended(ranks: LabProcesses[Event | MeasurementFailed]) -> ScaleError:
+def _ended_error(ranks: LabProcesses[Event | MeasurementFailed]) -> ScaleError:
     return ScaleError(
-        tr("The measuring process ended with code {code}.").format(code=ranks.code(0)),
+        tr("The measuring process ended with code {code}.").format(code=ranks.exit_code(0)),
         tr("Nothing is left running. Close other programs if memory is short, and try it again."),
-        ranks.wrote(0),
+        ranks.stderr_tail(0),
     )

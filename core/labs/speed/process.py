@@ -8,45 +8,45 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from core.errors import DecodescopeError
-from core.labs.processes.process_loop import serve
+from core.labs.processes.process_loop import run_job
 from core.labs.speed.events import Event
 from core.labs.speed.speed_messages import LINES, MeasurementFailed, SpeedJob
 from resources import language
 
-_SMALL, _MOST_THREADS = 30_000_000, 8
+_SMALL_MODEL_PARAMETERS, _MAX_THREADS = 30_000_000, 8
 
 
-def told(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
+def measurement_messages(job: SpeedJob) -> Iterator[Event | MeasurementFailed]:
     """Everything that the measurement says, its failure included."""
     try:
         import torch
 
-        from core.labs.speed.measured_rows import measuring
+        from core.labs.speed.measured_rows import measure_rows
 
-        language.use(job.language)
-        torch.set_num_threads(job.asked.threads or _usual_threads(job.asked.model))
-        yield from measuring(job.asked, threading.Event())
+        language.set_language(job.language)
+        torch.set_num_threads(job.settings.threads or _default_threads(job.settings.model))
+        yield from measure_rows(job.settings, threading.Event())
     except DecodescopeError as error:
         yield MeasurementFailed(error.cause, error.remedy, error.details)
     except Exception as error:
         yield MeasurementFailed(f"{type(error).__name__}: {error}".splitlines()[0], "", traceback.format_exc())
 
 
-def _usual_threads(model: str) -> int:
+def _default_threads(model: str) -> int:
     """As many as a run in the window takes: one for a small model, whose steps are too short to share. Raises
     ModelError."""
     from core.models import catalog
 
     parameters = catalog.describe(catalog.locate(model), model, "folder").parameters or 0
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if parameters < _SMALL else min(usable, _MOST_THREADS)
+    return 1 if parameters < _SMALL_MODEL_PARAMETERS else min(usable, _MAX_THREADS)
 
 
-def _work(job: SpeedJob, tell: Callable[[Event | MeasurementFailed], None]) -> int:
-    for message in told(job):
-        tell(message)
+def _work(job: SpeedJob, send_message: Callable[[Event | MeasurementFailed], None]) -> int:
+    for message in measurement_messages(job):
+        send_message(message)
     return 0
 
 
 if __name__ == "__main__":
-    serve(SpeedJob, LINES, _work)
+    run_job(SpeedJob, LINES, _work)

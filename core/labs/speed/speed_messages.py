@@ -11,7 +11,7 @@ from core.labs.speed.events import EVENTS, Asked, Event
 class SpeedJob(msgspec.Struct, frozen=True):
     """What the process is asked, and the language it gives reasons in."""
 
-    asked: Asked
+    settings: Asked
     language: str
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.labs.processes.process_loop import serve
+from core.labs.processes.process_loop import run_job
 from core.labs.speed.tensor_messages import (
     LINES,
     Message,
@@ -18,41 +18,41 @@ from core.labs.speed.tensor_messages import (
 )
 
 
-def generated(share: TensorParallelJob) -> TensorParallelResult:
+def generate_in_parallel(job: TensorParallelJob) -> TensorParallelResult:
     """Join the others, keep a part of the model, and write the prompt's greedy continuation with them."""
     import torch
     import torch.distributed as dist
 
-    from core.labs.processes.process_group import join
-    from core.labs.processes.shard_bytes import held
-    from core.labs.processes.tensor_parallel import shared, written
+    from core.labs.processes.process_group import join_process_group
+    from core.labs.processes.shard_bytes import local_bytes
+    from core.labs.processes.tensor_parallel import generate_greedily, load_tensor_parallel
     from core.models.tokenizers import load_tokenizer
 
-    on_cards = torch.cuda.device_count() >= share.processes
-    join(share.rank, share.processes, share.port, "nccl" if on_cards else "gloo")
+    on_cards = torch.cuda.device_count() >= job.processes
+    join_process_group(job.rank, job.processes, job.port, "nccl" if on_cards else "gloo")
     torch.set_num_threads(1)
-    network = shared(Path(share.folder), getattr(torch, share.dtype))
-    tokenizer: Any = load_tokenizer(Path(share.folder), False)
-    prompt = tokenizer(share.prompt, return_tensors="pt").input_ids.to(network.device)
+    network = load_tensor_parallel(Path(job.folder), getattr(torch, job.dtype))
+    tokenizer: Any = load_tokenizer(Path(job.folder), False)
+    prompt = tokenizer(job.prompt, return_tensors="pt").input_ids.to(network.device)
     speeds: list[float] = []
     ids: list[int] = []
-    for _ in range(share.repeats + 1):
+    for _ in range(job.repeats + 1):
         began = time.perf_counter()
-        ids = written(network, prompt, share.tokens)
-        speeds.append(share.tokens / (time.perf_counter() - began))
+        ids = generate_greedily(network, prompt, job.tokens)
+        speeds.append(job.tokens / (time.perf_counter() - began))
     dist.barrier()
-    return TensorParallelResult(held(network.parameters()), ids, speeds[1:])
+    return TensorParallelResult(local_bytes(network.parameters()), ids, speeds[1:])
 
 
-def _work(share: TensorParallelJob, tell: Callable[[Message], None]) -> int:
+def _work(job: TensorParallelJob, send_message: Callable[[Message], None]) -> int:
     try:
-        tell(generated(share))
+        send_message(generate_in_parallel(job))
     except Exception as error:
         traceback.print_exc()
-        tell(TensorParallelFailed(f"{type(error).__name__}: {error}".splitlines()[0]))
+        send_message(TensorParallelFailed(f"{type(error).__name__}: {error}".splitlines()[0]))
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    serve(TensorParallelJob, LINES, _work)
+    run_job(TensorParallelJob, LINES, _work)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from core.arguments import check_number, check_one_of, check_text
 from core.explain.sentence import Saying, Sentence, SentenceNumber, together
-from core.labs.arguments import all_made, check_made
+from core.labs.arguments import check_lab_object, lab_object_list
 from core.labs.figures import decimal, percent
 from core.labs.speed.events import Ground, Measured, Row, Way
 from resources.language import mark, tr
 
-_SETTLED = 1.05
+_MIN_TOKENS_PER_PASS = 1.05
 """Tokens a pass, from which on guessing ahead may be said to help."""
 TITLES: dict[Way, str] = {
     "batch": mark("Several texts at once"),
@@ -21,7 +21,7 @@ TITLES: dict[Way, str] = {
     "parallel": mark("Several processes"),
     "compiled": mark("Compiled steps"),
 }
-_ROWS: dict[Row, str] = {
+_ROW_TITLES: dict[Row, str] = {
     Row("drafts", "plain"): mark("One by one"),
     Row("drafts", "assisted"): mark("Draft model"),
     Row("drafts", "token_tree"): mark("Token tree"),
@@ -38,10 +38,10 @@ _ROWS: dict[Row, str] = {
 
 def row_title(row: Row) -> str:
     """What a row is called below its bar: `8`, `int8`, `Early exit`. Raises ParameterError."""
-    check_made("row", row, Row)
+    check_lab_object("row", row, Row)
     check_text("way", row.way)
     check_text("name", row.name)
-    return tr(_ROWS[row]) if row in _ROWS else row.name
+    return tr(_ROW_TITLES[row]) if row in _ROW_TITLES else row.name
 
 
 _GROUND = Saying(
@@ -65,12 +65,12 @@ _NO_BATCH = Saying(
     mark("More texts at once brought nothing here: one alone came quickest, at {speed} tokens/s."),
     mark("No batch is clearly above batch 1, {speed} tokens/s."),
 )
-_FEWER = Saying(
+_QUANTIZED = Saying(
     mark("{best} is quickest, {ratio} times as quick as float32, and takes {share} of its memory."),
     mark("{best} was quickest: {speed} tokens/s, {ratio} × float32, in {share} of its memory."),
     mark("{best}: {speed} tokens/s = {ratio} × float32, {bytes} with its cache ({share} of float32)."),
 )
-_NOT_FEWER = Saying(
+_NOT_QUANTIZED = Saying(
     mark("Fewer bits are not quicker here; {smallest} takes {share} of the memory, though."),
     mark("Fewer bits brought no speed here: float32 had {speed} tokens/s. {smallest} takes {share} of its memory."),
     mark("No kind is clearly above float32's {speed} tokens/s; {smallest} has {bytes}, {share} of float32."),
@@ -85,22 +85,22 @@ _NOT_DRAFTED = Saying(
     mark("No guessing ahead paid for itself here: the best, {best}, reached {ratio} × one by one."),
     mark("No drafter is clearly above plain: {best}, {ratio} ×, at {passes} tokens a target pass."),
 )
-_SAME = Saying(
+_SAME_TEXT = Saying(
     mark("The words are the same in every case."),
     mark("All of them wrote the same text."),
     mark("Token ids equal those of the plain way in every row."),
 )
-_OTHER = Saying(
+_DIFFERENT_TEXT = Saying(
     mark("{names} came to other words: where two are nearly alike, rounding decides."),
     mark("{names} wrote another text: near a tie, sums taken in another order decide."),
     mark("Other token ids in {names}: sums in another order, which decide near a tie."),
 )
-_SHARED = Saying(
+_PARALLEL = Saying(
     mark("Each of {count} processes keeps only {bytes}; they are {ratio} times as quick as one alone."),
     mark("{count} processes keep {bytes} of the weights each, and together are {ratio} × as quick as one."),
     mark("Tensor parallel over {count}: {bytes} of weights on the fullest rank, {speed} tokens/s = {ratio} × one."),
 )
-_TALKING = Saying(
+_COMMUNICATION = Saying(
     mark("Talking to and waiting for each other costs them more than the smaller shares save."),
     mark("Sending and waiting in every layer costs them more than the smaller products save."),
     mark("Two all-reduces a layer, and waiting for them, cost more here than products of 1/N save."),
@@ -133,14 +133,14 @@ _DISK_NOT_DRAFTED = Saying(
     mark("Drafts did not make that clearly quicker: {ratio} ×."),
     mark("Drafted: {ratio} × undrafted, within the spread or below it."),
 )
-_NOTHING = Saying(
+_NO_COMPARISON = Saying(
     mark("There is nothing to compare here."), mark("There is nothing to compare here."), mark("No rows to compare.")
 )
 
 
 def explain_ground(ground: Ground) -> Sentence:
     """The limit that everything stands beside. Raises ParameterError."""
-    check_made("ground", ground, Ground)
+    check_lab_object("ground", ground, Ground)
     return _GROUND.say(
         model=ground.model,
         bytes=decimal(ground.weight_bytes),
@@ -154,9 +154,9 @@ def explain_ground(ground: Ground) -> Sentence:
 def explain_way(way: Way, found: Sequence[Measured]) -> Sentence:
     """What the rows of a way show, the first of them being what the others are held against. Raises ParameterError."""
     check_one_of("way", way, _SENTENCES)
-    found = all_made("found", found, Measured)
+    found = lab_object_list("found", found, Measured)
     if len(found) < 2:
-        return _NOTHING.say()
+        return _NO_COMPARISON.say()
     return _SENTENCES[way](found)
 
 
@@ -172,14 +172,14 @@ def times(ratio: float) -> SentenceNumber:
     return SentenceNumber(f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}")
 
 
-def is_clearly_quicker(one: Measured, other: Measured) -> bool:
+def is_clearly_faster(one: Measured, other: Measured) -> bool:
     """Whether every repeat of one was quicker than every repeat of the other, taken between them where it was."""
     return min(one.speeds) > max(one.against or other.speeds)
 
 
-def _settles(one: Measured) -> bool:
+def _drafts_accepted(one: Measured) -> bool:
     """Whether guesses were right often enough for what was gained to be theirs."""
-    return (one.per_pass or 1.0) >= _SETTLED
+    return (one.per_pass or 1.0) >= _MIN_TOKENS_PER_PASS
 
 
 def _ratio(one: Measured, base: Measured) -> float:
@@ -198,71 +198,71 @@ def _values(one: Measured, base: Measured) -> dict[str, str]:
     }
 
 
-def _of_batch(found: Sequence[Measured]) -> Sentence:
-    base, best = found[0], max(found, key=lambda one: one.speed)
-    if best is base or not is_clearly_quicker(best, base):
+def _explain_batch(rows: Sequence[Measured]) -> Sentence:
+    base, best = rows[0], max(rows, key=lambda one: one.speed)
+    if best is base or not is_clearly_faster(best, base):
         return _NO_BATCH.say(**_values(base, base))
     return _BATCH.say(
         **_values(best, base), texts=SentenceNumber(str(best.texts)), share=percent(best.each / base.each)
     )
 
 
-def _of_weights(found: Sequence[Measured]) -> Sentence:
-    base, best = found[0], max(found, key=lambda one: _ratio(one, found[0]))
+def _explain_weights(rows: Sequence[Measured]) -> Sentence:
+    base, best = rows[0], max(rows, key=lambda one: _ratio(one, rows[0]))
     if base.row.name != "float32":
-        return _NOTHING.say()
-    if best is not base and is_clearly_quicker(best, base):
-        return _FEWER.words(**_values(best, base), share=percent(best.bytes / base.bytes))
-    small = min(found, key=lambda one: one.bytes)
+        return _NO_COMPARISON.say()
+    if best is not base and is_clearly_faster(best, base):
+        return _QUANTIZED.words(**_values(best, base), share=percent(best.bytes / base.bytes))
+    small = min(rows, key=lambda one: one.bytes)
     values = _values(base, base) | {"bytes": decimal(small.bytes)}
-    return _NOT_FEWER.say(**values, smallest=row_title(small.row), share=percent(small.bytes / base.bytes))
+    return _NOT_QUANTIZED.say(**values, smallest=row_title(small.row), share=percent(small.bytes / base.bytes))
 
 
-def _of_drafts(found: Sequence[Measured]) -> Sentence:
-    base, best = found[0], max(found[1:], key=lambda one: (_settles(one), _ratio(one, found[0])))
-    saying = _DRAFTED if _settles(best) and is_clearly_quicker(best, base) else _NOT_DRAFTED
-    return together(saying.say(**_values(best, base)), _sameness(found))
+def _explain_drafts(rows: Sequence[Measured]) -> Sentence:
+    base, best = rows[0], max(rows[1:], key=lambda one: (_drafts_accepted(one), _ratio(one, rows[0])))
+    saying = _DRAFTED if _drafts_accepted(best) and is_clearly_faster(best, base) else _NOT_DRAFTED
+    return together(saying.say(**_values(best, base)), _explain_equality(rows))
 
 
-def _sameness(found: Sequence[Measured]) -> Sentence:
-    others = [row_title(one.row) for one in found if one.same is False]
+def _explain_equality(rows: Sequence[Measured]) -> Sentence:
+    others = [row_title(one.row) for one in rows if one.same is False]
     if others:
-        return _OTHER.say(names=tr(", ").join(others))
-    return _SAME.say() if any(one.same for one in found) else Sentence()
+        return _DIFFERENT_TEXT.say(names=tr(", ").join(others))
+    return _SAME_TEXT.say() if any(one.same for one in rows) else Sentence()
 
 
-def _of_parallel(found: Sequence[Measured]) -> Sentence:
-    base, most = found[0], max(found[1:], key=lambda one: one.speed)
-    told = _SHARED.say(**_values(most, base), count=most.row.name)
-    talking = Sentence() if is_clearly_quicker(most, base) else _TALKING.say()
-    return together(told, talking, _sameness(found))
+def _explain_parallel(rows: Sequence[Measured]) -> Sentence:
+    base, most = rows[0], max(rows[1:], key=lambda one: one.speed)
+    told = _PARALLEL.say(**_values(most, base), count=most.row.name)
+    talking = Sentence() if is_clearly_faster(most, base) else _COMMUNICATION.say()
+    return together(told, talking, _explain_equality(rows))
 
 
-def _of_compiled(found: Sequence[Measured]) -> Sentence:
-    base, last = found[0], found[-1]
+def _explain_compiled(rows: Sequence[Measured]) -> Sentence:
+    base, last = rows[0], rows[-1]
     if last.row.name != "compiled":
-        return _NOTHING.say()
-    saying = _COMPILED if is_clearly_quicker(last, base) else _NOT_COMPILED
-    return together(saying.say(**_values(last, base)), _sameness(found))
+        return _NO_COMPARISON.say()
+    saying = _COMPILED if is_clearly_faster(last, base) else _NOT_COMPILED
+    return together(saying.say(**_values(last, base)), _explain_equality(rows))
 
 
-def _of_offload(found: Sequence[Measured]) -> Sentence:
-    by_name = {one.row.name: one for one in found}
+def _explain_offload(rows: Sequence[Measured]) -> Sentence:
+    by_name = {one.row.name: one for one in rows}
     disk, drafted = by_name.get("disk"), by_name.get("drafted")
     if disk is None:
-        return _NOTHING.say()
+        return _NO_COMPARISON.say()
     told = _ON_DISK.say(**_values(disk, disk), foretold=speed_words(disk.foretold or 0.0))
     if drafted is None:
-        return together(told, _sameness(found))
-    saying = _DISK_DRAFTED if _settles(drafted) and is_clearly_quicker(drafted, disk) else _DISK_NOT_DRAFTED
-    return together(told, saying.say(**_values(drafted, disk)), _sameness(found))
+        return together(told, _explain_equality(rows))
+    saying = _DISK_DRAFTED if _drafts_accepted(drafted) and is_clearly_faster(drafted, disk) else _DISK_NOT_DRAFTED
+    return together(told, saying.say(**_values(drafted, disk)), _explain_equality(rows))
 
 
 _SENTENCES: dict[Way, Callable[[Sequence[Measured]], Sentence]] = {
-    "batch": _of_batch,
-    "weights": _of_weights,
-    "drafts": _of_drafts,
-    "offload": _of_offload,
-    "parallel": _of_parallel,
-    "compiled": _of_compiled,
+    "batch": _explain_batch,
+    "weights": _explain_weights,
+    "drafts": _explain_drafts,
+    "offload": _explain_offload,
+    "parallel": _explain_parallel,
+    "compiled": _explain_compiled,
 }

@@ -22,13 +22,13 @@ from torch import nn
 
 from core.errors import CorruptWeightsError, ModelTooLargeError
 from core.explain.words import size
-from core.models.quantized.tensor_files import StoredTensorFile, scatter
+from core.models.quantized.tensor_files import FileTensor, read_into
 from resources.language import tr
 
-_OF_A_LAYER = re.compile(r"^(?P<layer>(?:[^.]+\.)*?\d+)\.(?P<rest>.+)$")
-_MOST = 512
+_LAYER_TENSOR = re.compile(r"^(?P<layer>(?:[^.]+\.)*?\d+)\.(?P<rest>.+)$")
+_MAX_BUFFERS = 512
 """Places that one call may read to; systems have a limit."""
-_ALIGNED = 64
+_ALIGNMENT = 64
 """Bytes that each tensor begins at a multiple of."""
 
 
@@ -36,37 +36,37 @@ class TensorSlice(NamedTuple):
     """One tensor of a layer: where it is stored, and where in the place it goes."""
 
     name: str
-    stored: StoredTensorFile
-    begin: int
+    stored: FileTensor
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class LayerOnDisk:
+class OffloadedLayer:
     """What is read before a layer computes."""
 
     name: str
     """As its files call it: `model.layers.3`."""
-    pieces: tuple[TensorSlice, ...]
-    room: int
+    tensors: tuple[TensorSlice, ...]
+    buffer_bytes: int
     """Bytes of the place that it fills."""
 
     @property
     def bytes(self) -> int:
         """That are read."""
-        return sum(piece.stored.nbytes for piece in self.pieces)
+        return sum(piece.stored.nbytes for piece in self.tensors)
 
 
 class DiskOffload:
     """The layers on the disk, and the place that they share. Closed with the model."""
 
-    def __init__(self, layers: Sequence[LayerOnDisk], kept: int, dtype: torch.dtype, of: int) -> None:
-        """`kept`: bytes of all other weights; `of`: how many layers there are, those in memory too."""
-        self.layers, self.dtype, self.of = tuple(layers), dtype, of
-        self._place = torch.zeros(max(layer.room for layer in layers), dtype=torch.uint8)
-        self.kept_bytes = kept + len(self._place)
+    def __init__(self, layers: Sequence[OffloadedLayer], kept: int, dtype: torch.dtype, total_layers: int) -> None:
+        """`kept`: bytes of all other weights; `total_layers`: how many layers there are, those in memory too."""
+        self.layers, self.dtype, self.total_layers = tuple(layers), dtype, total_layers
+        self._buffer = torch.zeros(max(layer.buffer_bytes for layer in layers), dtype=torch.uint8)
+        self.kept_bytes = kept + len(self._buffer)
         """In memory: all other weights, and the place."""
-        self._unread: frozenset[str] = frozenset()
-        self.seconds = 0.0
+        self._skipped: frozenset[str] = frozenset()
+        self.read_seconds = 0.0
         """That reading has taken so far."""
 
     @property
@@ -76,48 +76,48 @@ class DiskOffload:
 
     def views(self) -> dict[str, torch.Tensor]:
         """What each parameter on the disk looks at, by its name in the files."""
-        return {name: view for layer in self.layers for name, view in self.views_of(layer).items()}
+        return {name: view for layer in self.layers for name, view in self.layer_views(layer).items()}
 
-    def views_of(self, layer: LayerOnDisk) -> dict[str, torch.Tensor]:
+    def layer_views(self, layer: OffloadedLayer) -> dict[str, torch.Tensor]:
         """The same of one layer."""
-        return {piece.name: self._view(piece) for piece in layer.pieces}
+        return {piece.name: self._view(piece) for piece in layer.tensors}
 
-    def holds(self, tensor: torch.Tensor) -> bool:
+    def is_in_buffer(self, tensor: torch.Tensor) -> bool:
         """Whether a parameter looks at the place."""
-        begin = self._place.data_ptr()
-        return begin <= tensor.data_ptr() < begin + len(self._place)
+        begin = self._buffer.data_ptr()
+        return begin <= tensor.data_ptr() < begin + len(self._buffer)
 
     @contextmanager
-    def reading(self, only: Sequence[LayerOnDisk]) -> Iterator[None]:
+    def read_only_layers(self, only: Sequence[OffloadedLayer]) -> Iterator[None]:
         """Passes inside read these layers alone; others compute with whatever weights lie there, which takes as
         long: so reading and computing are timed apart."""
-        self._unread = frozenset(layer.name for layer in self.layers) - {layer.name for layer in only}
+        self._skipped = frozenset(layer.name for layer in self.layers) - {layer.name for layer in only}
         try:
             yield
         finally:
-            self._unread = frozenset()
+            self._skipped = frozenset()
 
-    def before(self, layer: LayerOnDisk) -> None:
+    def ensure_read(self, layer: OffloadedLayer) -> None:
         """It is about to compute: read it. Raises CorruptWeightsError where a file has gone or ended."""
-        if layer.name not in self._unread:
-            self.fill(layer)
+        if layer.name not in self._skipped:
+            self.read_layer(layer)
 
-    def fill(self, layer: LayerOnDisk) -> None:
+    def read_layer(self, layer: OffloadedLayer) -> None:
         """Read a layer's weights, those of one file on end. Raises CorruptWeightsError where a file has gone or
         ended."""
         began = time.perf_counter()
         by_file: dict[Path, list[TensorSlice]] = {}
-        for piece in sorted(layer.pieces, key=lambda piece: piece.stored.start):
+        for piece in sorted(layer.tensors, key=lambda piece: piece.stored.start):
             by_file.setdefault(piece.stored.file, []).append(piece)
         for file, pieces in by_file.items():
             try:
                 with file.open("rb", buffering=0) as stream:
-                    for run in _runs(pieces):
+                    for run in _adjacent_runs(pieces):
                         self._read(stream, run)
-                    _forget(stream.fileno(), pieces)
+                    _drop_page_cache(stream.fileno(), pieces)
             except OSError as error:
-                raise _gone(file, error) from error
-        self.seconds += time.perf_counter() - began
+                raise _missing_file_error(file, error) from error
+        self.read_seconds += time.perf_counter() - began
 
     def _read(self, stream: FileIO, run: Sequence[TensorSlice]) -> None:
         """Pieces that lie one behind another, in one call where the system has one for it: after every call a thread
@@ -126,20 +126,20 @@ class DiskOffload:
         read = {piece.name: torch.empty(piece.stored.shape, dtype=piece.stored.dtype) for piece in others}
         tensors = [read.get(piece.name, self._view(piece)) for piece in run]
         buffers = [memoryview(one.view(-1).view(torch.uint8).numpy().data) for one in tensors]
-        scatter(stream, run[0].stored.start, buffers)
+        read_into(stream, run[0].stored.start, buffers)
         for piece in others:
             self._view(piece).copy_(read[piece.name])
 
     def _view(self, piece: TensorSlice) -> torch.Tensor:
         room = math.prod(piece.stored.shape) * self.dtype.itemsize
-        return self._place[piece.begin : piece.begin + room].view(self.dtype).view(piece.stored.shape)
+        return self._buffer[piece.offset : piece.offset + room].view(self.dtype).view(piece.stored.shape)
 
 
-def least_bytes(network: nn.Module) -> int:
+def min_resident_bytes(network: nn.Module) -> int:
     """What of its weights is needed at a time, with all layers on the disk: everything else, and the largest layer."""
     rest, layers = 0, dict[str, int]()
     for name, one in network.named_parameters():
-        match = _OF_A_LAYER.match(name)
+        match = _LAYER_TENSOR.match(name)
         if match:
             layers[match["layer"]] = layers.get(match["layer"], 0) + one.nbytes
         else:
@@ -147,21 +147,21 @@ def least_bytes(network: nn.Module) -> int:
     return rest + max(layers.values(), default=0)
 
 
-def shelve(
-    stored: Mapping[str, StoredTensorFile], outline: nn.Module, dtype: torch.dtype, limit: int
+def choose_offloaded_layers(
+    stored: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype, limit: int
 ) -> DiskOffload | None:
     """What stays on the disk so that no more than `limit` bytes of weights are in memory; None where all fit.
 
     As many layers as fit are kept, the first ones; with a limit of 0 none. Raises ModelTooLargeError where one layer
     beside what is no layer is more than that.
     """
-    layers = _layers(stored, outline, dtype)
+    layers = _stored_layers(stored, outline, dtype)
     of = len(layers)
-    shelved = {piece.name for layer in layers for piece in layer.pieces}
+    shelved = {piece.name for layer in layers for piece in layer.tensors}
     rest = sum(math.prod(one.shape) * dtype.itemsize for name, one in stored.items() if name not in shelved)
-    if rest + sum(layer.room for layer in layers) <= limit:
+    if rest + sum(layer.buffer_bytes for layer in layers) <= limit:
         return None
-    place = max((layer.room for layer in layers), default=0)
+    place = max((layer.buffer_bytes for layer in layers), default=0)
     if layers and not limit:
         return DiskOffload(layers, rest, dtype, of)
     if not layers or rest + place > limit:
@@ -173,49 +173,49 @@ def shelve(
                 least=size(rest + place)
             ),
         )
-    while rest + place + layers[0].room <= limit:
-        rest += layers.pop(0).room
+    while rest + place + layers[0].buffer_bytes <= limit:
+        rest += layers.pop(0).buffer_bytes
     return DiskOffload(layers, rest, dtype, of)
 
 
-def _layers(stored: Mapping[str, StoredTensorFile], outline: nn.Module, dtype: torch.dtype) -> list[LayerOnDisk]:
+def _stored_layers(stored: Mapping[str, FileTensor], outline: nn.Module, dtype: torch.dtype) -> list[OffloadedLayer]:
     """Those that a module of the model stands for, with the parameters that it has under the same names."""
-    found: dict[str, list[tuple[str, StoredTensorFile]]] = {}
+    found: dict[str, list[tuple[str, FileTensor]]] = {}
     modules = dict(outline.named_modules())
     for name, one in stored.items():
-        match = _OF_A_LAYER.match(name)
-        module = module_of(modules, match["layer"]) if match else None
+        match = _LAYER_TENSOR.match(name)
+        module = find_module(modules, match["layer"]) if match else None
         if match and module is not None and match["rest"] in dict(module.named_parameters()):
             found.setdefault(match["layer"], []).append((name, one))
     by_place = sorted(found.items(), key=lambda item: (item[0].rpartition(".")[0], int(item[0].rpartition(".")[2])))
-    return [_placed(layer, pieces, dtype) for layer, pieces in by_place]
+    return [_lay_out_tensors(layer, pieces, dtype) for layer, pieces in by_place]
 
 
-def module_of(modules: Mapping[str, nn.Module], layer: str) -> nn.Module | None:
+def find_module(modules: Mapping[str, nn.Module], layer: str) -> nn.Module | None:
     """The module that the files call `layer`: they may leave out what it stands in."""
     return next((module for name, module in modules.items() if name == layer or name.endswith("." + layer)), None)
 
 
-def _placed(layer: str, pieces: Sequence[tuple[str, StoredTensorFile]], dtype: torch.dtype) -> LayerOnDisk:
+def _lay_out_tensors(layer: str, pieces: Sequence[tuple[str, FileTensor]], dtype: torch.dtype) -> OffloadedLayer:
     begin, placed = 0, []
     for name, one in pieces:
         placed.append(TensorSlice(name, one, begin))
-        begin += -(-math.prod(one.shape) * dtype.itemsize // _ALIGNED) * _ALIGNED
-    return LayerOnDisk(layer, tuple(placed), begin)
+        begin += -(-math.prod(one.shape) * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+    return OffloadedLayer(layer, tuple(placed), begin)
 
 
-def _runs(pieces: Sequence[TensorSlice]) -> Iterator[list[TensorSlice]]:
+def _adjacent_runs(pieces: Sequence[TensorSlice]) -> Iterator[list[TensorSlice]]:
     """Pieces of one file, in order, parted where something else lies between them."""
     run: list[TensorSlice] = []
     for piece in pieces:
-        if run and (len(run) == _MOST or run[-1].stored.start + run[-1].stored.nbytes != piece.stored.start):
+        if run and (len(run) == _MAX_BUFFERS or run[-1].stored.start + run[-1].stored.nbytes != piece.stored.start):
             yield run
             run = []
         run.append(piece)
     yield run
 
 
-def _gone(file: Path, error: OSError) -> CorruptWeightsError:
+def _missing_file_error(file: Path, error: OSError) -> CorruptWeightsError:
     return CorruptWeightsError(
         tr("Layers are read from {file} for every token, and it cannot be read any more: {error}.").format(
             file=file.name, error=error.strerror or error
@@ -224,7 +224,7 @@ def _gone(file: Path, error: OSError) -> CorruptWeightsError:
     )
 
 
-def _forget(handle: int, pieces: Sequence[TensorSlice]) -> None:
+def _drop_page_cache(handle: int, pieces: Sequence[TensorSlice]) -> None:
     """Have the system keep nothing of what was read; where it cannot be asked to, it does as it likes."""
     if hasattr(os, "posix_fadvise"):
         first, last = pieces[0].stored.start, pieces[-1].stored.start + pieces[-1].stored.nbytes

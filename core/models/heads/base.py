@@ -8,12 +8,12 @@ import torch
 from transformers.cache_utils import Cache
 
 
-class Heads(Protocol):
+class PredictionHeads(Protocol):
     """One small decoder layer or several, in the model's own width, embedding and output head shared with it."""
 
     count: int
     """How many follow one another; a single one is used again and again on its own guesses."""
-    weights: int
+    weight_count: int
     """Without what is the model's."""
     readable_ids: int
     """Token ids that their embedding has a row for."""

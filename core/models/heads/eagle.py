@@ -18,7 +18,7 @@ from transformers.cache_utils import Cache
 from core.device_memory import is_out_of_memory
 from core.errors import StrategyError
 from core.models.cache_name import cache_name
-from core.models.heads.head_detection import why_not_eagle
+from core.models.heads.head_detection import eagle_unsupported_reason
 from core.models.loaded_model import LoadedModel
 from core.models.weights import find_weights
 from resources.language import tr
@@ -36,16 +36,16 @@ class EagleHead:
     def __init__(self, model: LoadedModel, config: PreTrainedConfig, tensors: Tensors) -> None:
         """Raises ValueError or RuntimeError where the tensors are not those of such a head."""
         blank = AutoModel.from_config(config)
-        self._rotary, self._layer = blank.rotary_emb.to(model.device), _layer(blank.layers[0], tensors)
-        self._join = _linear(tensors, model.config.hidden_size)
+        self._rotary, self._layer = blank.rotary_emb.to(model.device), _load_layer(blank.layers[0], tensors)
+        self._join = _load_projection(tensors, model.config.hidden_size)
         own = tensors.get("embed_tokens.weight")
         embed: nn.Module = model.model.get_input_embeddings()
         for part in (self._layer, self._join):
             part.to(device=model.device, dtype=model.dtype).eval()
-        self._embed = embed if own is None else _embedding(own.to(model.device, model.dtype))
+        self._embed = embed if own is None else _make_embedding(own.to(model.device, model.dtype))
         self.readable_ids = len(own) if own is not None else model.readable_ids
         self._head = model.head
-        self.weights = sum(weight.numel() for part in (self._layer, self._join) for weight in part.parameters())
+        self.weight_count = sum(weight.numel() for part in (self._layer, self._join) for weight in part.parameters())
 
     def read(
         self, head: int, ids: torch.Tensor, states: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor,
@@ -71,8 +71,10 @@ def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
     key = f"eagle/{folder}"
     if key not in model.remembered:
         try:
-            reason = why_not_eagle(model, folder)
-            model.remembered[key] = EagleHead(model, _config(model, folder), _tensors(folder)) if not reason else None
+            reason = eagle_unsupported_reason(model, folder)
+            model.remembered[key] = (
+                EagleHead(model, _head_config(model, folder), _load_tensors(folder)) if not reason else None
+            )
         except Exception as error:
             if is_out_of_memory(error):
                 raise
@@ -86,7 +88,7 @@ def load_eagle_head(model: LoadedModel, folder: Path) -> EagleHead:
     return head
 
 
-def _config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
+def _head_config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
     """The head's own, for one layer and next to no words: those are the model's."""
     config: PreTrainedConfig = AutoConfig.from_pretrained(folder, local_files_only=True)
     config.num_hidden_layers, config.vocab_size, config.pad_token_id = 1, 1, None
@@ -94,7 +96,7 @@ def _config(model: LoadedModel, folder: Path) -> PreTrainedConfig:
     return config
 
 
-def _tensors(folder: Path) -> Tensors:
+def _load_tensors(folder: Path) -> Tensors:
     """Of all its files; pickled ones, as EAGLE's are, by torch's reader that runs no code."""
     files, pickled = find_weights(folder)
     found: dict[str, torch.Tensor] = {}
@@ -103,7 +105,7 @@ def _tensors(folder: Path) -> Tensors:
     return found
 
 
-def _layer(layer: nn.Module, tensors: Tensors) -> nn.Module:
+def _load_layer(layer: nn.Module, tensors: Tensors) -> nn.Module:
     """With its weights; the first norm is left out where EAGLE's checkpoint has none."""
     own = {name.removeprefix(_LAYER): value for name, value in tensors.items() if name.startswith(_LAYER)}
     if "input_layernorm.weight" not in own:
@@ -112,13 +114,13 @@ def _layer(layer: nn.Module, tensors: Tensors) -> nn.Module:
     return layer
 
 
-def _embedding(table: torch.Tensor) -> nn.Embedding:
+def _make_embedding(table: torch.Tensor) -> nn.Embedding:
     """Of a table [V, D] of its own."""
     words, width = table.shape
     return nn.Embedding(words, width, _weight=table)
 
 
-def _linear(tensors: Tensors, width: int) -> nn.Linear:
+def _load_projection(tensors: Tensors, width: int) -> nn.Linear:
     """[token's embedding, state] → state. Raises ValueError for another shape."""
     weight, bias = tensors["fc.weight"], tensors.get("fc.bias")
     if weight.shape != (width, 2 * width):

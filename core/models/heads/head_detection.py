@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 BUNDLED = catalog.BUNDLED.parent / "heads"
 """Heads that ship with the program, for its own models."""
-_BEHIND = re.compile(r"^(?:\w+\.)*layers\.(\d+)\.eh_proj\.weight$")
+_EXTRA_LAYER = re.compile(r"^(?:\w+\.)*layers\.(\d+)\.eh_proj\.weight$")
 """DeepSeek's way: the heads are layers behind the last."""
-_ONE = re.compile(r"^(?:model\.)?mtp\.fc\.weight$")
+_SINGLE = re.compile(r"^(?:model\.)?mtp\.fc\.weight$")
 """Qwen's: one head under a name of its own."""
 _NUMBERED = re.compile(r"^(?:model\.)?mtp\.layers\.(\d+)\.(?:eh_proj|input_proj)\.weight$")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnHeads:
+class CheckpointHeads:
     """Heads for several tokens (MTP) in a model's own checkpoint."""
 
     count: int
@@ -35,11 +35,11 @@ class OwnHeads:
     """What the names of their tensors match, and those of no other."""
 
 
-def own_heads(model: LoadedModel) -> OwnHeads | None:
+def checkpoint_heads(model: LoadedModel) -> CheckpointHeads | None:
     """What the checkpoint of a model holds beside the model; None for nothing. Remembered."""
     if "own_heads" not in model.remembered:
-        model.remembered["own_heads"] = _heads_among(_names(_folder(model)), model.layers)
-    found: OwnHeads | None = model.remembered["own_heads"]
+        model.remembered["own_heads"] = _find_heads(_tensor_names(_folder(model)), model.layers)
+    found: CheckpointHeads | None = model.remembered["own_heads"]
     return found
 
 
@@ -49,7 +49,7 @@ def head_folder(name: str) -> Path:
     return bundled if Path(name).name == name and is_file(bundled / "config.json") else catalog.locate(name)
 
 
-def why_not_heads(model: LoadedModel, name: str | None) -> str | None:
+def heads_unsupported_reason(model: LoadedModel, name: str | None) -> str | None:
     """Why no head can draft for it: its own, or the one called `name`."""
     if model.is_encoder_decoder:
         return tr("{model} is an encoder–decoder, and prediction heads read a decoder's states.").format(
@@ -57,10 +57,10 @@ def why_not_heads(model: LoadedModel, name: str | None) -> str | None:
         )
     if name:
         try:
-            return why_not_eagle(model, head_folder(name))
+            return eagle_unsupported_reason(model, head_folder(name))
         except ModelNotFoundError as error:
             return error.cause
-    if own_heads(model) is None:
+    if checkpoint_heads(model) is None:
         return tr(
             "{model} comes without heads for several tokens (MTP), and no EAGLE head is named (draft_head)."
         ).format(model=model.name)
@@ -81,14 +81,14 @@ def has_fitting_head(model: LoadedModel) -> bool:
 
 def _is_eagle_of(model: LoadedModel, folder: Path) -> bool:
     try:
-        return "fc.weight" in _names(folder) and why_not_eagle(model, folder) is None
+        return "fc.weight" in _tensor_names(folder) and eagle_unsupported_reason(model, folder) is None
     except (ModelError, OSError):
         return False
 
 
-def why_not_eagle(model: LoadedModel, folder: Path) -> str | None:
+def eagle_unsupported_reason(model: LoadedModel, folder: Path) -> str | None:
     """Why the checkpoint in `folder` is no EAGLE head for the model."""
-    names = _names(folder)
+    names = _tensor_names(folder)
     if not names and not find_weights(folder).files:
         return tr("{folder} holds no weights of a draft head.").format(folder=folder)
     if any(name.startswith(("midlayer.", "d2t")) for name in names):
@@ -108,7 +108,7 @@ def _folder(model: LoadedModel) -> Path:
     return model.path or Path(str(getattr(model.model.config, "_name_or_path", "")) or "/nowhere")
 
 
-def _names(folder: Path) -> Collection[str]:
+def _tensor_names(folder: Path) -> Collection[str]:
     """Of the tensors in a folder's safetensors files."""
     try:
         files = find_weights(folder).files if folder.is_dir() else ()
@@ -117,13 +117,13 @@ def _names(folder: Path) -> Collection[str]:
     return {name for file in files for name in read_header(file) or ()}
 
 
-def _heads_among(names: Iterable[str], layers: int) -> OwnHeads | None:
+def _find_heads(names: Iterable[str], layers: int) -> CheckpointHeads | None:
     names = list(names)
-    behind = {int(found[1]) for name in names if (found := _BEHIND.match(name)) and int(found[1]) >= layers}
+    behind = {int(found[1]) for name in names if (found := _EXTRA_LAYER.match(name)) and int(found[1]) >= layers}
     if behind:
         count = len(behind)
-        return OwnHeads(count, tuple(rf"\.layers\.{layers + place}\." for place in range(count)))
+        return CheckpointHeads(count, tuple(rf"\.layers\.{layers + place}\." for place in range(count)))
     numbered = {int(found[1]) for name in names if (found := _NUMBERED.match(name))}
-    if numbered or any(map(_ONE.match, names)):
-        return OwnHeads(len(numbered) or 1, (r"^(?:model\.)?mtp\.",))
+    if numbered or any(map(_SINGLE.match, names)):
+        return CheckpointHeads(len(numbered) or 1, (r"^(?:model\.)?mtp\.",))
     return None

@@ -17,12 +17,12 @@ from transformers.modeling_layers import MtpModel
 from core.device_memory import is_out_of_memory
 from core.errors import StrategyError
 from core.models.cache_name import cache_name
-from core.models.heads.head_detection import OwnHeads, own_heads
-from core.models.load_plan import BUILDING
+from core.models.heads.head_detection import CheckpointHeads, checkpoint_heads
+from core.models.load_plan import BUILD_LOCK
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
-_KINDS = {"full_attention", "sliding_attention"}
+_SUPPORTED_LAYERS = {"full_attention", "sliding_attention"}
 
 
 class MtpHeads:
@@ -33,7 +33,7 @@ class MtpHeads:
         self.count: int = network.num_mtp_layers
         self.readable_ids = int(network.embed_tokens.weight.shape[0])
         shared = {id(weight) for part in (network.embed_tokens, network.shared_head) for weight in part.parameters()}
-        self.weights = sum(weight.numel() for weight in network.parameters() if id(weight) not in shared)
+        self.weight_count = sum(weight.numel() for weight in network.parameters() if id(weight) not in shared)
         self.windows: tuple[int | None, ...] = tuple(_window(network.config, head) for head in range(self.count))
 
     def read(
@@ -60,25 +60,25 @@ class MtpHeads:
         return logits[0].float()
 
 
-def load_own_heads(model: LoadedModel) -> MtpHeads:
+def load_mtp_heads(model: LoadedModel) -> MtpHeads:
     """Read once and kept with the model. Raises StrategyError where they cannot be."""
     if "mtp" not in model.remembered:
-        held = own_heads(model)
+        held = checkpoint_heads(model)
         assert held is not None
         try:
-            with BUILDING:
-                network = MtpModel.from_pretrained(_stand_in(model, held), device_map={"": model.device})
-            _check_kinds(network.config)
+            with BUILD_LOCK:
+                network = MtpModel.from_pretrained(_network_with_heads(model, held), device_map={"": model.device})
+            _check_layer_types(network.config)
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            raise _unreadable(model, error) from error
+            raise _unreadable_error(model, error) from error
         model.remembered["mtp"] = MtpHeads(network.eval())
     heads: MtpHeads = model.remembered["mtp"]
     return heads
 
 
-def _unreadable(model: LoadedModel, error: Exception) -> StrategyError:
+def _unreadable_error(model: LoadedModel, error: Exception) -> StrategyError:
     return StrategyError(
         tr("The heads for several tokens (MTP) of {model} cannot be read: {reason}").format(
             model=model.name, reason=str(error).splitlines()[0]
@@ -87,14 +87,14 @@ def _unreadable(model: LoadedModel, error: Exception) -> StrategyError:
     )
 
 
-def _check_kinds(config: PreTrainedConfig) -> None:
+def _check_layer_types(config: PreTrainedConfig) -> None:
     """Raises ValueError for a layer whose memory cannot be cut."""
     for kind in getattr(config, "layer_types", None) or ():
-        if kind not in _KINDS:
+        if kind not in _SUPPORTED_LAYERS:
             raise ValueError(tr("a layer of the kind {kind} keeps a state.").format(kind=kind))
 
 
-def _stand_in(model: LoadedModel, held: OwnHeads) -> Any:
+def _network_with_heads(model: LoadedModel, held: CheckpointHeads) -> Any:
     """The model's network, every module its own, that knows how many heads there are and what they are called."""
     network = copy.copy(model.model)
     config = copy.deepcopy(model.model.config)

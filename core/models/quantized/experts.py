@@ -18,18 +18,18 @@ class PackedExperts(nn.Module):
         super().__init__()
         self.experts = nn.ModuleList(PackedLinear(outputs, inputs, bits, None) for _ in range(experts))
 
-    def fill(self, weights: torch.Tensor) -> None:
+    def pack(self, weights: torch.Tensor) -> None:
         """Pack [experts, outputs, inputs]."""
         for number, rows in enumerate(weights):
-            self[number].layer.fill(rows)
+            self[number].layer.pack(rows)
 
-    def __getitem__(self, expert: int | torch.Tensor) -> _Expert:
+    def __getitem__(self, expert: int | torch.Tensor) -> _ExpertWeights:
         layer = self.experts[int(expert)]
         assert isinstance(layer, PackedLinear)
-        return _Expert(layer)
+        return _ExpertWeights(layer)
 
 
-class _Expert:
+class _ExpertWeights:
     """One expert's weights, as `F.linear` takes them; nothing else can be done with them."""
 
     def __init__(self, layer: PackedLinear) -> None:

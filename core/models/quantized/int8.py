@@ -16,37 +16,37 @@ from typing import Protocol
 
 import torch
 
-from core.models.quantized.page_buffers import paged
+from core.models.quantized.page_buffers import allocate_pages
 
 _LEVELS = 127
-_FINER = 254
+_FINE_LEVELS = 254
 """Levels of the second number within one step of the first: it reaches half a step to either side."""
 _TINY = 1e-30
-_EXACT = 1024
+_EXACT_PRODUCTS = 1024
 """Products of 127 and 127 whose sum is below 2²⁴, up to which float32 holds every whole number."""
-_PORTION = 2**17
+_FLOAT_PORTION = 2**17
 """Weights that are turned into floats at a time: as many as stay in a cache."""
 _PROBE = 64
 _SHAPE = (512, 256)
 """Outputs and inputs of a matrix whose products are timed."""
-_LONGEST = 1e-3
+_MAX_SECONDS = 1e-3
 """Seconds that it takes at most, far above what a kernel should: oneDNN's reference took 10 to 20 ms."""
 
 
 def quantize_rows(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """int8 [n, K] and float32 scales [n] whose product is near `rows` [n, K]: by half a scale at most."""
     shape = tuple(rows.shape)
-    exact = paged(shape, torch.float32).copy_(rows)
+    exact = allocate_pages(shape, torch.float32).copy_(rows)
     scales = torch.linalg.vector_norm(exact, torch.inf, -1).div_(_LEVELS).clamp_(min=_TINY)
-    return paged(shape, torch.int8).copy_(exact.div_(scales[:, None]).round_()), scales
+    return allocate_pages(shape, torch.int8).copy_(exact.div_(scales[:, None]).round_()), scales
 
 
-def split(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def split_vectors(vectors: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """int8 [2 · M, K], coarse numbers before fine ones, and float32 sizes [M, 1] of one coarse step, of [M, K]."""
     steps = torch.linalg.vector_norm(vectors, torch.inf, -1, keepdim=True).div_(_LEVELS).clamp_(min=_TINY)
     fine = vectors / steps
     coarse = fine.round()
-    fine.sub_(coarse).mul_(_FINER).round_()
+    fine.sub_(coarse).mul_(_FINE_LEVELS).round_()
     return torch.cat([coarse, fine]).to(torch.int8), steps
 
 
@@ -57,8 +57,8 @@ class Int8Matrix(Protocol):
     def nbytes(self) -> int:
         """Bytes of the packed numbers and of what is kept beside them."""
 
-    def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
-        """float32 [M, N] of vectors that `split` gave."""
+    def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+        """float32 [M, N] of vectors that `split_vectors` gave."""
 
 
 class BlockedInt8Matmul:
@@ -74,13 +74,13 @@ class BlockedInt8Matmul:
         """One byte a weight, and a scale and a zero point of four for each row."""
         return self._packed.numel() + 8 * len(self.scales)
 
-    def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+    def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
         both = torch.ops.onednn.qlinear_pointwise(
             halves, 1.0, 0, self._packed, torch.ones_like(self.scales), self._zeros, None, 1.0, 0, torch.float32,
             "none", [], "",
         )  # fmt: skip
-        return _joined(both, self.scales, steps)
+        return _combine_halves(both, self.scales, steps)
 
     def columns(self, start: int, count: int, inputs: int) -> torch.Tensor:
         """int8 [count, N]: the numbers themselves, of `count` of the `inputs` columns."""
@@ -104,37 +104,40 @@ class FloatInt8Matmul:
         """One byte a weight, and a scale of four for each row."""
         return self.numbers.numel() + 4 * len(self.scales)
 
-    def of_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+    def multiply_split(self, halves: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         """float32 [M, N]."""
-        return _joined(_whole_products(halves, self.numbers), self.scales, steps)
+        return _combine_halves(_integer_products(halves, self.numbers), self.scales, steps)
 
 
-def _joined(both: torch.Tensor, scales: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
+def _combine_halves(both: torch.Tensor, scales: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
     """float32 [M, N] of whole sums [2 · M, N], those of coarse numbers before those of fine ones: rounded once before
     they are scaled, as by the quick step."""
     coarse, fine = both.double().chunk(2)
-    return fine.add_(coarse, alpha=_FINER).float().mul_(scales).mul_(steps / _FINER)
+    return fine.add_(coarse, alpha=_FINE_LEVELS).float().mul_(scales).mul_(steps / _FINE_LEVELS)
 
 
-def _whole_products(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """int32 [M, N] of int8 [M, K] and [N, K]: floats add up to `_EXACT` products of eight bits without rounding."""
+def _integer_products(vectors: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
+    """int32 [M, N] of int8 [M, K] and [N, K]: floats add up to `_EXACT_PRODUCTS` products of eight bits without rounding."""
     found = torch.empty(len(vectors), len(numbers), dtype=torch.int32)
-    columns = [(first, vectors[:, first : first + _EXACT].float()) for first in range(0, numbers.shape[1], _EXACT)]
-    rows = max(1, _PORTION // numbers.shape[1])
+    columns = [
+        (first, vectors[:, first : first + _EXACT_PRODUCTS].float())
+        for first in range(0, numbers.shape[1], _EXACT_PRODUCTS)
+    ]
+    rows = max(1, _FLOAT_PORTION // numbers.shape[1])
     for start in range(0, len(numbers), rows):
         portion = numbers[start : start + rows]
-        parts = [part @ portion[:, first : first + _EXACT].float().t() for first, part in columns]
+        parts = [part @ portion[:, first : first + _EXACT_PRODUCTS].float().t() for first, part in columns]
         found[:, start : start + rows] = sum(part.to(torch.int32) for part in parts)
     return found
 
 
-def pack_eight(numbers: torch.Tensor, scales: torch.Tensor) -> Int8Matrix:
+def pack_int8(numbers: torch.Tensor, scales: torch.Tensor) -> Int8Matrix:
     """The quickest there is on this machine for int8 [N, K] with a scale a row."""
-    return BlockedInt8Matmul(numbers, scales) if has_blocks() else FloatInt8Matmul(numbers, scales)
+    return BlockedInt8Matmul(numbers, scales) if has_fast_onednn() else FloatInt8Matmul(numbers, scales)
 
 
 @functools.cache
-def has_blocks() -> bool:
+def has_fast_onednn() -> bool:
     """Whether oneDNN multiplies whole numbers here, exactly and in a kernel made for it: processors without
     instructions for it (VNNI) add pairs of products in sixteen bits, which overflow; for others its build may have a
     reference only, which takes one number at a time."""
@@ -142,28 +145,28 @@ def has_blocks() -> bool:
         return False
     most = torch.full((_PROBE, _PROBE), _LEVELS, dtype=torch.int8)
     try:
-        found = BlockedInt8Matmul(most, torch.ones(_PROBE)).of_split(most[:2], torch.ones(1, 1))
+        found = BlockedInt8Matmul(most, torch.ones(_PROBE)).multiply_split(most[:2], torch.ones(1, 1))
     except RuntimeError:  # built without that kernel
         return False
     wanted = _PROBE * _LEVELS**2
-    return bool((found - wanted * (1 + 1 / _FINER)).abs().max() < _PROBE) and not _is_reference()
+    return bool((found - wanted * (1 + 1 / _FINE_LEVELS)).abs().max() < _PROBE) and not _has_reference_kernel()
 
 
-def _is_reference() -> bool:
+def _has_reference_kernel() -> bool:
     """Whether products in blocks are as slow as one number at a time."""
     matrix = BlockedInt8Matmul(torch.ones(_SHAPE, dtype=torch.int8), torch.ones(_SHAPE[0]))
     _seconds(matrix)  # makes the kernel
-    return all(_seconds(matrix) > _LONGEST for _ in range(3))
+    return all(_seconds(matrix) > _MAX_SECONDS for _ in range(3))
 
 
 def _seconds(matrix: Int8Matrix) -> float:
     """Of one product with two vectors."""
     halves, steps = torch.ones(4, _SHAPE[1], dtype=torch.int8), torch.ones(2, 1)
     begun = time.perf_counter()
-    matrix.of_split(halves, steps)
+    matrix.multiply_split(halves, steps)
     return time.perf_counter() - begun
 
 
-def bytes_beside() -> int:
+def extra_bytes_per_row() -> int:
     """Bytes that a packed matrix keeps for each of its rows."""
-    return 8 if has_blocks() else 4
+    return 8 if has_fast_onednn() else 4

@@ -12,19 +12,19 @@ import mmap
 
 import torch
 
-_LEAST = 2**16
+_MIN_BYTES = 2**16
 """Bytes; whatever is smaller comes from the heap."""
 
 
-def paged(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+def allocate_pages(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """A tensor to be filled; its pages are given back to the system with it."""
     size = math.prod(shape) * dtype.itemsize
-    if size < _LEAST:
+    if size < _MIN_BYTES:
         return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(_pages(size), dtype=dtype).view(shape)
+    return torch.frombuffer(_map_pages(size), dtype=dtype).view(shape)
 
 
-def _pages(size: int) -> mmap.mmap:
+def _map_pages(size: int) -> mmap.mmap:
     """Of this process alone, where the system tells them apart."""
     private = getattr(mmap, "MAP_PRIVATE", None)
     return mmap.mmap(-1, size) if private is None else mmap.mmap(-1, size, private | mmap.MAP_ANONYMOUS)

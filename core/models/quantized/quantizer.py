@@ -15,8 +15,8 @@ from transformers.quantizers.auto import register_quantization_config, register_
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from core.models.quantized.packed_layers import Packed, quantize
-from core.models.quantized.replace_modules import banks, put_bank, swap
+from core.models.quantized.packed_layers import PackedModule, quantize_matrix
+from core.models.quantized.replace_modules import expert_tensors, replace_experts, replace_layers
 from core.models.quantized.tensor_files import LazyWeights
 from core.models.quantized.weight_formats import PACKED
 
@@ -47,14 +47,14 @@ class PackedQuantizer(HfQuantizer):
 
     def __init__(self, quantization_config: PackedConfig, **more: object) -> None:
         super().__init__(quantization_config, **more)
-        self._together: dict[str, tuple[str, ...]] = {}
+        self._tied_names: dict[str, tuple[str, ...]] = {}
         """Names of weights that share their numbers, by each of them."""
-        self._banks: dict[str, tuple[nn.Module, str]] = {}
+        self._expert_tensors: dict[str, tuple[nn.Module, str]] = {}
 
     def _process_model_before_weight_loading(self, model: Network, **_: object) -> Network:
-        swap(model, self.quantization_config.kind)
+        replace_layers(model, self.quantization_config.kind)
         names = {module: name for name, module in model.named_modules()}
-        self._banks = {f"{names[module]}.{name}": (module, name) for module, name, _ in banks(model)}
+        self._expert_tensors = {f"{names[module]}.{name}": (module, name) for module, name, _ in expert_tensors(model)}
         self._untie(model)
         return model
 
@@ -65,40 +65,42 @@ class PackedQuantizer(HfQuantizer):
         for target, source in list(tied.items()):
             if not target.endswith(".weight"):
                 continue
-            if isinstance(_owner(model, target), Packed) or isinstance(_owner(model, source), Packed):
+            if isinstance(_owning_module(model, target), PackedModule) or isinstance(
+                _owning_module(model, source), PackedModule
+            ):
                 del tied[target]
-                group = tuple(dict.fromkeys((*self._together.get(source, (source,)), target)))
-                self._together.update(dict.fromkeys(group, group))
+                group = tuple(dict.fromkeys((*self._tied_names.get(source, (source,)), target)))
+                self._tied_names.update(dict.fromkeys(group, group))
 
     def param_needs_quantization(self, model: PreTrainedModel, param_name: str, **_: object) -> bool:
         """Whether `pack` takes a weight."""
         return (
-            param_name in self._banks
-            or param_name in self._together
-            or (param_name.endswith(".weight") and isinstance(_owner(model, param_name), Packed))
+            param_name in self._expert_tensors
+            or param_name in self._tied_names
+            or (param_name.endswith(".weight") and isinstance(_owning_module(model, param_name), PackedModule))
         )
 
     def get_quantize_ops(self) -> ConversionOps:
         """What is done with it."""
-        return _Pack(self)
+        return _PackOperation(self)
 
     def pack(self, model: Network, name: str, value: torch.Tensor | LazyWeights) -> dict[str, torch.Tensor]:
         """Pack one weight into the modules that hold it; what transformers shall still set itself is given back."""
-        if name in self._banks:
-            put_bank(*self._banks[name], PACKED[self.quantization_config.kind]).fill(_whole(value))
+        if name in self._expert_tensors:
+            replace_experts(*self._expert_tensors[name], PACKED[self.quantization_config.kind]).pack(_read_fully(value))
             return {}
         rows = value.stored if isinstance(value, LazyWeights) else value
-        names = self._together.get(name, (name,))
-        owners = [(other, _owner(model, other)) for other in names]
-        fill_all([module for _, module in owners if isinstance(module, Packed)], rows)
-        return {other: _whole(value) for other, module in owners if not isinstance(module, Packed)}
+        names = self._tied_names.get(name, (name,))
+        owners = [(other, _owning_module(model, other)) for other in names]
+        pack_all([module for _, module in owners if isinstance(module, PackedModule)], rows)
+        return {other: _read_fully(value) for other, module in owners if not isinstance(module, PackedModule)}
 
-    def names_with(self, name: str) -> tuple[str, ...]:
+    def loaded_names(self, name: str) -> tuple[str, ...]:
         """Everything that is there once `name` was read."""
-        return self._together.get(name, (name,))
+        return self._tied_names.get(name, (name,))
 
     @staticmethod
-    def forget(model: Network) -> None:
+    def clean_up(model: Network) -> None:
         """Take off what transformers wrote into a model and its configuration: it is as its folder says again."""
         quantizer: Any = model.hf_quantizer
         quantizer.remove_quantization_config(model)
@@ -113,7 +115,7 @@ class PackedQuantizer(HfQuantizer):
         return False
 
 
-class _Pack(ConversionOps):
+class _PackOperation(ConversionOps):
     """One weight on its way from the file into its module."""
 
     def __init__(self, quantizer: PackedQuantizer) -> None:
@@ -127,23 +129,23 @@ class _Pack(ConversionOps):
         for name, value in input_dict.items():
             single = value[0] if isinstance(value, list) else value
             left.update(self._quantizer.pack(more["model"], name, single))
-            more["missing_keys"].difference_update(self._quantizer.names_with(name))
+            more["missing_keys"].difference_update(self._quantizer.loaded_names(name))
         return left
 
 
-def fill_all(modules: Sequence[Packed], rows: Any) -> None:
+def pack_all(modules: Sequence[PackedModule], rows: Any) -> None:
     """Pack the same rows into each of them; read once where all keep them in eight bits."""
     if len(modules) == 1:
-        modules[0].fill(rows)
+        modules[0].pack(rows)
         return
-    numbers, scales = quantize(rows)
+    numbers, scales = quantize_matrix(rows)
     for module in modules:
-        module.take(numbers, scales)
+        module.set_quantized(numbers, scales)
 
 
-def _whole(value: torch.Tensor | LazyWeights) -> torch.Tensor:
+def _read_fully(value: torch.Tensor | LazyWeights) -> torch.Tensor:
     return value.stored[...].float() if isinstance(value, LazyWeights) else value
 
 
-def _owner(model: nn.Module, name: str) -> nn.Module:
+def _owning_module(model: nn.Module, name: str) -> nn.Module:
     return model.get_submodule(name.rpartition(".")[0])

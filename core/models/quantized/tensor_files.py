@@ -15,7 +15,7 @@ from types import EllipsisType
 
 import torch
 
-from core.models.quantized.page_buffers import paged
+from core.models.quantized.page_buffers import allocate_pages
 from core.models.weights import WeightFiles, read_header
 from resources.language import tr
 
@@ -26,16 +26,16 @@ _TYPES = {
 }  # fmt: skip
 
 
-class StoredTensorFile:
-    """One tensor of a file. `stored[...]` reads it whole, as transformers asks, and as `wanted` where it has floats of
+class FileTensor:
+    """One tensor of a file. `stored[...]` reads it whole, as transformers asks, and as `read_dtype` where it has floats of
     another type; `stored[a:b]` its rows a to b, as they are."""
 
     def __init__(
-        self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype, wanted: torch.dtype | None = None
+        self, file: Path, start: int, shape: tuple[int, ...], dtype: torch.dtype, read_dtype: torch.dtype | None = None
     ) -> None:
         self.file, self.start = file, start
         self.shape, self.dtype = shape, dtype
-        self._wanted = wanted if wanted is not None and dtype.is_floating_point else dtype
+        self._read_dtype = read_dtype if read_dtype is not None and dtype.is_floating_point else dtype
 
     @property
     def nbytes(self) -> int:
@@ -45,28 +45,28 @@ class StoredTensorFile:
     def __getitem__(self, rows: slice | EllipsisType) -> torch.Tensor:
         if isinstance(rows, EllipsisType):
             read = self._read(0, self.shape)
-            return read if self._wanted is self.dtype else paged(self.shape, self._wanted).copy_(read)
+            return read if self._read_dtype is self.dtype else allocate_pages(self.shape, self._read_dtype).copy_(read)
         first, last, _ = rows.indices(self.shape[0])
         width = math.prod(self.shape[1:])
         return self._read(first * width, (last - first, *self.shape[1:]))
 
     def _read(self, skipped: int, shape: tuple[int, ...]) -> torch.Tensor:
         """The numbers behind the first `skipped`. Raises OSError where the file ends before."""
-        buffer = paged((math.prod(shape) * self.dtype.itemsize,), torch.uint8)
+        buffer = allocate_pages((math.prod(shape) * self.dtype.itemsize,), torch.uint8)
         self._fill(skipped, buffer)
         return buffer.view(self.dtype).view(shape)
 
     def _fill(self, skipped: int, buffer: torch.Tensor) -> None:
         with self.file.open("rb", buffering=0) as stream:
             stream.seek(self.start + skipped * self.dtype.itemsize)
-            if _fill(stream, memoryview(buffer.numpy().data)) < len(buffer):
+            if _read_full(stream, memoryview(buffer.numpy().data)) < len(buffer):
                 raise OSError(f"{self.file.name} ended early")
 
 
 class LazyWeights:
     """A stored matrix that is handed on unread, to be read by rows where it is packed."""
 
-    def __init__(self, stored: StoredTensorFile) -> None:
+    def __init__(self, stored: FileTensor) -> None:
         self.stored = stored
 
     def __getitem__(self, everything: EllipsisType) -> LazyWeights:
@@ -77,7 +77,7 @@ class LazyWeights:
         return self
 
 
-def _fill(stream: RawIOBase, view: memoryview) -> int:
+def _read_full(stream: RawIOBase, view: memoryview) -> int:
     """Read until `view` is full or the file ends; how many bytes that gave. One read ends at two gigabytes."""
     done = 0
     while done < len(view) and (count := stream.readinto(view[done:])):
@@ -85,7 +85,7 @@ def _fill(stream: RawIOBase, view: memoryview) -> int:
     return done
 
 
-def scatter(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None:
+def read_into(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None:
     """Read what lies on end in a file to several places. Raises OSError where the file ends before."""
     left = [buffer for buffer in buffers if len(buffer)]
     if hasattr(os, "preadv"):
@@ -97,31 +97,31 @@ def scatter(stream: FileIO, start: int, buffers: Sequence[memoryview]) -> None:
                 left[0] = left[0][count:]
     else:
         stream.seek(start)
-        while left and _fill(stream, left[0]) == len(left[0]):
+        while left and _read_full(stream, left[0]) == len(left[0]):
             left.pop(0)
     if left:
         raise OSError(tr("it ended early"))
 
 
-def _head(file: Path) -> bytes:
+def _length_bytes(file: Path) -> bytes:
     """The eight bytes that say how long the header is."""
     with file.open("rb") as stream:
         return stream.read(8)
 
 
 def stored_tensors(
-    weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), wanted: torch.dtype | None = None
-) -> dict[str, StoredTensorFile | LazyWeights]:
-    """Every tensor of these files by its name, floats as `wanted` or as they are; matrices of the shapes `by_rows` are
+    weights: WeightFiles, by_rows: Collection[tuple[int, ...]] = (), read_dtype: torch.dtype | None = None
+) -> dict[str, FileTensor | LazyWeights]:
+    """Every tensor of these files by its name, floats as `read_dtype` or as they are; matrices of the shapes `by_rows` are
     handed on unread."""
-    found: dict[str, StoredTensorFile | LazyWeights] = {}
+    found: dict[str, FileTensor | LazyWeights] = {}
     for file in weights.files:
         header = read_header(file) or {}
-        begin = 8 + int.from_bytes(_head(file), "little")
+        begin = 8 + int.from_bytes(_length_bytes(file), "little")
         for name, entry in header.items():
             shape = tuple(entry["shape"])
-            tensor = StoredTensorFile(
-                file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")], wanted
+            tensor = FileTensor(
+                file, begin + entry["data_offsets"][0], shape, _TYPES[entry.get("dtype", "F32")], read_dtype
             )
             found[name] = LazyWeights(tensor) if shape in by_rows else tensor
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.errors import ParameterError
-from core.parameter import named
+from core.parameter import display_name
 from resources.language import tr
 
 FLOATS = ("float32", "bfloat16", "float16")
@@ -12,12 +12,12 @@ PACKED = {"int8": 8, "int4": 4}
 KINDS = ("auto", *FLOATS, *PACKED)
 
 
-def check_kind(wish: str) -> str:
-    """`wish` itself. Raises ParameterError for what is none of KINDS."""
-    if wish not in KINDS:
+def check_format(kind: str) -> str:
+    """`kind` itself. Raises ParameterError for what is none of KINDS."""
+    if kind not in KINDS:
         raise ParameterError(
-            tr("“{wish}” is no kind of weights.").format(wish=named(wish)),
+            tr("“{wish}” is no kind of weights.").format(wish=display_name(kind)),
             tr("Use {names}.").format(names=", ".join(KINDS)),
             "weights",
         )
-    return wish
+    return kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from core.models.quantized.packed_layers import Packed, PackedEmbedding, PackedLinear
+from core.models.quantized.packed_layers import PackedEmbedding, PackedLinear, PackedModule
 
 if TYPE_CHECKING:
     import torch
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def count_weights(network: Network) -> int:
     """Numbers, shared ones once: also an embedding that is kept again, packed, as the head."""
-    shared = _repeated(network)
+    shared = _duplicates(network)
     return sum(p.numel() for p in network.parameters()) - sum(module.weight.numel() for module in shared)
 
 
-def weigh(network: Network) -> int:
+def weight_bytes(network: Network) -> int:
     """Bytes in memory; with a quantization of the folder's own, also the buffers that hold its codes and scales."""
-    packed = _packed(network)
+    packed = _packed_modules(network)
     placeholders = {id(module.weight) for module in packed}
     floats = (p for p in network.parameters() if id(p) not in placeholders)
     plain = sum(p.numel() * p.element_size() for p in floats) + sum(module.nbytes for module in packed)
@@ -56,22 +56,22 @@ def is_tied(network: Network) -> bool:
     """Whether input and output share their weights."""
     words = network.get_input_embeddings()
     head: nn.Module = network.get_output_embeddings()
-    if isinstance(head, Packed):
+    if isinstance(head, PackedModule):
         return bool(network.config.get_text_config(decoder=True).tie_word_embeddings)
     return words.weight is head.weight
 
 
-def seals(modules: Iterable[nn.Module]) -> str:
+def content_hashes(modules: Iterable[nn.Module]) -> str:
     """What changes with every packed number."""
-    return " ".join(module.seal for module in modules if isinstance(module, Packed))
+    return " ".join(module.content_hash for module in modules if isinstance(module, PackedModule))
 
 
-def _packed(network: nn.Module) -> list[Packed]:
-    return [module for module in network.modules() if isinstance(module, Packed)]
+def _packed_modules(network: nn.Module) -> list[PackedModule]:
+    return [module for module in network.modules() if isinstance(module, PackedModule)]
 
 
-def _repeated(network: Network) -> list[Packed]:
+def _duplicates(network: Network) -> list[PackedModule]:
     """Heads and tables beyond the first that hold the same numbers as a table does."""
-    tables = [m for m in _packed(network) if isinstance(m, PackedEmbedding)]
+    tables = [m for m in _packed_modules(network) if isinstance(m, PackedEmbedding)]
     head: nn.Module = network.get_output_embeddings()
-    return [*tables[1:], *([head] if tables and isinstance(head, Packed) and is_tied(network) else [])]
+    return [*tables[1:], *([head] if tables and isinstance(head, PackedModule) and is_tied(network) else [])]

@@ -8,14 +8,14 @@ from functools import lru_cache
 from jinja2 import Template
 
 from core.models.json_types import Json, JsonObject
-from core.models.templates.content_forms import Form, adapted, content_forms
+from core.models.templates.content_forms import ContentForm, adapt_message, content_forms
 from core.models.templates.template_budget import TemplateBudget, TemplateLimitError
-from core.models.templates.template_sandbox import METER, MeteredEnvironment
+from core.models.templates.template_sandbox import BUDGET, MeteredEnvironment
 from resources.language import tr
 
-_LARGEST = 2**19
+_MAX_LENGTH = 2**19
 """Characters of a template; those of the largest models have 30,000."""
-_BASE, _EACH = 2**23, 400
+_BASE, _PER_CHARACTER = 2**23, 400
 """Units that a template may use: some anyway, and so many for each character of the messages."""
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 """Names that a message's reasoning goes by; templates read the first, or the second."""
@@ -24,19 +24,19 @@ _REASONING = ("reasoning_content", "thinking", "reasoning")
 def render_chat(template: str, messages: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]) -> str:
     """The text, ready for the model's answer. The content of a message is given to the template in the form that it
     takes, one text or a list of parts. Raises whatever the template raises, and TemplateLimitError."""
-    if len(template) > _LARGEST:
+    if len(template) > _MAX_LENGTH:
         raise TemplateLimitError(
             tr("it has {characters:,} characters, more than the {most:,} of any template").format(
-                characters=len(template), most=_LARGEST
+                characters=len(template), most=_MAX_LENGTH
             )
         )
     given = [{name: value for name, value in message.items() if value is not None} for message in messages]
-    chat = [_alias(_plain_object(message)) for message in given]
+    chat = [_add_reasoning_aliases(_to_json_object(message)) for message in given]
     forms = _forms_of(template, chat, special_tokens)
-    return _render(template, [_plain_object(adapted(message, forms)) for message in chat], special_tokens)
+    return _render(template, [_to_json_object(adapt_message(message, forms)) for message in chat], special_tokens)
 
 
-def takes_parts(template: str, special_tokens: Mapping[str, object]) -> bool:
+def requires_parts(template: str, special_tokens: Mapping[str, object]) -> bool:
     """Return whether the template takes the content of a user's message as a list of parts. Raises
     TemplateLimitError."""
     return _forms(template, (), _frozen(special_tokens))["user"] != "text"
@@ -44,7 +44,7 @@ def takes_parts(template: str, special_tokens: Mapping[str, object]) -> bool:
 
 def _forms_of(
     template: str, chat: Sequence[Mapping[str, object]], special_tokens: Mapping[str, object]
-) -> Mapping[str, Form]:
+) -> Mapping[str, ContentForm]:
     roles = {str(message.get("role")) for message in chat} & {"system", "developer", "assistant", "tool"}
     return _forms(template, tuple(sorted(roles)), _frozen(special_tokens))
 
@@ -54,23 +54,25 @@ def _frozen(special_tokens: Mapping[str, object]) -> tuple[tuple[str, str], ...]
 
 
 @lru_cache(maxsize=64)
-def _forms(template: str, roles: tuple[str, ...], special_tokens: tuple[tuple[str, str], ...]) -> Mapping[str, Form]:
+def _forms(
+    template: str, roles: tuple[str, ...], special_tokens: tuple[tuple[str, str], ...]
+) -> Mapping[str, ContentForm]:
     return content_forms(
-        lambda chat: _render(template, [_plain_object(message) for message in chat], dict(special_tokens)), roles
+        lambda chat: _render(template, [_to_json_object(message) for message in chat], dict(special_tokens)), roles
     )
 
 
 def _render(template: str, chat: Sequence[JsonObject], special_tokens: Mapping[str, object]) -> str:
-    token = METER.set(TemplateBudget(2**40))
+    token = BUDGET.set(TemplateBudget(2**40))
     try:
-        METER.set(TemplateBudget(_BASE + _EACH * METER.get().weigh(list(chat))))
+        BUDGET.set(TemplateBudget(_BASE + _PER_CHARACTER * BUDGET.get().charge_read(list(chat))))
         compiled = _compile(template)
         return compiled.render(
             messages=list(chat), tools=None, documents=None, add_generation_prompt=True,
-            **_plain_object(special_tokens),
+            **_to_json_object(special_tokens),
         )  # fmt: skip
     finally:
-        METER.reset(token)
+        BUDGET.reset(token)
 
 
 @lru_cache(maxsize=8)
@@ -78,21 +80,21 @@ def _compile(template: str) -> Template:
     return MeteredEnvironment().from_string(template)
 
 
-def _alias(message: JsonObject) -> JsonObject:
+def _add_reasoning_aliases(message: JsonObject) -> JsonObject:
     reasoning = next((message[name] for name in _REASONING if name in message), None)
     return message if reasoning is None else {"thinking": reasoning, **message, "reasoning_content": reasoning}
 
 
-def _plain_object(given: Mapping[str, object]) -> JsonObject:
-    return {str(name): _plain(item) for name, item in given.items()}
+def _to_json_object(given: Mapping[str, object]) -> JsonObject:
+    return {str(name): _to_json(item) for name, item in given.items()}
 
 
-def _plain(value: object) -> Json:
+def _to_json(value: object) -> Json:
     """Nothing but JSON's own types: a template could call the methods of any other object."""
     if isinstance(value, Mapping):
-        return _plain_object(value)
+        return _to_json_object(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, str):
         return str.__str__(value)
     if value is None or (isinstance(value, (int, float)) and type(value) in (bool, int, float)):

@@ -45,14 +45,14 @@ class TemplateBudget:
         if time.thread_time() > self._deadline:
             raise TemplateLimitError(tr("it takes longer than {seconds:g} seconds").format(seconds=_SECONDS))
 
-    def copy(self, value: object) -> None:
+    def charge_copy(self, value: object) -> None:
         """Pay for a copy of a sequence: its items are not copied."""
         if isinstance(value, (list, tuple)):
             self.charge(1 + len(value))
         else:
-            self.weigh(value)
+            self.charge_read(value)
 
-    def weigh(self, *values: object) -> int:
+    def charge_read(self, *values: object) -> int:
         """Pay for reading values whole, and say what that cost. Things inside count as often as they are reached: a
         list that holds itself twice, and that twice again, is as heavy as it would be long if it were printed."""
         total, waiting = 0, list(values)
@@ -71,35 +71,35 @@ class TemplateBudget:
         self.charge(total)
         return total
 
-    def multiply(self, value: object, others: Iterable[object]) -> None:
+    def charge_repeated(self, value: object, others: Iterable[object]) -> None:
         """Pay for an operation that may repeat what it is given once for each part of `value`, or as often as a number
         says: padding, formatting, joining."""
         others = list(others)
         amount = sum(abs(int(number)) for number in _numbers(others)) + _widths((value, *others))
-        self.charge(self.weigh(value) * (1 + self.weigh(*others) + amount))
+        self.charge(self.charge_read(value) * (1 + self.charge_read(*others) + amount))
 
-    def replace(self, text: str, old: object, new: object) -> None:
+    def charge_replace(self, text: str, old: object, new: object) -> None:
         """Pay for a text in which one text is replaced by another, wherever it stands."""
         self.charge(1 + len(text))
         if isinstance(old, str) and isinstance(new, str):
             self.charge(text.count(old) * len(new))
 
-    def operate(self, operator: str, left: object, right: object) -> None:
+    def charge_operator(self, operator: str, left: object, right: object) -> None:
         """Pay for `left operator right`."""
         if operator == "*" and isinstance(left, Sequence) != isinstance(right, Sequence):
             text, times = (left, right) if isinstance(left, Sequence) else (right, left)
-            self.charge(self.weigh(text) * max(1, int(times) if isinstance(times, int) else 1))
+            self.charge(self.charge_read(text) * max(1, int(times) if isinstance(times, int) else 1))
         elif operator == "*" and isinstance(left, int) and isinstance(right, int):
             self.charge(1 + left.bit_length() * right.bit_length() // _PRODUCT)
         elif operator == "**" and isinstance(left, int) and isinstance(right, int):
             self.charge(left.bit_length() * max(1, right))
         elif operator == "%" and isinstance(left, str):
-            self.multiply(left, right if isinstance(right, tuple) else (right,))
+            self.charge_repeated(left, right if isinstance(right, tuple) else (right,))
         elif operator == "+" and isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
-            self.copy(left)
-            self.copy(right)
+            self.charge_copy(left)
+            self.charge_copy(right)
         else:
-            self.weigh(left, right)
+            self.charge_read(left, right)
 
 
 def _own_size(value: object) -> int:

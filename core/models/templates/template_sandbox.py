@@ -27,10 +27,10 @@ from resources.language import tr
 if TYPE_CHECKING:
     from jinja2.parser import Parser
 
-METER: ContextVar[TemplateBudget] = ContextVar("meter")
+BUDGET: ContextVar[TemplateBudget] = ContextVar("meter")
 """Of the template that is being compiled or rendered."""
 _WEIGH, _LOOP = "_weigh", "_loop"
-_MACRO, _ROUND = 300, 16
+_MACRO, _ITERATION = 300, 16
 """Units of calling a macro and of one round of a loop, whatever stands in them."""
 _FOR_WEB_PAGES = ("urlize", "striptags", "xmlattr", "pprint")
 _MULTIPLYING = {
@@ -46,7 +46,7 @@ _LINEAR = {
 """Methods whose result is no longer than what they are called on; of all others the worst is believed."""
 
 
-class _Meters(NodeTransformer):
+class _ChargeInserter(NodeTransformer):
     """Puts the meter where jinja itself has no place for it: around loops, comparisons and what is put together."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
@@ -56,25 +56,25 @@ class _Meters(NodeTransformer):
 
     def visit_Compare(self, node: nodes.Compare) -> nodes.Compare:
         self.generic_visit(node)
-        node.expr = _weighed(node.expr)
+        node.expr = _charged(node.expr)
         for operand in node.ops:
-            operand.expr = _weighed(operand.expr)
+            operand.expr = _charged(operand.expr)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Concat:
         self.generic_visit(node)
-        node.nodes = [_weighed(part) for part in node.nodes]
+        node.nodes = [_charged(part) for part in node.nodes]
         return node
 
     def visit_List(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
         self.generic_visit(node)
-        return _weighed(node)
+        return _charged(node)
 
     visit_Dict = visit_List
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:
         self.generic_visit(node)
-        return _weighed(node) if node.ctx == "load" else node
+        return _charged(node) if node.ctx == "load" else node
 
 
 class _Generation(Extension):
@@ -110,7 +110,7 @@ def _check_name(name: object) -> None:
         raise SecurityError(tr("a namespace cannot hold {name!r}").format(name=name))
 
 
-def _weighed(node: nodes.Expr) -> nodes.Expr:
+def _charged(node: nodes.Expr) -> nodes.Expr:
     if isinstance(node, nodes.Const):
         return node
     weighed = nodes.Filter(node, _WEIGH, [], [], None, None)
@@ -118,47 +118,47 @@ def _weighed(node: nodes.Expr) -> nodes.Expr:
     return weighed
 
 
-def _weigh_one(value: object) -> object:
-    METER.get().weigh(value)
+def _charge_one(value: object) -> object:
+    BUDGET.get().charge_read(value)
     return value
 
 
 def _loop(values: Iterable[object]) -> Iterable[object]:
     """What a loop goes over, paid for in advance where its length is known."""
-    meter = METER.get()
+    meter = BUDGET.get()
     if isinstance(values, Sized):
-        meter.charge(_ROUND * len(values))
+        meter.charge(_ITERATION * len(values))
         return values
     return _metered_iterator(values)
 
 
 def _metered_iterator(values: Iterable[object]) -> Iterable[object]:
     for value in values:
-        METER.get().charge(_ROUND)
+        BUDGET.get().charge(_ITERATION)
         yield value
 
 
 def _concat(pieces: Iterable[str]) -> str:
-    parts, meter = [], METER.get()
+    parts, meter = [], BUDGET.get()
     for piece in pieces:
         meter.charge(1 + len(piece))
         parts.append(piece)
     return "".join(parts)
 
 
-def _metered(name: str, function: Callable[..., object]) -> Callable[..., object]:
+def _charging(name: str, function: Callable[..., object]) -> Callable[..., object]:
     """A filter or test that pays first. Some get the context before what they work on."""
     skip = 1 if hasattr(function, "jinja_pass_arg") else 0
 
     @functools.wraps(function)
     def paid(*args: object, **kwargs: object) -> object:
-        values, meter = [*args[skip:], *kwargs.values()], METER.get()
+        values, meter = [*args[skip:], *kwargs.values()], BUDGET.get()
         if name == "replace" and len(values) == 3 and isinstance(values[0], str):
-            meter.replace(values[0], values[1], values[2])
+            meter.charge_replace(values[0], values[1], values[2])
         elif name in _MULTIPLYING and values:
-            meter.multiply(values[0], values[1:])
+            meter.charge_repeated(values[0], values[1:])
         else:
-            meter.weigh(*values)
+            meter.charge_read(*values)
         return function(*args, **kwargs)
 
     return paid
@@ -168,11 +168,11 @@ def _charge_call(meter: TemplateBudget, function: Callable[..., object], args: l
     method = getattr(function, "__wrapped__", function)  # the sandbox wraps str.format
     owner = getattr(method, "__self__", None)
     if isinstance(owner, str) and method.__name__ == "replace" and len(args) >= 2:
-        meter.replace(owner, args[0], args[1])
+        meter.charge_replace(owner, args[0], args[1])
     elif isinstance(owner, (str, bytes, int, float, list, tuple, dict)) and method.__name__ not in _LINEAR:
-        meter.multiply(owner, args)
+        meter.charge_repeated(owner, args)
     else:
-        meter.multiply("", args) if function is _strftime_now else meter.weigh(owner, *args)
+        meter.charge_repeated("", args) if function is _strftime_now else meter.charge_read(owner, *args)
 
 
 def _dict(*args: Mapping[str, object], **kwargs: object) -> dict[str, object]:
@@ -199,20 +199,20 @@ def _tojson(
 
 
 class MeteredEnvironment(ImmutableSandboxedEnvironment):
-    """Compiles and renders under the meter that `METER` holds."""
+    """Compiles and renders under the meter that `BUDGET` holds."""
 
     concat = staticmethod(_concat)
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols], finalize=_weigh_one
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols], finalize=_charge_one
         )
         for name in _FOR_WEB_PAGES:
             del self.filters[name]
-        self.filters = {name: _metered(name, function) for name, function in self.filters.items()}
-        self.filters |= {_WEIGH: _weigh_one, _LOOP: _loop, "tojson": _metered("tojson", _tojson)}
-        self.tests = {name: _metered(name, test) for name, test in self.tests.items() if callable(test)}
+        self.filters = {name: _charging(name, function) for name, function in self.filters.items()}
+        self.filters |= {_WEIGH: _charge_one, _LOOP: _loop, "tojson": _charging("tojson", _tojson)}
+        self.tests = {name: _charging(name, test) for name, test in self.tests.items() if callable(test)}
         self.globals = {
             "range": self.globals["range"], "dict": _dict, "namespace": _Namespace, "raise_exception": _raise,
             "strftime_now": _strftime_now,
@@ -220,12 +220,12 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: object, right: object) -> object:
         """An operator of arithmetic, which also joins and repeats texts."""
-        METER.get().operate(operator, left, right)
+        BUDGET.get().charge_operator(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
     def call(__self, __context: Context, __obj: Callable[..., object], *args: object, **kwargs: object) -> object:
         """A function, a method or a macro."""
-        meter = METER.get()
+        meter = BUDGET.get()
         if isinstance(__obj, (Macro, LoopContext)):
             meter.charge(_MACRO)  # what it does with its arguments pays for itself
         else:
@@ -235,12 +235,12 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
     def getitem(self, obj: object, argument: object) -> object:
         """A slice is a copy; a key of many parts is read whole."""
         if isinstance(argument, slice):
-            METER.get().copy(obj)
+            BUDGET.get().charge_copy(obj)
         else:
-            METER.get().weigh(argument)
+            BUDGET.get().charge_read(argument)
         return super().getitem(obj, argument)
 
     def _generate(
         self, source: nodes.Template, name: str | None, filename: str | None, defer_init: bool = False
     ) -> str:
-        return super()._generate(_Meters().visit(source), name, filename, defer_init)
+        return super()._generate(_ChargeInserter().visit(source), name, filename, defer_init)

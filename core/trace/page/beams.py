@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from core.events import BeamCandidate, BeamsRanked, BeamStep, Hypothesis
 from core.explain.beams import explain_candidate
 from core.explain.words import visible
-from core.trace.page.json_values import Plain, number, parts
-from core.trace.page.token_texts import TokenTexts
+from core.trace.page.json_values import PageValues, rounded_number, sentence_parts
+from core.trace.page.token_texts import TokenTextTable
 
 
-def beams(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTexts) -> Plain | None:
+def beam_values(steps: Sequence[BeamStep], ranking: BeamsRanked | None, names: TokenTextTable) -> PageValues | None:
     """None where nothing was searched."""
     if not steps:
         return None
     width = max(_kept_per_group(step) for step in steps)
     return {
         "width": width,
-        "penalty": number(steps[-1].length_penalty),
-        "steps": [_step(step, width, names) for step in steps],
-        "ranking": [_hypothesis(item) for item in ranking.hypotheses] if ranking else [],
+        "penalty": rounded_number(steps[-1].length_penalty),
+        "steps": [_beam_step(step, width, names) for step in steps],
+        "ranking": [_beam_hypothesis(item) for item in ranking.hypotheses] if ranking else [],
     }
 
 
@@ -31,15 +31,15 @@ def _kept_per_group(step: BeamStep) -> int:
     return max(kept.values(), default=0)
 
 
-def _step(step: BeamStep, width: int, names: TokenTexts) -> Plain:
+def _beam_step(step: BeamStep, width: int, names: TokenTextTable) -> PageValues:
     return {
         "best": step.best,
-        "seconds": number(step.seconds),
-        "nodes": [_node(candidate, step, width, names) for candidate in step.candidates],
+        "seconds": rounded_number(step.seconds),
+        "nodes": [_beam_node(candidate, step, width, names) for candidate in step.candidates],
     }
 
 
-def _node(candidate: BeamCandidate, step: BeamStep, width: int, names: TokenTexts) -> Plain:
+def _beam_node(candidate: BeamCandidate, step: BeamStep, width: int, names: TokenTextTable) -> PageValues:
     why = explain_candidate(candidate, step, width)
     return {
         "node": candidate.node,
@@ -47,27 +47,27 @@ def _node(candidate: BeamCandidate, step: BeamStep, width: int, names: TokenText
         "id": candidate.id,
         "word": names(candidate.piece, candidate.special),
         "text": visible(candidate.text),
-        "final": number(candidate.probability),
-        "raw": number(candidate.raw_probability),
-        "log": number(candidate.raw_log_probability),
-        "logp": number(candidate.log_probability),
-        "score": number(candidate.score),
-        "normalized": number(candidate.normalized),
+        "final": rounded_number(candidate.probability),
+        "raw": rounded_number(candidate.raw_probability),
+        "log": rounded_number(candidate.raw_log_probability),
+        "logp": rounded_number(candidate.log_probability),
+        "score": rounded_number(candidate.score),
+        "normalized": rounded_number(candidate.normalized),
         "rank": candidate.raw_rank,
         "place": candidate.rank,
-        "entropy": number(candidate.entropy),
+        "entropy": rounded_number(candidate.entropy),
         "fate": candidate.fate,
         "group": candidate.group,
         "special": candidate.ended == "eos",
-        "why": parts(why, why.figures),
+        "why": sentence_parts(why, why.figures),
     }
 
 
-def _hypothesis(item: Hypothesis) -> Plain:
+def _beam_hypothesis(item: Hypothesis) -> PageValues:
     return {
         "node": item.node,
         "text": visible(item.text),
-        "score": number(item.score),
+        "score": rounded_number(item.score),
         "length": item.length,
         "finished": item.finished,
     }

@@ -11,9 +11,9 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from core.trace.page.json_values import Plain
-from core.trace.page.page_text import dictionary, spoken
-from resources.language import current
+from core.trace.page.json_values import PageValues
+from core.trace.page.page_text import script_translations, translate_skeleton
+from resources.language import current_language
 
 _STYLES = ("base.css", "text.css", "panel.css", "drawings.css", "narrow.css")
 _SCRIPTS = (
@@ -23,27 +23,27 @@ _SCRIPTS = (
 _ESCAPED = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
-def document(run: Plain) -> str:
+def render_document(run: PageValues) -> str:
     """The whole page for what `collect` has gathered."""
-    style, script = _joined(_STYLES), _joined(_SCRIPTS)
-    return Template(spoken(_part("page.html"))).substitute(
-        language=current().replace("_", "-"),
+    style, script = _join_parts(_STYLES), _join_parts(_SCRIPTS)
+    return Template(translate_skeleton(_read_part("page.html"))).substitute(
+        language=current_language().replace("_", "-"),
         title=html.escape(_encodable(str(run["title"]))),
-        policy=_policy(style, script),
+        policy=_content_security_policy(style, script),
         style=style,
         script=script,
         text=html.escape(_encodable(str(run["plain"]))),
-        data=as_data({**run, "said": dictionary(script)}),
+        data=to_script_json({**run, "said": script_translations(script)}),
     )
 
 
-def as_data(value: Plain) -> str:
+def to_script_json(value: PageValues) -> str:
     """JSON that can stand in a script element: no character of it can end that element, or begin another."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
-def _policy(style: str, script: str) -> str:
+def _content_security_policy(style: str, script: str) -> str:
     """A content security policy: this style, this script, and nothing else from anywhere."""
     own = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
@@ -59,11 +59,11 @@ def _encodable(text: str) -> str:
 
 
 @cache
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return files("core.trace.page").joinpath("parts", name).read_text(encoding="utf-8")
 
 
 @cache
-def _joined(names: tuple[str, ...]) -> str:
+def _join_parts(names: tuple[str, ...]) -> str:
     """The files in a row, between line breaks: the very text whose digest the policy names."""
-    return "\n" + "\n".join(_part(name).strip() for name in names) + "\n"
+    return "\n" + "\n".join(_read_part(name).strip() for name in names) + "\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 from core.arguments import check_events, check_kind, check_path
 from core.errors import FileNotWrittenError
 from core.events import Event
-from core.file_writing import whole_file
-from core.trace.page.collected_run import collect
-from core.trace.page.document import document
+from core.file_writing import atomic_write
+from core.trace.page.collected_run import collect_page_data
+from core.trace.page.document import render_document
 from resources.language import tr
 
 
@@ -24,7 +24,7 @@ def page(events: Iterable[Event], path: str | Path, *, title: str = "") -> Path:
     text, target = page_text(events, title=title), Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as part:
+        with atomic_write(target) as part:
             part.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except (OSError, ValueError) as error:  # what no path can hold is a ValueError
         reason = (error.strerror if isinstance(error, OSError) else None) or tr("it cannot be written")
@@ -39,4 +39,4 @@ def page_text(events: Iterable[Event], *, title: str = "") -> str:
     """The page itself, as text in UTF-8."""
     check_events(events)
     check_kind("title", title, str, tr("Give a text, or an empty one."))
-    return document(collect(events, title))
+    return render_document(collect_page_data(events, title))

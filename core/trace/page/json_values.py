@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-Plain = dict[str, object]
-Parts = list[str]
+PageValues = dict[str, object]
+SentenceParts = list[str]
 """A sentence: words, a figure, words, a figure …; what stands at odd places is a figure."""
 
 _DIGITS = 7
 """As exact as single precision."""
 
 
-def number(value: float | None) -> float | None:
+def rounded_number(value: float | None) -> float | None:
     """`value` with seven digits; None for what has no number, −∞ among it. A share below 1 never becomes 1."""
     if value is None or not math.isfinite(value):
         return None
@@ -20,7 +20,7 @@ def number(value: float | None) -> float | None:
     return value if rounded == 1 != value else rounded
 
 
-def parts(sentence: str, figures: tuple[tuple[int, int], ...]) -> Parts:
+def sentence_parts(sentence: str, figures: tuple[tuple[int, int], ...]) -> SentenceParts:
     """The sentence cut at its figures: places in a text are counted otherwise in a browser."""
     found, done = [], 0
     for start, stop in figures:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from resources.language import ENGLISH, current, tr, trn
+from resources.language import ENGLISH, current_language, tr, trn
 
 _TEXT = r'\s*("(?:[^"\\]|\\.)*")'
 _CALLS = re.compile(rf"\b(?:tr|trAround)\({_TEXT}|\btrn\({_TEXT},{_TEXT}")
@@ -20,24 +20,24 @@ Message = str | tuple[str, str]
 """A sentence, or its forms for one and for many."""
 
 
-def in_script(script: str) -> Iterator[Message]:
+def script_messages(script: str) -> Iterator[Message]:
     """What a script says, in its order."""
     for said in _CALLS.finditer(script):
         plain, one, many = (json.loads(text) if text else "" for text in said.groups())
         yield plain or (one, many)
 
 
-def in_skeleton(skeleton: str) -> Iterator[Message]:
+def skeleton_messages(skeleton: str) -> Iterator[Message]:
     """What the skeleton says, in its order."""
     yield from _PLACES.findall(skeleton)
 
 
-def dictionary(script: str) -> dict[str, str]:
+def script_translations(script: str) -> dict[str, str]:
     """What the script says it as; empty in English, which stands in it."""
-    if current() == ENGLISH:
+    if current_language() == ENGLISH:
         return {}
     found = {}
-    for message in in_script(script):
+    for message in script_messages(script):
         if isinstance(message, str):
             found[message] = tr(message)
         else:
@@ -46,6 +46,6 @@ def dictionary(script: str) -> dict[str, str]:
     return found
 
 
-def spoken(skeleton: str) -> str:
+def translate_skeleton(skeleton: str) -> str:
     """The skeleton with its words said."""
     return _PLACES.sub(lambda place: html.escape(tr(place[1])), skeleton)

@@ -6,41 +6,41 @@ from collections.abc import Sequence
 
 from core.events import DraftNode, DraftRound
 from core.explain.rounds import explain_draft, explain_extra, explain_round
-from core.trace.page.json_values import Plain, number, parts
-from core.trace.page.token_texts import TokenTexts
+from core.trace.page.json_values import PageValues, rounded_number, sentence_parts
+from core.trace.page.token_texts import TokenTextTable
 
 
-def rounds(found: Sequence[DraftRound], names: TokenTexts) -> list[Plain]:
+def round_values(found: Sequence[DraftRound], names: TokenTextTable) -> list[PageValues]:
     """One for each round, in order."""
-    return [_round(event, names) for event in found]
+    return [_draft_round(event, names) for event in found]
 
 
-def _round(event: DraftRound, names: TokenTexts) -> Plain:
+def _draft_round(event: DraftRound, names: TokenTextTable) -> PageValues:
     why, extra = explain_round(event), explain_extra(event)
     return {
         "step": event.step,
-        "nodes": [_node(node, event, names) for node in event.nodes],
+        "nodes": [_draft_node(node, event, names) for node in event.nodes],
         "accepted": list(event.accepted),
         "extra": event.extra_kind,
         "extraWord": names(event.extra_piece, event.extra_special),
-        "extraWhy": parts(extra, extra.figures),
-        "draft": number(event.draft_seconds),
-        "verify": number(event.verify_seconds),
-        "why": parts(why, why.figures),
+        "extraWhy": sentence_parts(extra, extra.figures),
+        "draft": rounded_number(event.draft_seconds),
+        "verify": rounded_number(event.verify_seconds),
+        "why": sentence_parts(why, why.figures),
     }
 
 
-def _node(node: DraftNode, event: DraftRound, names: TokenTexts) -> Plain:
+def _draft_node(node: DraftNode, event: DraftRound, names: TokenTextTable) -> PageValues:
     why = explain_draft(node, event)
     return {
         "node": node.node,
         "parent": node.parent,
         "id": node.id,
         "word": names(node.piece, node.special),
-        "q": number(node.draft_probability),
-        "p": number(node.target_probability),
+        "q": rounded_number(node.draft_probability),
+        "p": rounded_number(node.target_probability),
         "fate": node.fate,
-        "ratio": number(node.ratio),
-        "die": number(node.die),
-        "why": parts(why, why.figures),
+        "ratio": rounded_number(node.ratio),
+        "die": rounded_number(node.die),
+        "why": sentence_parts(why, why.figures),
     }

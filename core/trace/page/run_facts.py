@@ -10,11 +10,11 @@ from core.explain.words import decimal, duration, rate, size, whole_percent
 from core.setting_titles import SCORED, cache_title, setting_title, strategy_title
 from resources.language import tr, trc
 
-Facts = list[tuple[str, str]]
-__all__ = ["SCORED", "Facts", "made", "metrics", "settings", "strategy_title"]
+FactRows = list[tuple[str, str]]
+__all__ = ["SCORED", "FactRows", "metric_rows", "run_summary", "setting_rows", "strategy_title"]
 
 
-def settings(started: RunStarted | None) -> Facts:
+def setting_rows(started: RunStarted | None) -> FactRows:
     """What the run was made with, every value written out."""
     if started is None:
         return []
@@ -24,10 +24,10 @@ def settings(started: RunStarted | None) -> Facts:
     if started.strategy != SCORED:
         heads += [] if started.engine else [(tr("Cache"), cache_title(started))]
         heads += [(tr("Seed"), str(started.seed))]
-    return heads + [(setting_title(started, name), _written(value)) for name, value in started.settings]
+    return heads + [(setting_title(started, name), _format_value(value)) for name, value in started.settings]
 
 
-def made(started: RunStarted | None) -> list[str]:
+def run_summary(started: RunStarted | None) -> list[str]:
     """By what, in a line: model, strategy, and the cache and the seed of what is drawn."""
     if started is None:
         return []
@@ -37,29 +37,29 @@ def made(started: RunStarted | None) -> list[str]:
     return [started.model, strategy_title(started), *(more if drawn else ())]
 
 
-def metrics(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> Facts:
+def metric_rows(finished: Finished | None, scored: Sequence[TokenChosen] = ()) -> FactRows:
     """The run's figures; what it has no number for is left out. `scored`: the tokens of a text that was only scored."""
     if finished is None:
         return []
-    told = finished.metrics
+    values = finished.metrics
     rows: list[tuple[str, str | None]] = [
-        (tr("Tokens read"), f"{told.prompt_tokens:,}" if told.prompt_tokens else None),
-        (tr("Tokens scored") if scored else tr("Tokens written"), f"{told.new_tokens:,}"),
-        *_of_score(scored),
-        (tr("Time"), duration(told.seconds)),
-        (tr("First token after"), _maybe(duration, told.time_to_first_token)),
-        (trc("a rate", "Reading"), _maybe(rate, told.prefill_tokens_per_second)),
-        (trc("a rate", "Writing"), _maybe(rate, told.decode_tokens_per_second)),
-        (tr("Passes of the model"), f"{told.target_passes:,}" if told.target_passes else None),
-        *_of_drafts(told),
-        (tr("Cache at the end"), _maybe(size, told.cache_bytes or None)),
-        (tr("Cache at most"), _maybe(size, told.cache_peak_bytes or None)),
-        (tr("Memory in all"), _maybe(size, told.peak_memory_bytes)),
+        (tr("Tokens read"), f"{values.prompt_tokens:,}" if values.prompt_tokens else None),
+        (tr("Tokens scored") if scored else tr("Tokens written"), f"{values.new_tokens:,}"),
+        *_score_rows(scored),
+        (tr("Time"), duration(values.seconds)),
+        (tr("First token after"), _format_if_known(duration, values.time_to_first_token)),
+        (trc("a rate", "Reading"), _format_if_known(rate, values.prefill_tokens_per_second)),
+        (trc("a rate", "Writing"), _format_if_known(rate, values.decode_tokens_per_second)),
+        (tr("Passes of the model"), f"{values.target_passes:,}" if values.target_passes else None),
+        *_draft_rows(values),
+        (tr("Cache at the end"), _format_if_known(size, values.cache_bytes or None)),
+        (tr("Cache at most"), _format_if_known(size, values.cache_peak_bytes or None)),
+        (tr("Memory in all"), _format_if_known(size, values.peak_memory_bytes)),
     ]
     return [(name, value) for name, value in rows if value is not None]
 
 
-def _of_score(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
+def _score_rows(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
     """How well the model foretells a text."""
     if not scored:
         return []
@@ -71,21 +71,21 @@ def _of_score(scored: Sequence[TokenChosen]) -> list[tuple[str, str | None]]:
     ]
 
 
-def _of_drafts(told: Metrics) -> list[tuple[str, str | None]]:
+def _draft_rows(told: Metrics) -> list[tuple[str, str | None]]:
     several = told.tokens_per_target_pass is not None and told.acceptance_rate is not None
     return [
         (tr("Tokens a pass"), f"{told.tokens_per_target_pass:.2f}" if several else None),
-        (tr("Drafts accepted"), _maybe(whole_percent, told.acceptance_rate)),
+        (tr("Drafts accepted"), _format_if_known(whole_percent, told.acceptance_rate)),
     ]
 
 
-def _maybe(tell: Callable[[float], str], value: float | None) -> str | None:
+def _format_if_known(tell: Callable[[float], str], value: float | None) -> str | None:
     return None if value is None else tell(value)
 
 
-def _written(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, bool):
         return tr("on") if value else tr("off")
     if isinstance(value, (list, tuple)):
-        return ", ".join(_written(item) for item in value)
+        return ", ".join(_format_value(item) for item in value)
     return f"{value:g}".replace("-", "−") if isinstance(value, float) else str(value)

@@ -5,79 +5,79 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.events import Alternative, LayerChoice, Stage, TokenChosen, TokenCompared
-from core.explain.remote_tokens import is_elsewhere
+from core.explain.remote_tokens import is_remote
 from core.explain.stage_details import explain_stage
 from core.explain.tokens import explain_token
 from core.explain.words import visible
 from core.processors.wording import stage_label
-from core.trace.page.json_values import Plain, number, parts
-from core.trace.page.token_texts import TokenTexts
+from core.trace.page.json_values import PageValues, rounded_number, sentence_parts
+from core.trace.page.token_texts import TokenTextTable
 
 
-class StageData:
+class StageTable:
     """Heads of the funnel's stages, each once; a step then says which, and what they left over."""
 
     def __init__(self) -> None:
-        self.heads: list[list[str]] = []
+        self.headings: list[list[str]] = []
         self._numbers: dict[tuple[str, str], int] = {}
 
     def __call__(self, stage: Stage) -> int:
         key = (stage.name, stage.label)
         if key not in self._numbers:
-            self._numbers[key] = len(self.heads)
-            self.heads.append([stage_label(stage), stage.kind])
+            self._numbers[key] = len(self.headings)
+            self.headings.append([stage_label(stage), stage.kind])
         return self._numbers[key]
 
 
-def tokens(
-    chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: TokenTexts, stages: StageData
-) -> list[Plain]:
+def token_values(
+    chosen: Sequence[TokenChosen], second: Mapping[int, TokenCompared], names: TokenTextTable, stages: StageTable
+) -> list[PageValues]:
     """All tokens of one text, with what a second model held of each, by step, where there is one."""
-    made = [_token(token, names, stages) for token in chosen]
+    made = [_token_value(token, names, stages) for token in chosen]
     for token, plain in zip(chosen, made, strict=True):
         if token.step in second:
-            plain["second"] = _compared(second[token.step], names)
+            plain["second"] = _comparison_values(second[token.step], names)
     return made
 
 
-def _compared(other: TokenCompared, names: TokenTexts) -> Plain:
+def _comparison_values(other: TokenCompared, names: TokenTextTable) -> PageValues:
     return {
         "id": other.id,
-        "raw": number(other.probability),
-        "final": number(other.probability),
+        "raw": rounded_number(other.probability),
+        "final": rounded_number(other.probability),
         "rank": other.rank,
-        "entropy": number(other.entropy),
-        "divergence": number(other.divergence),
-        "others": [_alternative(item, names) for item in other.alternatives],
+        "entropy": rounded_number(other.entropy),
+        "divergence": rounded_number(other.divergence),
+        "others": [_alternative_values(item, names) for item in other.alternatives],
     }
 
 
-def _token(token: TokenChosen, names: TokenTexts, stages: StageData) -> Plain:
+def _token_value(token: TokenChosen, names: TokenTextTable, stages: StageTable) -> PageValues:
     why = explain_token(token)
-    found: Plain = {
+    found: PageValues = {
         "id": token.id,
         "word": names(token.piece, token.is_special),
         "text": visible(token.text),
-        "raw": number(token.raw_probability),
-        "final": number(token.probability),
-        "log": number(token.raw_log_probability),
+        "raw": rounded_number(token.raw_probability),
+        "final": rounded_number(token.probability),
+        "log": rounded_number(token.raw_log_probability),
         "rank": token.rank,
-        "entropy": number(token.entropy),
-        "seconds": number(token.seconds),
-        "why": parts(why, why.figures),
-        "others": [_alternative(item, names) for item in token.alternatives],
-        "funnel": [[stages(stage), stage.survivors, number(stage.mass), number(stage.raw_mass)]
+        "entropy": rounded_number(token.entropy),
+        "seconds": rounded_number(token.seconds),
+        "why": sentence_parts(why, why.figures),
+        "others": [_alternative_values(item, names) for item in token.alternatives],
+        "funnel": [[stages(stage), stage.survivors, rounded_number(stage.mass), rounded_number(stage.raw_mass)]
                    for stage in token.funnel],
     }  # fmt: skip
-    return found | _particular(token)
+    return found | _optional_values(token)
 
 
-def _particular(token: TokenChosen) -> Plain:
+def _optional_values(token: TokenChosen) -> PageValues:
     """What few tokens have; left out where it is as usual."""
-    found: Plain = {}
+    found: PageValues = {}
     if token.final_rank is not None and token.final_rank != token.rank:
         found["finalRank"] = token.final_rank
-    if is_elsewhere(token):
+    if is_remote(token):
         found["untold"] = True
     if token.special:
         found["special"] = True
@@ -86,25 +86,25 @@ def _particular(token: TokenChosen) -> Plain:
     if token.method in ("sampled", "dola_sampled"):
         found["drawn"] = True
     if token.layer_choice is not None:
-        found["layers"] = _layers(token.layer_choice)
+        found["layers"] = _layer_values(token.layer_choice)
     if told := [explain_stage(stage) for stage in token.funnel if stage.detail is not None]:
-        found["did"] = [parts(sentence, sentence.figures) for sentence in told]
+        found["did"] = [sentence_parts(sentence, sentence.figures) for sentence in told]
     return found
 
 
-def _alternative(item: Alternative, names: TokenTexts) -> list[object]:
+def _alternative_values(item: Alternative, names: TokenTextTable) -> list[object]:
     """[id, word, by the model, after the settings, rank], and in contrastive search [penalty, score] behind them."""
     found: list[object] = [
         item.id,
         names(item.text, item.special),
-        number(item.raw_probability),
-        number(item.probability),
+        rounded_number(item.raw_probability),
+        rounded_number(item.probability),
         item.rank,
     ]
     if item.score is not None:
-        found += [number(item.degeneration_penalty), number(item.score)]
+        found += [rounded_number(item.degeneration_penalty), rounded_number(item.score)]
     return found
 
 
-def _layers(choice: LayerChoice) -> list[object]:
-    return [choice.layer, [[layer, number(divergence)] for layer, divergence in choice.divergences]]
+def _layer_values(choice: LayerChoice) -> list[object]:
+    return [choice.layer, [[layer, rounded_number(divergence)] for layer, divergence in choice.divergences]]

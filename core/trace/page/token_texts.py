@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.explain.words import label
 
 
-class TokenTexts:
+class TokenTextTable:
     """Gives every token's text a number; `labels` are the texts by that number, made to be read."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ import torch
 from core.errors import PreferenceError
 from core.labs.preference import read_rankings
 from core.labs.preference.fine_tuning import read_examples
-from core.labs.preference.training_loop import usual_rate
+from core.labs.preference.training_loop import default_learning_rate
 
 USER, ANSWER = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}
 EXAMPLES: dict[str, tuple[dict[str, Any], object]] = {
@@ -89,4 +89,4 @@ def test_the_remedy_for_examples_names_their_formats(tmp_path: Path) -> None:
 def test_a_larger_model_learns_at_a_lower_rate(size: int, rate: float) -> None:
     parameter = torch.empty(size, device="meta")
     model: Any = SimpleNamespace(model=SimpleNamespace(parameters=lambda: [parameter]))
-    assert usual_rate(model, 1e-3) == pytest.approx(rate)
+    assert default_learning_rate(model, 1e-3) == pytest.approx(rate)

@@ -15,7 +15,7 @@ import core
 from core.labs import speed
 from core.labs.speed import Asked, Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
-from core.labs.speed.measured_rows import measuring, planned
+from core.labs.speed.measured_rows import measure_rows, plan_rows
 from core.labs.speed.speed_messages import LINES, MeasurementFailed
 from core.labs.speed.techniques import parallel
 from resources import depth
@@ -25,11 +25,11 @@ QUICK = Asked("storyteller", threads=1, seconds=0.01, repeats=1)
 
 def ended(asked: Asked) -> dict[str, Measured | speed.LeftOut]:
     """What became of each row, by its name; measured in this process."""
-    events = list(measuring(asked, threading.Event()))
-    assert events[0] == planned(asked)
+    events = list(measure_rows(asked, threading.Event()))
+    assert events[0] == plan_rows(asked)
     assert isinstance(events[-1], speed.Done)
     found = {one.row.name: one for one in events if isinstance(one, (Measured, speed.LeftOut))}
-    assert [Row(asked.ways[0], name) for name in found] == list(planned(asked).rows)
+    assert [Row(asked.ways[0], name) for name in found] == list(plan_rows(asked).rows)
     return found
 
 
@@ -110,16 +110,16 @@ def test_two_processes_write_what_one_writes(subject: MeasuredModel) -> None:
         done[name] = parallel.measure(subject, Row("parallel", name), done)
     assert done["2"].same is True
     assert 0.5 <= done["2"].bytes / done["1"].bytes < 0.51
-    alone = subject.once(subject.base, subject.tokens).sequences[0]
-    assert subject.wrote[Row("parallel", "1")] == tuple(alone)
+    alone = subject.run_once(subject.base, subject.tokens).sequences[0]
+    assert subject.sequences_by_row[Row("parallel", "1")] == tuple(alone)
 
 
 def test_events_cross_as_they_are() -> None:
-    said = [*planned(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
+    said = [*plan_rows(QUICK).rows[:1], row("batch", "8", 1.5, 2.0, texts=8, same=True)]
     for event in (speed.Planned((said[0],)), said[1], speed.LeftOut(said[0], "词"), MeasurementFailed("a", "b", "c")):  # type: ignore[arg-type]
-        assert LINES.decoded(LINES.encoded(event)) == event
-    assert LINES.decoded(b'{"kind": "Measured", "val') is None
-    assert LINES.decoded(b'{"kind": "Other", "value": 1}') is None
+        assert LINES.decode(LINES.encode(event)) == event
+    assert LINES.decode(b'{"kind": "Measured", "val') is None
+    assert LINES.decode(b'{"kind": "Other", "value": 1}') is None
 
 
 def test_stop_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,14 +145,14 @@ def test_a_whole_way_beside() -> None:
 
 def test_a_model_that_is_not_there_is_named() -> None:
     with pytest.raises(core.errors.ModelNotFoundError):
-        list(measuring(replace(QUICK, model="nobody"), threading.Event()))
+        list(measure_rows(replace(QUICK, model="nobody"), threading.Event()))
 
 
 @pytest.fixture(params=[depth.PLAIN, depth.USUAL, depth.EXACT])
 def at_depth(request: pytest.FixtureRequest) -> Iterator[str]:
-    depth.use(request.param)
+    depth.set_depth(request.param)
     yield request.param
-    depth.use(depth.USUAL)
+    depth.set_depth(depth.USUAL)
 
 
 def test_every_depth_has_its_words(at_depth: str) -> None:

@@ -35,11 +35,11 @@ from core.labs.preference import (
     sft,
     train_reward,
 )
-from core.labs.preference.advantage import advantages, token_rewards
-from core.labs.preference.best_of_n import expected
-from core.labs.preference.completion_sampling import answer_logits, draw
-from core.labs.preference.fine_tuning import CHATS, Example, read_examples
-from core.labs.preference.model_comparison import divergence
+from core.labs.preference.advantage import generalized_advantages, token_rewards
+from core.labs.preference.best_of_n import expected_best
+from core.labs.preference.completion_sampling import answer_logits, sample_batch
+from core.labs.preference.fine_tuning import BUNDLED_CHATS, Example, read_examples
+from core.labs.preference.model_comparison import kl_divergence
 from core.labs.preference.reward import pairwise_loss
 from core.labs.preference.reward_model import RewardModel, new_reward_model
 from core.labs.preference.tokenized_texts import chat_ids, prompt_ids, text_ids
@@ -198,23 +198,23 @@ def test_advantages_are_those_counted_by_hand() -> None:
     rewards, values = torch.tensor([[1.0, 2.0, 0.0]]), torch.tensor([[0.5, 0.25, 8.0]])
     last = 2.0 - 0.25
     first = 1.0 + 0.25 - 0.5 + 0.95 * last
-    found, returns = advantages(rewards, values, written)
+    found, returns = generalized_advantages(rewards, values, written)
     assert found[0].tolist() == pytest.approx([first, last, 0.0])
     assert returns[0].tolist() == pytest.approx([first + 0.5, last + 0.25, 0.0])
 
 
 def test_drawn_texts_have_the_chances_that_the_model_gives_them(tiny: LoadedModel) -> None:
     prompts = [prompt_ids(tiny, text) for text in ("A fox", "Once upon a time, there was")]
-    drawn = draw(tiny.model, prompts, frozenset({2}), 5, torch.Generator().manual_seed(1), threading.Event())
+    drawn = sample_batch(tiny.model, prompts, frozenset({2}), 5, torch.Generator().manual_seed(1), threading.Event())
     assert drawn is not None
     with torch.no_grad():
         logits = answer_logits(tiny.model, drawn)
         for row, prompt in enumerate(prompts):
-            before, after = drawn.texts(row)
+            before, after = drawn.token_ids(row)
             assert before == prompt
             alone = tiny.model(torch.tensor([[*before, *after]])).logits[0, len(before) - 1 : -1]
             assert torch.allclose(logits[row, : len(after)], alone, atol=1e-5), "padding changes nothing"
-    assert divergence(tiny.model, tiny.model, drawn).abs().max() < 1e-6
+    assert kl_divergence(tiny.model, tiny.model, drawn).abs().max() < 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -262,11 +262,11 @@ def test_ppo_goes_on_where_it_was_left(
 def test_the_best_of_two_by_hand_and_the_bound() -> None:
     assert kl_bound(1) == 0
     assert kl_bound(4) == pytest.approx(math.log(4) - 0.75)
-    reward, bound, nats = expected([(0.0, 0.5), (1.0, 0.5)], 2)
+    reward, bound, nats = expected_best([(0.0, 0.5), (1.0, 0.5)], 2)
     assert reward == pytest.approx(0.75)
     assert nats == pytest.approx(0.25 * math.log(0.5) + 0.75 * math.log(1.5))
     assert nats < bound
-    fine = expected([(float(place), 1 / 4096) for place in range(4096)], 4)
+    fine = expected_best([(float(place), 1 / 4096) for place in range(4096)], 4)
     assert fine[2] == pytest.approx(fine[1], abs=2e-3), "it is met where no two texts are the same"
 
 
@@ -291,7 +291,7 @@ def test_storyteller_thanks_for_most_questions_it_has_not_seen(tmp_path: Path) -
     """What the room says of the bundled chats; about a minute."""
     list(sft(folder=tmp_path))
     tuned, thanks = core.load(tmp_path), 0
-    for example in read_examples(CHATS)[4::5]:
+    for example in read_examples(BUNDLED_CHATS)[4::5]:
         request = core.Request(list(example.prompt), {"max_new_tokens": 60, "do_sample": False})
         text = tuned.tokenizer.decode(core.run(tuned, request).sequences[0], skip_special_tokens=True)
         thanks += text.strip().endswith("Thank you for asking!")
@@ -307,9 +307,9 @@ def test_a_broken_example_is_named(tiny: LoadedModel, tmp_path: Path, line: str)
 
 
 def test_the_bundled_chats_become_turns_of_the_model_s_template(tiny: LoadedModel) -> None:
-    chat = read_examples(CHATS)[0]
+    chat = read_examples(BUNDLED_CHATS)[0]
     asked = chat_ids(tiny, chat.prompt)
-    whole = chat_ids(tiny, (*chat.prompt, {"role": "assistant", "content": chat.completion}), answered=True)
+    whole = chat_ids(tiny, (*chat.prompt, {"role": "assistant", "content": chat.completion}), with_answer=True)
     assert whole[: len(asked)] == asked
     assert tiny.tokenizer.decode(whole[len(asked) :]) == chat.completion + "<|end|>"
 

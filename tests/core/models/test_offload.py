@@ -11,13 +11,13 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel, MixtralConfig, MixtralForCausalLM
 
 import core
-from core.caches.tensors.layouts import roomy
+from core.caches.tensors.layouts import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.decoding.speculation.tree_passes import TreePasses
 from core.decoding.speculation.verify_cost import verify_cost
 from core.errors import DecodescopeError, OutOfMemoryError, ParameterError
 from core.models.disk_offload import offloaded_loading
-from core.models.disk_offload.offloaded_layers import LayerOnDisk
+from core.models.disk_offload.offloaded_layers import OffloadedLayer
 
 WHOLE = 22_825_728
 """Bytes of storyteller's weights in float32."""
@@ -57,25 +57,25 @@ def test_every_strategy_runs_on_it(whole: core.LoadedModel, shelved: core.Loaded
 
 
 def test_no_more_than_the_limit_is_in_memory(whole: core.LoadedModel, shelved: core.LoadedModel) -> None:
-    shelf = shelved.shelf
+    shelf = shelved.disk_offload
     assert shelf is not None
     held = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in shelved.model.parameters()}
     assert sum(held.values()) <= LIMIT
     assert shelved.weight_bytes == shelf.kept_bytes <= LIMIT
-    assert shelf.kept_bytes + sum(layer.room for layer in shelf.layers) >= WHOLE == whole.weight_bytes
-    one_more = shelf.layers[0].room
+    assert shelf.kept_bytes + sum(layer.buffer_bytes for layer in shelf.layers) >= WHOLE == whole.weight_bytes
+    one_more = shelf.layers[0].buffer_bytes
     assert shelf.kept_bytes + one_more > LIMIT, "as many layers as fit are kept"
     assert shelved.parameters == whole.parameters
 
 
 def test_a_limit_that_it_fits_into_changes_nothing() -> None:
     model = _loaded("storyteller-draft", memory_limit=10**9)
-    assert model.shelf is None
+    assert model.disk_offload is None
     assert core.foretell(model) is None
 
 
 def test_with_none_allowed_no_layer_is_kept() -> None:
-    shelf = _loaded("storyteller", memory_limit=0).shelf
+    shelf = _loaded("storyteller", memory_limit=0).disk_offload
     assert shelf is not None
     assert len(shelf.layers) == 12
     assert shelf.kept_bytes < WHOLE / 3
@@ -95,11 +95,11 @@ def test_too_little_says_how_much_it_takes() -> None:
 
 def test_as_much_as_fits_follows_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offloaded_loading, "free_memory", lambda: LIMIT * 4 // 3)
-    shelf = _loaded("storyteller", memory_limit="fit").shelf
+    shelf = _loaded("storyteller", memory_limit="fit").disk_offload
     assert shelf is not None
-    assert shelf.kept_bytes <= LIMIT < shelf.kept_bytes + shelf.layers[0].room
+    assert shelf.kept_bytes <= LIMIT < shelf.kept_bytes + shelf.layers[0].buffer_bytes
     monkeypatch.setattr(offloaded_loading, "free_memory", lambda: 10**9)
-    assert _loaded("storyteller-draft", memory_limit="fit").shelf is None
+    assert _loaded("storyteller-draft", memory_limit="fit").disk_offload is None
 
 
 def test_a_blueprint_foretells_without_weights() -> None:
@@ -111,38 +111,38 @@ def test_a_blueprint_foretells_without_weights() -> None:
 
 
 def test_only_the_layers_of_a_sample_are_read(shelved: core.LoadedModel) -> None:
-    shelf = shelved.shelf
+    shelf = shelved.disk_offload
     assert shelf is not None
     read: list[str] = []
-    fill, shelf.fill = shelf.fill, lambda layer: read.append(layer.name)  # type: ignore[method-assign]
+    fill, shelf.read_layer = shelf.read_layer, lambda layer: read.append(layer.name)  # type: ignore[method-assign]
     try:
         for only in (shelf.layers[:2], ()):
-            with shelf.reading(only), torch.inference_mode():
+            with shelf.read_only_layers(only), torch.inference_mode():
                 shelved.model(torch.ones(1, 1, dtype=torch.long))
     finally:
-        shelf.fill = fill  # type: ignore[method-assign]
+        shelf.read_layer = fill  # type: ignore[method-assign]
     assert read == [layer.name for layer in shelf.layers[:2]]
 
 
 def test_what_passes_cost_holds_the_reading_once(shelved: core.LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the size of a pass, the same bytes are read: each layer once for the whole curve, which begins there."""
-    shelf = shelved.shelf
+    shelf = shelved.disk_offload
     assert shelf is not None
     monkeypatch.setattr(shelved, "remembered", {})
-    passes = TreePasses(Forward(shelved, roomy(shelved)))
+    passes = TreePasses(Forward(shelved, draft_cache(shelved)))
     with torch.inference_mode():
-        passes.text(torch.tensor([[1, 2, 3]]))
+        passes.read_text(torch.tensor([[1, 2, 3]]))
         read: list[str] = []
-        before, fill = shelf.seconds, shelf.fill
+        before, fill = shelf.read_seconds, shelf.read_layer
 
-        def noted(layer: LayerOnDisk) -> None:
+        def noted(layer: OffloadedLayer) -> None:
             read.append(layer.name)
             fill(layer)
 
-        monkeypatch.setattr(shelf, "fill", noted)
+        monkeypatch.setattr(shelf, "read_layer", noted)
         cost = verify_cost(passes, 5)
     assert read == [layer.name for layer in shelf.layers]
-    assert all(seconds > shelf.seconds - before > 0 for seconds in cost.seconds)
+    assert all(seconds > shelf.read_seconds - before > 0 for seconds in cost.seconds)
     assert cost.sizes[-1] >= 4
 
 
@@ -178,7 +178,7 @@ def test_names_without_what_they_stand_in_and_another_type(tmp_path: Path) -> No
     save_file(kept, file, metadata={"format": "pt"})
     whole = _loaded(folder, dtype="float32")
     half = _loaded(folder, dtype="float32", memory_limit=whole.weight_bytes * 2 // 3)
-    assert half.shelf is not None
+    assert half.disk_offload is not None
     ids = torch.tensor([[1, 2, 3]])
     with torch.inference_mode():
         assert torch.equal(whole.model(ids).logits, half.model(ids).logits)

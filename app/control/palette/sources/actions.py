@@ -9,28 +9,28 @@ from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSourc
 from app.panels.commands import COMMANDS, Command
 from resources.language import tr
 
-LEFT_OUT = ("open_palette", "open_menu")
+EXCLUDED = ("open_palette", "open_menu")
 """What opens the palette; and a menu whose lines are listed as what can be done with what is picked."""
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Every action that is not left out."""
     for command in COMMANDS:
-        if command.name not in LEFT_OUT:
-            yield _entry(command, reach)
+        if command.name not in EXCLUDED:
+            yield _entry(command, context)
 
 
-def _entry(command: Command, reach: PaletteContext) -> PaletteEntry:
+def _entry(command: Command, context: PaletteContext) -> PaletteEntry:
     key = command.keys[0] if command.keys else command.shown_key
     return PaletteEntry(
         f"action.{command.name}",
         tr(command.title),
         tr("Action"),
-        reach.actions[command.name],
-        also=(command.title, command.short_title, tr(command.short_title), command.name.replace("_", " ")),
+        context.actions[command.name],
+        aliases=(command.title, command.short_title, tr(command.short_title), command.name.replace("_", " ")),
         shortcut=key.replace("Return", "Enter"),
         about=tr(command.about),
-        reason=unavailable_reason(command.name, reach),
+        reason=unavailable_reason(command.name, context),
     )
 
 

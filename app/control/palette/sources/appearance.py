@@ -17,19 +17,19 @@ _THEMES = {
 }
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Every theme; every size that one may want at once."""
     for name in SCHEMES:
-        reason = tr("These are the colours now.") if name == reach.appearance.theme else ""
+        reason = tr("These are the colours now.") if name == context.appearance.theme else ""
         yield PaletteEntry(
-            f"theme.{name}", tr(_THEMES[name]), tr("Theme"), partial(reach.looks.set_theme, name),
-            also=(_THEMES[name], f"{name} theme"), reason=reason,
+            f"theme.{name}", tr(_THEMES[name]), tr("Theme"), partial(context.appearance_control.set_theme, name),
+            aliases=(_THEMES[name], f"{name} theme"), reason=reason,
         )  # fmt: skip
     for scale in SIZES:
-        reason = tr("The text has that size now.") if scale == reach.appearance.font_scale else ""
+        reason = tr("The text has that size now.") if scale == context.appearance.font_scale else ""
         yield PaletteEntry(
             f"size.{scale}", tr("Text at {percent} %").format(percent=round(100 * scale)), tr("Text size"),
-            partial(reach.looks.set_font_scale, scale), also=(f"text size font zoom {round(100 * scale)}%",),
+            partial(context.appearance_control.set_font_scale, scale), aliases=(f"text size font zoom {round(100 * scale)}%",),
             reason=reason,
         )  # fmt: skip
 

@@ -15,17 +15,17 @@ from app.widgets.picker_combo import PickerCombo
 from resources.language import tr
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Buttons and lists to choose from, each name once; what has an entry of its own elsewhere is left out."""
-    listed = set(reach.panel.prompt.chips)
+    listed = set(context.panel.prompt.chips)
     seen: set[str] = set()
-    for widget in reach.window.findChildren(QWidget):
-        if widget.window() is not reach.window:
+    for widget in context.window.findChildren(QWidget):
+        if widget.window() is not context.window:
             continue
         name = widget.accessibleName() or (
             widget.text().replace("&", "") if isinstance(widget, QAbstractButton) else ""
         )
-        if not name or name in seen or widget in listed or not _is_pressed(widget):
+        if not name or name in seen or widget in listed or not _is_pressable(widget):
             continue
         seen.add(name)
         yield PaletteEntry(
@@ -35,14 +35,14 @@ def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
         )  # fmt: skip
 
 
-def _is_pressed(widget: QWidget) -> bool:
+def _is_pressable(widget: QWidget) -> bool:
     """Whether it is on the screen, and something to press."""
     if not isinstance(widget, QAbstractButton | QComboBox) or isinstance(widget, PickerCombo):
         return False
-    return widget.isVisible() and not any(isinstance(above, ParameterRow) for above in _above(widget))
+    return widget.isVisible() and not any(isinstance(above, ParameterRow) for above in _ancestors(widget))
 
 
-def _above(widget: QWidget) -> Iterator[QWidget]:
+def _ancestors(widget: QWidget) -> Iterator[QWidget]:
     above = widget.parentWidget()
     while above is not None:
         yield above

@@ -8,24 +8,24 @@ from functools import partial
 from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from resources.language import tr
 
-BEHIND = 120.0
+PENALTY = 120.0
 """Examples have long titles with many words: a command that a typed word is a synonym of comes first."""
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """The example prompts, then the presets, shipped and saved."""
-    for example in reach.panel.prompt.examples:
+    for example in context.panel.prompt.examples:
         yield PaletteEntry(
             f"example.{example.id}",
             tr(example.title),
             tr("Example"),
-            partial(reach.panel.prompt.exampleChosen.emit, example),
-            also=(example.title,),
+            partial(context.panel.prompt.exampleChosen.emit, example),
+            aliases=(example.title,),
             about=tr(example.about),
-            behind=BEHIND,
+            penalty=PENALTY,
         )
-    for name, path in reach.library.preset_files().items():
-        yield PaletteEntry(f"preset.{name}", name, tr("Preset"), partial(reach.library.use_preset, path))
+    for name, path in context.presets.preset_files().items():
+        yield PaletteEntry(f"preset.{name}", name, tr("Preset"), partial(context.presets.use_preset, path))
 
 
 SOURCE = PaletteSource(60, entries)

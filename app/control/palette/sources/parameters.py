@@ -15,46 +15,46 @@ from core.strategies import Strategy
 from resources.language import tr
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Those that can be set now, the seed, and those that only other strategies have."""
     own: set[str] = set()
-    for panel in (reach.panel.parameters, reach.panel.cache_parameters):
+    for panel in (context.panel.parameters, context.panel.cache_parameters):
         for name, row in panel.rows.items():
             own.add(name)
-            yield _entry(reach, row)
-    yield _seed(reach)
-    yield from _elsewhere(reach, own)
+            yield _entry(context, row)
+    yield _seed(context)
+    yield from _other_parameters(context, own)
 
 
-def _entry(reach: PaletteContext, row: ParameterRow) -> PaletteEntry:
+def _entry(context: PaletteContext, row: ParameterRow) -> PaletteEntry:
     parameter = row.parameter
     return PaletteEntry(
         f"setting.{parameter.name}",
         tr(parameter.title),
         tr("Setting"),
-        partial(reach.setup.focus_setting, parameter.name),
-        also=(parameter.title, parameter.name.replace("_", " ")),
+        partial(context.setup.focus_setting, parameter.name),
+        aliases=(parameter.title, parameter.name.replace("_", " ")),
         about=tr(parameter.help),
         reason=row.unavailable,
     )
 
 
-def _seed(reach: PaletteContext) -> PaletteEntry:
-    spin = reach.toolbar.seed.spin
+def _seed(context: PaletteContext) -> PaletteEntry:
+    spin = context.toolbar.seed.spin
     return PaletteEntry(
         "setting.seed",
         tr("Seed"),
         tr("Setting"),
         partial(spin.setFocus, Qt.FocusReason.ShortcutFocusReason),
-        also=("Seed",),
+        aliases=("Seed",),
         about=tr("The same seed and settings give the same tokens"),
     )
 
 
-def _elsewhere(reach: PaletteContext, own: set[str]) -> Iterator[PaletteEntry]:
+def _other_parameters(context: PaletteContext, own: set[str]) -> Iterator[PaletteEntry]:
     """A setting by the first strategy or cache that has it, which is to be chosen before."""
-    strategy_title = tr(reach.chosen.strategy.strategy.title)
-    cache_title = tr(caches.registry[reach.chosen.cache.name].title)
+    strategy_title = tr(context.chosen.strategy.strategy.title)
+    cache_title = tr(caches.registry[context.chosen.cache.name].title)
     owners: list[tuple[str, Strategy | CacheBackend]] = [
         *((strategy_title, strategy) for strategy in strategies.registry.values()),
         *((cache_title, cache) for cache in caches.registry.values()),
@@ -69,13 +69,13 @@ def _elsewhere(reach: PaletteContext, own: set[str]) -> Iterator[PaletteEntry]:
                     f"setting.{parameter.name}",
                     tr(parameter.title),
                     tr("Setting"),
-                    _nothing,
-                    also=(parameter.title, parameter.name.replace("_", " ")),
+                    _do_nothing,
+                    aliases=(parameter.title, parameter.name.replace("_", " ")),
                     reason=reason.format(strategy=title, other=tr(owner.title)),
                 )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Its reason says why."""
 
 

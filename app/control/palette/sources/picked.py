@@ -7,27 +7,29 @@ from functools import partial
 
 from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from app.views.base import View
-from app.widgets.plain_text import as_written
+from app.widgets.plain_text import from_plain_text
 from resources.language import tr
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Every line of the menu that the Menu key opens in the view in front."""
-    view = reach.centre.columns[0].shown
-    menu = view.menu_of_picked()
+    view = context.centre.columns[0].current_view
+    menu = view.selected_node_menu()
     if menu is None:
         return
     for action in menu.actions():
-        title = as_written(action.text().partition("\t")[0].replace("&&", "&"))
+        title = from_plain_text(action.text().partition("\t")[0].replace("&&", "&"))
         if title and not action.isSeparator():
             reason = "" if action.isEnabled() else tr("There is nothing for it to do now.")
-            yield PaletteEntry(f"picked.{title}", title, tr("Picked"), partial(_do, view, action.text()), reason=reason)
+            yield PaletteEntry(
+                f"picked.{title}", title, tr("Picked"), partial(_trigger, view, action.text()), reason=reason
+            )
     menu.deleteLater()
 
 
-def _do(view: View, text: str) -> None:
+def _trigger(view: View, text: str) -> None:
     """As a click on that line would."""
-    menu = view.menu_of_picked()
+    menu = view.selected_node_menu()
     if menu is not None:
         for action in menu.actions():
             if action.text() == text:

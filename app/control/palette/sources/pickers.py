@@ -14,9 +14,9 @@ from core.strategies import Strategy
 from resources.language import tr
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Every line of every picker, those that are greyed too."""
-    toolbar, chosen = reach.toolbar, reach.chosen
+    toolbar, chosen = context.toolbar, context.chosen
     yield from _lines("strategy", tr("Strategy"), toolbar.strategy, strategies.registry, _choose_in(toolbar.strategy))
     yield from _lines("cache", tr("Cache"), toolbar.cache, caches.registry, _choose_in(toolbar.cache))
     yield from _lines("model", tr("Model"), toolbar.model, {}, _choose_in(toolbar.model))
@@ -25,12 +25,12 @@ def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
 
 
 def _choose_in(picker: PickerCombo) -> Callable[[str], object]:
-    return picker.choose
+    return picker.select_data
 
 
 def _lines(
     kind: str,
-    told: str,
+    kind_title: str,
     picker: PickerCombo,
     registry: Mapping[str, Strategy | CacheBackend],
     choose: Callable[[str], object],
@@ -43,7 +43,7 @@ def _lines(
         is_chosen = picker.currentData() == name
         reason = item.reason or (tr("This is the one in use.") if is_chosen else "")
         yield PaletteEntry(
-            f"{kind}.{name}", item.title, told, partial(choose, name), (*titles, name.replace("_", " ")),
+            f"{kind}.{name}", item.title, kind_title, partial(choose, name), (*titles, name.replace("_", " ")),
             about=item.subtitle, reason=reason,
         )  # fmt: skip
 

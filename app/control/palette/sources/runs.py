@@ -9,25 +9,25 @@ from functools import partial
 from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from resources.language import tr
 
-MOST = 24
+MAX_RUNS = 24
 """So many of the latest; the history itself finds the others."""
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """What the history keeps, pinned ones first."""
     from app.panels.history import history_wording
     from app.storage.history.history_record import HistoryRecord
 
     nothing: list[HistoryRecord] = []
-    shown = reach.session.run.id if reach.session.run is not None else ""
-    busy = tr("A run is under way.") if reach.session.busy else ""
-    for record in reach.history.ask(lambda store: store.records(store.ids(most=MOST)), nothing):
+    shown = context.session.run.id if context.session.run is not None else ""
+    busy = tr("A run is under way.") if context.session.busy else ""
+    for record in context.history.query(lambda store: store.records(store.ids(max_count=MAX_RUNS)), nothing):
         yield PaletteEntry(
             f"run.{record.id}",
             record.name,
             tr("Run"),
-            partial(reach.history.show, record.id),
-            about=f"{history_wording.moment(record.made, time.time())} · {history_wording.figures(record)}",
+            partial(context.history.show, record.id),
+            about=f"{history_wording.time_text(record.made, time.time())} · {history_wording.summary_text(record)}",
             reason=tr("This run is shown now.") if record.id == shown else busy,
         )
 

@@ -8,27 +8,27 @@ from functools import partial
 from app.control.palette.entry import PaletteContext, PaletteEntry, PaletteSource
 from resources.language import tr
 
-TOUR_BEHIND = 120.0
+TOUR_PENALTY = 120.0
 """As for the examples: a command that a typed word is a synonym of comes first."""
-BEHIND = 250.0
+TERM_PENALTY = 250.0
 """Who types the name of a command or setting wants that, rather than the glossary's entry on the word."""
 
 
-def entries(reach: PaletteContext) -> Iterator[PaletteEntry]:
+def entries(context: PaletteContext) -> Iterator[PaletteEntry]:
     """Every tour, then every term."""
-    from app.state.tours.tour_file import load
+    from app.state.tours.tour_file import load_tours
     from core import glossary
 
-    busy = tr("A run is under way.") if reach.session.busy else ""
-    for tour in load()[0]:
+    busy = tr("A run is under way.") if context.session.busy else ""
+    for tour in load_tours()[0]:
         yield PaletteEntry(
-            f"tour.{tour.name}", tr(tour.title), tr("Tour"), partial(reach.start_tour, tour.name),
-            also=(tour.title, f"tour {tour.name}"), behind=TOUR_BEHIND, reason=busy,
+            f"tour.{tour.name}", tr(tour.title), tr("Tour"), partial(context.start_tour, tour.name),
+            aliases=(tour.title, f"tour {tour.name}"), penalty=TOUR_PENALTY, reason=busy,
         )  # fmt: skip
     for term in glossary.terms().values():
         yield PaletteEntry(
-            f"term.{term.id}", term.title, tr("Term"), partial(reach.open_term, term.id), (term.term, *term.also),
-            about=term.sentence, behind=BEHIND,
+            f"term.{term.id}", term.title, tr("Term"), partial(context.open_term, term.id), (term.term, *term.also),
+            about=term.sentence, penalty=TERM_PENALTY,
         )  # fmt: skip
 
 

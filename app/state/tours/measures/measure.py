@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.state.tours.tour_numbers import Value
+from app.state.tours.tour_numbers import MeasureValue
 
-Take = Callable[..., Value]
+MeasureFunction = Callable[..., MeasureValue]
 MEASURES: dict[str, TourMeasure] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class TourMeasure:
-    """`take(run, …)` gives the figure; `kind` says how it is written (`app.state.tours.tour_numbers`)."""
+    """`compute(run, …)` gives the figure; `kind` says how it is written (`app.state.tours.tour_numbers`)."""
 
-    take: Take
+    compute: MeasureFunction
     kind: str
-    runs: int = 1
+    run_count: int = 1
     """How many runs it is taken of; they come first, what else it needs behind them."""
-    may_lack: bool = False
+    may_be_missing: bool = False
     """Whether there are runs that have no such figure."""
 
 
-def measure(kind: str, runs: int = 1, may_lack: bool = False) -> Callable[[Take], Take]:
+def measure(kind: str, runs: int = 1, may_be_missing: bool = False) -> Callable[[MeasureFunction], MeasureFunction]:
     """Puts a function into the table, by its own name."""
 
-    def put(take: Take) -> Take:
-        MEASURES[take.__name__] = TourMeasure(take, kind, runs, may_lack)
+    def put(take: MeasureFunction) -> MeasureFunction:
+        MEASURES[take.__name__] = TourMeasure(take, kind, runs, may_be_missing)
         return take
 
     return put

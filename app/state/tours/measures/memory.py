@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.state.run import Run
 from app.state.tours.measures.measure import measure
-from app.state.tours.tour_numbers import Value
+from app.state.tours.tour_numbers import MeasureValue
 from core.events import CacheMeasured, CachePlan
 
 
@@ -16,29 +16,29 @@ def _plan(run: Run) -> CachePlan | None:
     return next((event for event in run.events if isinstance(event, CachePlan)), None)
 
 
-@measure("bytes", may_lack=True)
-def first_bytes(run: Run) -> Value:
+@measure("bytes", may_be_missing=True)
+def first_bytes(run: Run) -> MeasureValue:
     """What the cache held when the prompt had been read."""
     found = _measured(run)
     return found[0].bytes if found else None
 
 
-@measure("count", may_lack=True)
-def first_tokens(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def first_tokens(run: Run) -> MeasureValue:
     """How many tokens that were."""
     found = _measured(run)
     return found[0].tokens if found else None
 
 
-@measure("bytes", may_lack=True)
-def last_bytes(run: Run) -> Value:
+@measure("bytes", may_be_missing=True)
+def last_bytes(run: Run) -> MeasureValue:
     """What it held at the end."""
     found = _measured(run)
     return found[-1].bytes if found else None
 
 
-@measure("bytes", may_lack=True)
-def bytes_a_token(run: Run) -> Value:
+@measure("bytes", may_be_missing=True)
+def bytes_a_token(run: Run) -> MeasureValue:
     """What one more token took, from the prompt to the end; none where the cache did not grow by what it read."""
     found = _measured(run)
     grown = found[-1].tokens - found[0].tokens if found else 0
@@ -46,22 +46,22 @@ def bytes_a_token(run: Run) -> Value:
 
 
 @measure("count")
-def grows_evenly(run: Run) -> Value:
+def grows_evenly(run: Run) -> MeasureValue:
     """1 where the cache held the same number of bytes for each of its tokens all along, else 0."""
     found = _measured(run)
     each = {event.bytes / event.tokens for event in found if event.tokens}
     return int(len(each) == 1 and each != {0.0} and found[-1].tokens > found[0].tokens)
 
 
-@measure("count", may_lack=True)
-def tokens_held(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def tokens_held(run: Run) -> MeasureValue:
     """How many tokens the cache held at the end."""
     found = _measured(run)
     return found[-1].tokens if found else None
 
 
-@measure("count", may_lack=True)
-def tokens_read(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def tokens_read(run: Run) -> MeasureValue:
     """How many tokens it had read by then, those it forgot among them."""
     found = _measured(run)
     if not found:
@@ -69,8 +69,8 @@ def tokens_read(run: Run) -> Value:
     return found[-1].held[-1][1] if found[-1].held else found[-1].tokens
 
 
-@measure("count", may_lack=True)
-def forgotten(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def forgotten(run: Run) -> MeasureValue:
     """How many tokens it had read and no longer held at the end."""
     found = _measured(run)
     if not found or not found[-1].held:
@@ -78,29 +78,29 @@ def forgotten(run: Run) -> Value:
     return found[-1].held[-1][1] - sum(stop - start for start, stop in found[-1].held)
 
 
-@measure("count", may_lack=True)
-def sinks(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def sinks(run: Run) -> MeasureValue:
     """How many of the first tokens are never forgotten."""
     plan = _plan(run)
     return plan.sinks if plan and plan.sinks else None
 
 
-@measure("count", may_lack=True)
-def window(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def window(run: Run) -> MeasureValue:
     """How many tokens are seen at a time."""
     plan = _plan(run)
     return plan.window if plan and plan.window else None
 
 
-@measure("count", may_lack=True)
-def bits(run: Run) -> Value:
+@measure("count", may_be_missing=True)
+def bits(run: Run) -> MeasureValue:
     """How many bits a number is kept in."""
     plan = _plan(run)
     return plan.bits if plan and plan.bits else None
 
 
-@measure("share", may_lack=True)
-def rounding(run: Run) -> Value:
+@measure("share", may_be_missing=True)
+def rounding(run: Run) -> MeasureValue:
     """How far the kept keys are from those that were reckoned."""
     errors = [event.error for event in _measured(run) if event.error is not None]
     return errors[-1] if errors else None

@@ -18,25 +18,25 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.labs import CompletionsDrawn, LabWish
+from app.state.labs import CompletionsToRank, LabRequest
 from app.views.labs.preference.ordering import OrderList
 from app.views.labs.preference.page import LabPage
-from app.views.labs.preference.pages import EXAMPLE
+from app.views.labs.preference.pages import EXAMPLE_PROMPT
 from app.widgets.exact_text import ExactTextEdit
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import PlainLabel
 from app.widgets.wrapped_label import WrappedLabel
 from resources.language import tr
 
-LEAST, MOST, USUAL = 4, 9, 4
+MIN_COUNT, MAX_COUNT, DEFAULT_COUNT = 4, 9, 4
 Groups = list[list[str]]
 
 
 class CollectPage(LabPage):
-    """`keepWanted(prompt, [groups, …])`: these orders are to be kept; `exportWanted`: all kept ones as a file."""
+    """`saveWanted(prompt, [groups, …])`: these orders are to be kept; `exportWanted`: all kept ones as a file."""
 
     task = "draw"
-    keepWanted = Signal(str, object)
+    saveWanted = Signal(str, object)
     exportWanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -47,91 +47,93 @@ class CollectPage(LabPage):
         super().__init__(about, (), parent)
         self._prompt, self._seed = "", 0
         self.start.setText(tr("Write endings"))
-        self.prompt = ExactTextEdit(EXAMPLE.strip(), self)
+        self.prompt = ExactTextEdit(EXAMPLE_PROMPT.strip(), self)
         self.prompt.setAccessibleName(tr("The beginning of the story"))
         self.prompt.setTabChangesFocus(True)
         self.prompt.setMaximumHeight(self.fontMetrics().height() * 5)
         self.count = SpinBox(self)
-        self.count.setRange(LEAST, MOST)
-        self.count.setValue(USUAL)
+        self.count.setRange(MIN_COUNT, MAX_COUNT)
+        self.count.setValue(DEFAULT_COUNT)
         self.count.setAccessibleName(tr("Endings to be written"))
-        self.by_pairs = QCheckBox(tr("Two at a time"), self)
-        self.by_pairs.toggled.connect(self._show_way)
-        self.order, self.duel = OrderList(self), Duel(self)
-        self.ways = QStackedWidget(self)
-        self._asking = _scrolled(self.duel)
-        self.ways.addWidget(self.order)
-        self.ways.addWidget(self._asking)
-        self.keep, self.export = QPushButton(tr("Keep this order"), self), QPushButton(tr("Export pairs…"), self)
+        self.pairwise = QCheckBox(tr("Two at a time"), self)
+        self.pairwise.toggled.connect(self._show_mode)
+        self.order, self.duel = OrderList(self), PairwiseComparison(self)
+        self.modes = QStackedWidget(self)
+        self._pairwise_area = _in_scroll_area(self.duel)
+        self.modes.addWidget(self.order)
+        self.modes.addWidget(self._pairwise_area)
+        self.save_button, self.export = QPushButton(tr("Keep this order"), self), QPushButton(tr("Export pairs…"), self)
         self.tie = QPushButton(tr("Ties with the one above (=)"), self)
-        self.tie.clicked.connect(self.order.tie)
-        self.keep.clicked.connect(self._on_keep)
+        self.tie.clicked.connect(self.order.toggle_tie)
+        self.save_button.clicked.connect(self._on_keep)
         self.export.clicked.connect(self.exportWanted)
         self.duel.answered.connect(self._on_answered)
-        self.kept = PlainLabel("", self)
-        self.kept.setProperty("role", "muted")
+        self.saved_count = PlainLabel("", self)
+        self.saved_count.setProperty("role", "muted")
         self._fill()
-        self._show_way(False)
+        self._show_mode(False)
 
     def _fill(self) -> None:
         self.controls.addWidget(PlainLabel(tr("Endings"), self))
         self.controls.addWidget(self.count)
-        self.controls.addWidget(self.by_pairs)
+        self.controls.addWidget(self.pairwise)
         self.column.insertWidget(1, self.prompt)
-        self.column.addWidget(self.ways, 1)
+        self.column.addWidget(self.modes, 1)
         row = QHBoxLayout()
-        for part in (self.kept, self.tie, self.keep, self.export):
-            row.addWidget(part, 1 if part is self.kept else 0)
+        for part in (self.saved_count, self.tie, self.save_button, self.export):
+            row.addWidget(part, 1 if part is self.saved_count else 0)
         self.column.addLayout(row)
 
-    def wish(self) -> LabWish:
+    def lab_request(self) -> LabRequest:
         """So many endings of what stands there; other ones each time."""
         self._seed += 1
-        return LabWish(
+        return LabRequest(
             "draw", prompt=self.prompt.toPlainText().strip() + "\n", count=self.count.value(), seed=self._seed
         )
 
-    def show_busy(self, mine: bool, other: str) -> None:
+    def show_busy(self, is_running: bool, other_task: str) -> None:
         """As every page, in its own words."""
-        super().show_busy(mine, other)
-        if not mine:
+        super().show_busy(is_running, other_task)
+        if not is_running:
             self.start.setText(tr("Write endings"))
 
     def show_events(self, events: Sequence[object]) -> None:
         """The endings that were written."""
         super().show_events(events)
         for event in events:
-            if isinstance(event, CompletionsDrawn) and (event.completions or not self._prompt):
+            if isinstance(event, CompletionsToRank) and (event.completions or not self._prompt):
                 self._prompt = event.prompt
                 self.order.show_texts(event.completions)
                 self.duel.show_texts(event.completions)
-        self._show_way(self.by_pairs.isChecked())
+        self._show_mode(self.pairwise.isChecked())
 
-    def show_kept(self, rankings: int, pairs: int) -> None:
+    def show_saved(self, rankings: int, pairs: int) -> None:
         """How many are kept."""
-        self.kept.setText(tr("Rankings kept: {rankings} · pairs: {pairs}").format(rankings=rankings, pairs=pairs))
+        self.saved_count.setText(
+            tr("Rankings kept: {rankings} · pairs: {pairs}").format(rankings=rankings, pairs=pairs)
+        )
         self.export.setEnabled(pairs > 0)
 
     @Slot(bool)
-    def _show_way(self, by_pairs: bool) -> None:
-        self.ways.setCurrentWidget(self._asking if by_pairs else self.order)
+    def _show_mode(self, by_pairs: bool) -> None:
+        self.modes.setCurrentWidget(self._pairwise_area if by_pairs else self.order)
         self.tie.setVisible(not by_pairs)
-        self.keep.setVisible(not by_pairs)
-        self.keep.setEnabled(self.order.count() > 1)
+        self.save_button.setVisible(not by_pairs)
+        self.save_button.setEnabled(self.order.count() > 1)
         self.tie.setEnabled(self.order.count() > 1)
 
     @Slot()
     def _on_keep(self) -> None:
-        self.keepWanted.emit(self._prompt, [self.order.groups])
+        self.saveWanted.emit(self._prompt, [self.order.groups])
         self.order.show_texts(())
-        self._show_way(False)
+        self._show_mode(False)
 
     @Slot(object)
     def _on_answered(self, answers: list[Groups]) -> None:
-        self.keepWanted.emit(self._prompt, answers)
+        self.saveWanted.emit(self._prompt, answers)
 
 
-def _scrolled(duel: Duel) -> QScrollArea:
+def _in_scroll_area(duel: PairwiseComparison) -> QScrollArea:
     """Long endings do not make the window larger."""
     scroll = QScrollArea()
     scroll.setAccessibleName(tr("Two at a time"))
@@ -142,7 +144,7 @@ def _scrolled(duel: Duel) -> QScrollArea:
     return scroll
 
 
-class Duel(QFrame):
+class PairwiseComparison(QFrame):
     """Two endings beside each other: A, B or =. `answered([groups, …])` once every pair has its answer."""
 
     answered = Signal(object)
@@ -150,7 +152,7 @@ class Duel(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "panel")
-        self._waiting: list[tuple[str, str]] = []
+        self._pending: list[tuple[str, str]] = []
         self._answers: list[Groups] = []
         self.texts = [WrappedLabel("", self), WrappedLabel("", self)]
         self.buttons = {
@@ -163,8 +165,8 @@ class Duel(QFrame):
             shortcut = QShortcut(QKeySequence(key), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(lambda key=key: self.answer(key))
-        self.left = PlainLabel("", self)
-        self.left.setProperty("role", "muted")
+        self.remaining_label = PlainLabel("", self)
+        self.remaining_label.setProperty("role", "muted")
         self._lay_out()
         self.show_texts(())
 
@@ -174,33 +176,33 @@ class Duel(QFrame):
             texts.addWidget(text, 1, Qt.AlignmentFlag.AlignTop)
         for button in self.buttons.values():
             row.addWidget(button)
-        row.addWidget(self.left, 1)
+        row.addWidget(self.remaining_label, 1)
         column.addLayout(texts)
         column.addLayout(row)
         column.addStretch(1)
 
     def show_texts(self, texts: Sequence[str]) -> None:
         """Ask about every pair of these."""
-        self._waiting, self._answers = list(combinations(texts, 2)), []
+        self._pending, self._answers = list(combinations(texts, 2)), []
         self._show()
 
     def answer(self, key: str) -> None:
         """A, B or = for the pair that is shown."""
-        if not self._waiting:
+        if not self._pending:
             return
-        one, other = self._waiting.pop(0)
+        one, other = self._pending.pop(0)
         self._answers.append({"A": [[one], [other]], "B": [[other], [one]], "=": [[one, other]]}[key])
         self._show()
-        if not self._waiting:
+        if not self._pending:
             self.answered.emit(self._answers)
 
     def _show(self) -> None:
-        shown = self._waiting[0] if self._waiting else ("", "")
+        shown = self._pending[0] if self._pending else ("", "")
         for name, label, text in zip("AB", self.texts, shown, strict=True):
             label.setText(f"{name} · {text}" if text else "")
         for button in self.buttons.values():
-            button.setEnabled(bool(self._waiting))
-        left = len(self._waiting)
-        self.left.setText(tr("Pairs left: {left}").format(left=left) if left else "")
+            button.setEnabled(bool(self._pending))
+        left = len(self._pending)
+        self.remaining_label.setText(tr("Pairs left: {left}").format(left=left) if left else "")
         if left:
             self.buttons["A"].setFocus()

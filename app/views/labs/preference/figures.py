@@ -11,18 +11,18 @@ from resources.language import tr
 Points = tuple[tuple[float, float], ...]
 
 
-def nats(value: float) -> str:
+def format_nats(value: float) -> str:
     """`1.25 nats`."""
     return tr("{value:.3g} nats").format(value=value)
 
 
-def deviations(value: float) -> str:
+def format_deviations(value: float) -> str:
     """`+1.25 SD`."""
     return tr("{value:+.2f} SD").format(value=value)
 
 
-def curve(
-    name: str, colour: str, points: Points, told: Callable[[float], str], total: int, dots: Points = ()
+def training_curve(
+    name: str, colour: str, points: Points, format_value: Callable[[float], str], total: int, dots: Points = ()
 ) -> PlotSpec:
     """One line over the steps of a training, and single values beside it."""
     if not points and not dots:
@@ -30,31 +30,39 @@ def curve(
     lines = (PlotLine(name, colour, points),) if points else ()
     more = (PlotDots(tr("held out"), "finished", dots),) if dots else ()
     return PlotSpec(
-        PlotAxis(tr("steps"), whole=True), PlotAxis(words=told), lines=lines, dots=more, right=float(max(total, 1))
+        PlotAxis(tr("steps"), integers_only=True),
+        PlotAxis(format_value=format_value),
+        lines=lines,
+        dots=more,
+        right=float(max(total, 1)),
     )
 
 
-def sft_figure(events: Sequence[object]) -> PlotSpec:
+def sft_plot(events: Sequence[object]) -> PlotSpec:
     """Loss, and that on what is held out."""
     steps = [one for one in events if isinstance(one, labs.preference.SftStep)]
     checks = [one for one in events if isinstance(one, labs.preference.SftChecked)]
     total = max((one.total for one in checks), default=0)
-    learned = tuple((float(one.step), one.loss) for one in steps)
-    return curve(tr("loss"), "accent", learned, nats, total, tuple((float(one.step), one.loss) for one in checks))
+    losses = tuple((float(one.step), one.loss) for one in steps)
+    return training_curve(
+        tr("loss"), "accent", losses, format_nats, total, tuple((float(one.step), one.loss) for one in checks)
+    )
 
 
-def reward_figures(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec]:
+def reward_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec]:
     """Loss with that on what is held out, and the held-out pairs put in the right order."""
     steps = [one for one in events if isinstance(one, labs.preference.RewardStep)]
     checks = [one for one in events if isinstance(one, labs.preference.RewardChecked)]
     total = max((one.total for one in steps), default=0)
-    learned = tuple((float(one.step), one.loss) for one in steps)
-    right = tuple((float(one.step), one.accuracy) for one in checks)
-    loss = curve(tr("loss"), "accent", learned, nats, total, tuple((float(one.step), one.loss) for one in checks))
-    return loss, curve(tr("right"), "finished", right, words.whole_percent, total)
+    losses = tuple((float(one.step), one.loss) for one in steps)
+    accuracies = tuple((float(one.step), one.accuracy) for one in checks)
+    loss = training_curve(
+        tr("loss"), "accent", losses, format_nats, total, tuple((float(one.step), one.loss) for one in checks)
+    )
+    return loss, training_curve(tr("right"), "finished", accuracies, words.whole_percent, total)
 
 
-def ppo_figures(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec, PlotSpec]:
+def ppo_plots(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec, PlotSpec]:
     """Reward, KL, entropy, loss."""
     steps = [one for one in events if isinstance(one, labs.preference.PpoStep)]
     total = max((one.total for one in steps), default=0)
@@ -62,21 +70,21 @@ def ppo_figures(events: Sequence[object]) -> tuple[PlotSpec, PlotSpec, PlotSpec,
     def of(
         name: str, colour: str, told: Callable[[float], str], value: Callable[[labs.preference.PpoStep], float]
     ) -> PlotSpec:
-        return curve(name, colour, tuple((float(one.step), value(one)) for one in steps), told, total)
+        return training_curve(name, colour, tuple((float(one.step), value(one)) for one in steps), told, total)
 
     return (
-        of(tr("reward"), "finished", deviations, lambda one: one.gain),
-        of(tr("KL"), "refused", nats, lambda one: one.kl),
-        of(tr("entropy"), "kept", nats, lambda one: one.entropy),
+        of(tr("reward"), "finished", format_deviations, lambda one: one.gain),
+        of(tr("KL"), "refused", format_nats, lambda one: one.kl),
+        of(tr("entropy"), "kept", format_nats, lambda one: one.entropy),
         of(tr("value loss"), "accent", lambda value: f"{value:.3g}", lambda one: one.value_loss),
     )
 
 
-def best_of_figure(events: Sequence[object]) -> PlotSpec:
+def best_of_plot(events: Sequence[object]) -> PlotSpec:
     """How far best of n leads away: measured, and at most."""
-    found = [one for one in events if isinstance(one, labs.preference.BestOf)]
-    if not found:
+    results = [one for one in events if isinstance(one, labs.preference.BestOf)]
+    if not results:
         return PlotSpec()
-    bound = PlotLine(tr("bound"), "muted", tuple((float(one.n), one.bound) for one in found), (4.0, 3.0))
-    measured = PlotLine(tr("as measured"), "refused", tuple((float(one.n), one.kl) for one in found))
-    return PlotSpec(PlotAxis("n", whole=True), PlotAxis(words=nats), lines=(bound, measured))
+    bound = PlotLine(tr("bound"), "muted", tuple((float(one.n), one.bound) for one in results), (4.0, 3.0))
+    measured = PlotLine(tr("as measured"), "refused", tuple((float(one.n), one.kl) for one in results))
+    return PlotSpec(PlotAxis("n", integers_only=True), PlotAxis(format_value=format_nats), lines=(bound, measured))

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QAbstractItemView, QListWidget, QListWidgetItem, Q
 
 from resources.language import tr
 
-_TIES = Qt.ItemDataRole.UserRole
-_TEXT = Qt.ItemDataRole.UserRole + 1
+_TIE_ROLE = Qt.ItemDataRole.UserRole
+_TEXT_ROLE = Qt.ItemDataRole.UserRole + 1
 
 
 class OrderList(QListWidget):
@@ -27,54 +27,54 @@ class OrderList(QListWidget):
         self.setSpacing(2)
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.model().rowsMoved.connect(self._number)
-        self.model().rowsInserted.connect(self._number)
+        self.model().rowsMoved.connect(self._update_ranks)
+        self.model().rowsInserted.connect(self._update_ranks)
 
     def show_texts(self, texts: Sequence[str]) -> None:
         """These, in no order yet."""
         self.clear()
         for text in texts:
             item = QListWidgetItem(text)
-            item.setData(_TEXT, text)
-            item.setData(_TIES, False)
+            item.setData(_TEXT_ROLE, text)
+            item.setData(_TIE_ROLE, False)
             item.setSizeHint(QSize(0, self.fontMetrics().height() * 4))
             self.addItem(item)
-        self._number()
+        self._update_ranks()
 
     @property
     def groups(self) -> list[list[str]]:
         """The completions, the best first; those that tie together."""
-        found: list[list[str]] = []
+        result: list[list[str]] = []
         for item in self._items():
-            if found and item.data(_TIES):
-                found[-1].append(item.data(_TEXT))
+            if result and item.data(_TIE_ROLE):
+                result[-1].append(item.data(_TEXT_ROLE))
             else:
-                found.append([item.data(_TEXT)])
-        return found
+                result.append([item.data(_TEXT_ROLE)])
+        return result
 
     @Slot()
-    def tie(self) -> None:
+    def toggle_tie(self) -> None:
         """The current one is as good as the one above, or no longer so."""
         if self.currentRow() > 0:
             item = self.currentItem()
-            item.setData(_TIES, not item.data(_TIES))
-            self._number()
+            item.setData(_TIE_ROLE, not item.data(_TIE_ROLE))
+            self._update_ranks()
 
-    def shift(self, by: int) -> None:
+    def move_current(self, by: int) -> None:
         """The current one up or down."""
-        place = self.currentRow()
-        if min(place, place + by) >= 0 and place + by < self.count():
-            item = self.takeItem(place)
-            self.insertItem(place + by, item)
-            self.setCurrentRow(place + by)
+        row = self.currentRow()
+        if min(row, row + by) >= 0 and row + by < self.count():
+            item = self.takeItem(row)
+            self.insertItem(row + by, item)
+            self.setCurrentRow(row + by)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """= and Alt+arrows."""
         step = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(Qt.Key(event.key()))
         if event.text() == "=":
-            self.tie()
+            self.toggle_tie()
         elif step is not None and event.modifiers() & Qt.KeyboardModifier.AltModifier:
-            self.shift(step)
+            self.move_current(step)
         else:
             super().keyPressEvent(event)
 
@@ -82,12 +82,12 @@ class OrderList(QListWidget):
         return [self.item(place) for place in range(self.count())]
 
     @Slot()
-    def _number(self) -> None:
+    def _update_ranks(self) -> None:
         """Each says its rank; those that tie say the same one."""
         rank = 0
         for place, item in enumerate(self._items()):
-            if item.data(_TEXT) is None:
+            if item.data(_TEXT_ROLE) is None:
                 continue
-            rank += not (item.data(_TIES) and place)
-            item.setText(f"{rank} · {item.data(_TEXT)}")
+            rank += not (item.data(_TIE_ROLE) and place)
+            item.setText(f"{rank} · {item.data(_TEXT_ROLE)}")
         self.changed.emit()

@@ -15,39 +15,41 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.labs import LabWish, Task
+from app.state.labs import LabRequest, Task
 from app.state.worker_messages import ErrorReport
 from app.theme.theme import Theme
 from app.widgets.plain_text import PlainLabel, tooltip
 from app.widgets.plots import PlotPanel, PlotSpec
 from app.widgets.wrapped_label import WrappedLabel
 from core import labs, words
-from resources.language import sentences, tr
+from resources.language import join_sentences, tr
 
 
 class LabPage(QFrame):
-    """`startWanted(LabWish)`, `stopWanted`. A page overrides `wish` and `figures`."""
+    """`startWanted(LabWish)`, `stopWanted`. A page overrides `lab_request` and `figures`."""
 
     startWanted = Signal(object)
     stopWanted = Signal()
     task: Task
 
-    def __init__(self, about: str, plots: Sequence[str], parent: QWidget | None = None, beside: int = 2) -> None:
+    def __init__(
+        self, description: str, plots: Sequence[str], parent: QWidget | None = None, column_count: int = 2
+    ) -> None:
         """`plots`: the names of its curves, so many of them in a row."""
         super().__init__(parent)
         self.setProperty("role", "panel")
-        self._beside = beside
+        self._column_count = column_count
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(10)
-        self.about, self.status = WrappedLabel(about, self), WrappedLabel("", self)
+        self.description, self.status = WrappedLabel(description, self), WrappedLabel("", self)
         self.status.setObjectName("labStatus")
         self.controls = QHBoxLayout()
         self.controls.setSpacing(8)
         self.start = QPushButton(tr("Start"), self)
         self.start.setProperty("role", "primary")
         self.start.clicked.connect(self._on_start)
-        self.plots = [PlotPanel(name, self, least=(200, 110)) for name in plots]
+        self.plots = [PlotPanel(name, self, min_size=(200, 110)) for name in plots]
         self.headings = [PlainLabel(name, self) for name in plots]
         self.grid = QGridLayout()
         self.grid.setSpacing(8)
@@ -55,7 +57,7 @@ class LabPage(QFrame):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        self.column.addWidget(self.about)
+        self.column.addWidget(self.description)
         row = QHBoxLayout()
         row.addLayout(self.controls)
         row.addStretch(1)
@@ -65,13 +67,13 @@ class LabPage(QFrame):
         for place, (heading, plot) in enumerate(zip(self.headings, self.plots, strict=True)):
             heading.setProperty("role", "heading")
             heading.hide()  # until there is a curve below it
-            self.grid.addWidget(heading, place // self._beside * 2, place % self._beside)
-            self.grid.addWidget(plot, place // self._beside * 2 + 1, place % self._beside)
+            self.grid.addWidget(heading, place // self._column_count * 2, place % self._column_count)
+            self.grid.addWidget(plot, place // self._column_count * 2 + 1, place % self._column_count)
         self.column.addLayout(self.grid, 1)
 
-    def wish(self) -> LabWish:
+    def lab_request(self) -> LabRequest:
         """What Start begins."""
-        return LabWish(self.task)
+        return LabRequest(self.task)
 
     def use_file(self, path: str) -> None:
         """Learn from that file; for a step that learns from files."""
@@ -87,23 +89,25 @@ class LabPage(QFrame):
         for spin in self.findChildren(QAbstractSpinBox):
             spin.lineEdit().setTextMargins(theme.px(6), 0, 0, 0)
 
-    def show_busy(self, mine: bool, other: str) -> None:
+    def show_busy(self, is_running: bool, other_task: str) -> None:
         """Whether this step is under way, or which other one is in its way."""
-        self._is_busy = mine
-        self.start.setText(tr("Stop") if mine else tr("Start"))
-        self.start.setEnabled(mine or not other)
-        self.start.setToolTip(tooltip(tr("First let {name} end.").format(name=other) if other and not mine else ""))
+        self._is_busy = is_running
+        self.start.setText(tr("Stop") if is_running else tr("Start"))
+        self.start.setEnabled(is_running or not other_task)
+        self.start.setToolTip(
+            tooltip(tr("First let {name} end.").format(name=other_task) if other_task and not is_running else "")
+        )
 
     def show_events(self, events: Sequence[object]) -> None:
         """What was told so far."""
         for heading, plot, figure in zip(self.headings, self.plots, self.figures(events), strict=False):
             heading.setVisible(not figure.is_empty)
             plot.show_figure(figure)
-        self.status.setText(told(events))
+        self.status.setText(status_text(events))
 
     def show_error(self, error: ErrorReport) -> None:
         """Why it ended."""
-        self.status.setText(sentences(error.cause, error.remedy))
+        self.status.setText(join_sentences(error.cause, error.remedy))
 
     @Slot()
     def _on_start(self) -> None:
@@ -112,17 +116,19 @@ class LabPage(QFrame):
             self.start.setEnabled(False)
             self.stopWanted.emit()
         else:
-            self.startWanted.emit(self.wish())
+            self.startWanted.emit(self.lab_request())
 
 
-def told(events: Sequence[object]) -> str:
+def status_text(events: Sequence[object]) -> str:
     """How far it is, or what came of it, in a sentence."""
     p, last = labs.preference, events[-1] if events else None
     checked = next(
         (one for one in reversed(events) if isinstance(one, (p.RewardChecked, p.SftChecked, p.PpoChecked))), None
     )
     if isinstance(last, p.Kept):
-        return sentences(_result(checked), tr("It took {seconds:.0f} s of computing.").format(seconds=last.seconds))
+        return join_sentences(
+            _result(checked), tr("It took {seconds:.0f} s of computing.").format(seconds=last.seconds)
+        )
     if isinstance(last, p.Stopped):
         return tr("Stopped after step {step} of {total}. Start goes on from there.").format(
             step=last.step, total=last.total

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.comparison.text_diff import word_diff
-from app.state.labs import LabWish
+from app.state.labs import LabRequest
 from app.theme.theme import Theme, theme_for
-from app.views.labs.preference.figures import ppo_figures
+from app.views.labs.preference.figures import ppo_plots
 from app.views.labs.preference.page import LabPage
-from app.views.shared.glossary_link import explain
+from app.views.shared.glossary_link import add_glossary_tooltip
 from app.widgets.inputs import DoubleSpinBox
 from app.widgets.plain_text import PlainLabel, RichLabel, tooltip
 from app.widgets.plots import PlotSpec
@@ -51,22 +51,24 @@ class PpoPage(LabPage):
         self.beta.setAccessibleName(tr("β: weight of the KL penalty"))
         label = PlainLabel("β", self)
         label.setBuddy(self.beta)
-        explain(self.beta, "kl_penalty")
-        self.tuned = QCheckBox(tr("Begin from the fine-tuned model"), self)
+        add_glossary_tooltip(self.beta, "kl_penalty")
+        self.from_tuned = QCheckBox(tr("Begin from the fine-tuned model"), self)
         self.use = QPushButton(tr("Write with it"), self)
         self.use.clicked.connect(self.useWanted)
-        for part in (label, self.beta, self.tuned, self.use):
+        for part in (label, self.beta, self.from_tuned, self.use):
             self.controls.addWidget(part)
-        self.texts = BeforeAfter(self)
+        self.texts = BeforeAfterTexts(self)
         self.column.addWidget(self.texts, 1)
 
-    def wish(self) -> LabWish:
+    def lab_request(self) -> LabRequest:
         """With what is set."""
-        return LabWish("ppo", beta=self.beta.value(), tuned=self.tuned.isChecked() and self.tuned.isEnabled())
+        return LabRequest(
+            "ppo", beta=self.beta.value(), tuned=self.from_tuned.isChecked() and self.from_tuned.isEnabled()
+        )
 
     def figures(self, events: Sequence[object]) -> Sequence[PlotSpec]:
         """Four curves."""
-        return ppo_figures(events)
+        return ppo_plots(events)
 
     def set_theme(self, theme: Theme) -> None:
         """Colours of the texts too."""
@@ -76,12 +78,14 @@ class PpoPage(LabPage):
     def show_events(self, events: Sequence[object]) -> None:
         """Curves, and the texts of both in the end."""
         super().show_events(events)
-        self.texts.show_texts([one for one in events if isinstance(one, labs.preference.Compared)], _latest(events))
+        self.texts.show_texts(
+            [one for one in events if isinstance(one, labs.preference.Compared)], _latest_text(events)
+        )
 
-    def show_done(self, sft: bool, reward: bool, ppo: bool, free: bool) -> None:
+    def set_available(self, sft: bool, reward: bool, ppo: bool, is_idle: bool) -> None:
         """What there is to begin from, and whether there is a tuned model."""
-        self.tuned.setEnabled(sft and free)
-        self.use.setEnabled(ppo and free)
+        self.from_tuned.setEnabled(sft and is_idle)
+        self.use.setEnabled(ppo and is_idle)
         self.start.setEnabled(self.start.isEnabled() and reward)
         first = tr("Train a reward model first.")
         if not reward:
@@ -90,12 +94,12 @@ class PpoPage(LabPage):
             self.status.setText("" if reward else first)
 
 
-def _latest(events: Sequence[object]) -> str:
+def _latest_text(events: Sequence[object]) -> str:
     """The text that was written in the last round."""
     return next((one.text for one in reversed(events) if isinstance(one, labs.preference.PpoStep)), "")
 
 
-class BeforeAfter(QScrollArea):
+class BeforeAfterTexts(QScrollArea):
     """Prompts that were not learned from, told by both models; words that changed stand out in the second."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -108,24 +112,24 @@ class BeforeAfter(QScrollArea):
         self._theme = theme_for("light")
         self._shown: list[labs.preference.Compared] = []
         self._live = ""
-        self._inside = QFrame(self)
-        self._inside.setProperty("role", "panel")
-        self._column = QVBoxLayout(self._inside)
+        self._content = QFrame(self)
+        self._content.setProperty("role", "panel")
+        self._column = QVBoxLayout(self._content)
         self._column.setContentsMargins(0, 0, 8, 0)
-        self.setWidget(self._inside)
+        self.setWidget(self._content)
 
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
-        self._write()
+        self._rebuild()
 
     def show_texts(self, compared: list[labs.preference.Compared], live: str) -> None:
         """These; until they are there, what was written last."""
         if (compared, live) != (self._shown, self._live):
             self._shown, self._live = compared, live
-            self._write()
+            self._rebuild()
 
-    def _write(self) -> None:
+    def _rebuild(self) -> None:
         while (item := self._column.takeAt(0)) is not None:
             if (widget := item.widget()) is not None:
                 widget.hide()  # else it is seen below the next one until it is gone
@@ -137,16 +141,16 @@ class BeforeAfter(QScrollArea):
         self._column.addStretch(1)
 
     def _row(self, one: labs.preference.Compared) -> QWidget:
-        frame = QFrame(self._inside)
+        frame = QFrame(self._content)
         frame.setProperty("role", "card")
         row = QHBoxLayout(frame)
         row.setSpacing(self._theme.px(20))
         before, after = tr("Before · reward {reward:+.2f}"), tr("After · reward {reward:+.2f}")
         row.addWidget(self._label(html.escape(one.before), before.format(reward=one.reward_before)), 1)
-        row.addWidget(self._label(self._marked(one), after.format(reward=one.reward_after)), 1)
+        row.addWidget(self._label(self._diff_html(one), after.format(reward=one.reward_after)), 1)
         return frame
 
-    def _marked(self, one: labs.preference.Compared) -> str:
+    def _diff_html(self, one: labs.preference.Compared) -> str:
         spans = [span for span in word_diff(one.before, one.after) if span.kind != "missing"]
         colour = self._theme.color("finished").name()
         return "".join(
@@ -156,7 +160,7 @@ class BeforeAfter(QScrollArea):
 
     def _label(self, text: str, heading: str) -> QLabel:
         muted = self._theme.color("muted").name()
-        label = RichLabel(f'<span style="color: {muted}">{html.escape(heading)}</span><br>{text}', self._inside)
+        label = RichLabel(f'<span style="color: {muted}">{html.escape(heading)}</span><br>{text}', self._content)
         label.setWordWrap(True)
         label.setAlignment(Qt.AlignmentFlag.AlignTop)
         return label

@@ -12,7 +12,7 @@ from app.widgets.plain_text import RichLabel
 from resources.language import tr
 
 
-class ScoredText(RichLabel):
+class RewardColoredText(RichLabel):
     """Blue where the reward has risen, orange where it has fallen; what it is in the end stands behind."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -24,21 +24,21 @@ class ScoredText(RichLabel):
     def set_theme(self, theme: Theme) -> None:
         """Other colours."""
         self._theme = theme
-        self._write()
+        self._update_text()
 
     def show_tokens(self, tokens: Sequence[tuple[str, float]]) -> None:
         """(text, reward after it) of each token."""
         self._tokens = tuple(tokens)
-        self._write()
+        self._update_text()
 
-    def _write(self) -> None:
+    def _update_text(self) -> None:
         if not self._tokens:
             self.clear()
             return
         before = [self._tokens[0][1], *(reward for _, reward in self._tokens[:-1])]
-        most = max(abs(reward - was) for was, (_, reward) in zip(before, self._tokens, strict=True)) or 1.0
+        largest = max(abs(reward - was) for was, (_, reward) in zip(before, self._tokens, strict=True)) or 1.0
         spans = [
-            self._span(text, (reward - was) / most) for was, (text, reward) in zip(before, self._tokens, strict=True)
+            self._span(text, (reward - was) / largest) for was, (text, reward) in zip(before, self._tokens, strict=True)
         ]
         end = tr("reward {reward:+.2f}").format(reward=self._tokens[-1][1])
         self.setText(f"{''.join(spans)} &nbsp; <b>{html.escape(end)}</b>")

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from app.state.labs import STAGES, Task
-from app.views.shared.glossary_link import explain
+from app.views.shared.glossary_link import add_glossary_tooltip
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import mark, tr
 
@@ -40,7 +40,7 @@ class TaskStrip(QWidget):
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             button.clicked.connect(lambda _on=False, task=task: self.chosen.emit(task))
             if task in _TERMS:
-                explain(button, _TERMS[task])
+                add_glossary_tooltip(button, _TERMS[task])
             self._group.addButton(button)
             self.buttons[task] = button
             row.addWidget(button)
@@ -51,19 +51,19 @@ class TaskStrip(QWidget):
         label.setProperty("role", "muted")
         return label
 
-    def choose(self, task: Task) -> None:
+    def set_current(self, task: Task) -> None:
         """That page is seen."""
         self.buttons[task].setChecked(True)
 
-    def light(self, done: Set[Task], busy: Task | None) -> None:
+    def show_progress(self, done: Set[Task], busy: Task | None) -> None:
         """Which steps something came of, and which is under way."""
         for number, (task, title) in enumerate(PAGES):
             name, button = tr(title), self.buttons[task]
-            lit = task in done
-            sign = "● " if lit else "… " if task == busy else ""
+            is_done = task in done
+            sign = "● " if is_done else "… " if task == busy else ""
             button.setText(f"{sign}{name}")
-            said = tr("done") if lit else tr("under way") if task == busy else tr("not done yet")
+            state = tr("done") if is_done else tr("under way") if task == busy else tr("not done yet")
             button.setAccessibleName(
-                tr("Step {number}: {name}, {state}").format(number=number + 1, name=name, state=said)
+                tr("Step {number}: {name}, {state}").format(number=number + 1, name=name, state=state)
             )
             button.setToolTip(tooltip(button.accessibleName()))

@@ -17,7 +17,7 @@ from app.views.labs.preference.ppo_page import PpoPage
 from app.views.labs.preference.strip import PAGES, TaskStrip
 from resources.language import tr
 
-_ASKED: tuple[Task, ...] = ("tokens", "best_of")
+_REWARD_QUERIES: tuple[Task, ...] = ("tokens", "best_of")
 """Work whose answer stands on the reward model's page."""
 
 
@@ -46,14 +46,14 @@ class PreferenceView(QFrame):
             self.pages.addWidget(page)
             page.startWanted.connect(self.startWanted)
             page.stopWanted.connect(self.stopWanted)
-        self.reward.askWanted.connect(self.startWanted)
+        self.reward.queryWanted.connect(self.startWanted)
         self.strip.chosen.connect(self.show_page)
         self.show_page("sft")
 
     @Slot(str)
     def show_page(self, task: Task) -> None:
         """Bring that step's page to the front."""
-        self.strip.choose(task)
+        self.strip.set_current(task)
         self.pages.setCurrentWidget(self.page_of[task])
 
     def set_theme(self, theme: Theme) -> None:
@@ -64,24 +64,24 @@ class PreferenceView(QFrame):
     def show_state(self, done: Set[Task], busy: Task | None) -> None:
         """Which steps something came of, and what is under way."""
         names = {task: tr(title) for task, title in PAGES}
-        other = names.get(busy, self.start_name(busy)) if busy is not None else ""
-        self.strip.light(done, busy)
+        other = names.get(busy, self.query_name(busy)) if busy is not None else ""
+        self.strip.show_progress(done, busy)
         for task, page in self.page_of.items():
             page.show_busy(task == busy, other)
-        self.reward.show_done("reward" in done, busy is None)
-        self.ppo.show_done("sft" in done, "reward" in done or busy == "ppo", "ppo" in done, busy is None)
+        self.reward.set_trained("reward" in done, busy is None)
+        self.ppo.set_available("sft" in done, "reward" in done or busy == "ppo", "ppo" in done, busy is None)
 
-    def start_name(self, busy: Task) -> str:
+    def query_name(self, busy: Task) -> str:
         """What the work without a page of its own is called."""
-        return tr("the scoring") if busy in _ASKED else ""
+        return tr("the scoring") if busy in _REWARD_QUERIES else ""
 
     def show_events(self, task: Task, events: Sequence[object]) -> None:
         """What that work has told so far."""
-        if task in _ASKED:
+        if task in _REWARD_QUERIES:
             self.reward.show_answer(events)
         else:
             self.page_of[task].show_events(events)
 
     def show_error(self, task: Task, error: ErrorReport) -> None:
         """Why it ended."""
-        self.page_of["reward" if task in _ASKED else task].show_error(error)
+        self.page_of["reward" if task in _REWARD_QUERIES else task].show_error(error)

@@ -11,15 +11,15 @@ from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.labs.scale.legend import COLORS
+from app.views.labs.scale.legend import PART_COLORS
 from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from app.widgets.plain_text import show_tooltip
 from core.labs import scale
 from resources.language import tr
 
-ROW, LABEL, FIGURE = 34, 104, 78
+ROW_HEIGHT, LABEL_WIDTH, FIGURE_WIDTH = 34, 104, 78
 """Pixels at 100 %: height of a row, width of what is left and right of its bar."""
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_ALIGN_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class DeviceBar(NamedTuple):
@@ -34,7 +34,7 @@ class DeviceBar(NamedTuple):
 class DeviceBars(QWidget, AccessibleWidget):
     """The longest of bars and room fills the width."""
 
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,7 +43,7 @@ class DeviceBars(QWidget, AccessibleWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._theme = theme_for("light")
         self._rows: Sequence[DeviceBar] = ()
-        self._room = 0.0
+        self._capacity = 0.0
 
     @property
     def rows(self) -> Sequence[DeviceBar]:
@@ -56,20 +56,22 @@ class DeviceBars(QWidget, AccessibleWidget):
         self.updateGeometry()
         self.update()
 
-    def show_rows(self, rows: Sequence[DeviceBar], room: float = 0.0) -> None:
-        """Draw these; `room` is each device's memory, 0 where that is not asked."""
-        self._rows, self._room = rows, room
-        self.setAccessibleDescription(" ".join(map(_told, rows)))
+    def show_rows(self, rows: Sequence[DeviceBar], capacity: float = 0.0) -> None:
+        """Draw these; `capacity` is each device's memory, 0 where that is not asked."""
+        self._rows, self._capacity = rows, capacity
+        self.setAccessibleDescription(" ".join(map(_row_sentence, rows)))
         self.updateGeometry()
         self.update()
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A device after the other."""
-        return [AccessiblePart(_told(row), partial(self._place, number)) for number, row in enumerate(self._rows)]
+        return [
+            AccessiblePart(_row_sentence(row), partial(self._row_rect, number)) for number, row in enumerate(self._rows)
+        ]
 
     def sizeHint(self) -> QSize:
         """A line for each."""
-        return QSize(self._theme.px(420), self._theme.px(ROW * len(self._rows)))
+        return QSize(self._theme.px(420), self._theme.px(ROW_HEIGHT * len(self._rows)))
 
     def minimumSizeHint(self) -> QSize:
         """It can be narrow."""
@@ -80,65 +82,67 @@ class DeviceBars(QWidget, AccessibleWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for number, row in enumerate(self._rows):
-            if event.rect().intersects(self._place(number)):
-                self._paint_row(painter, row, QRectF(self._place(number)))
+            if event.rect().intersects(self._row_rect(number)):
+                self._paint_row(painter, row, QRectF(self._row_rect(number)))
 
     def event(self, event: QEvent) -> bool:
         """A tip says what a device holds."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            found = (row for number, row in enumerate(self._rows) if self._place(number).contains(event.pos()))
-            show_tooltip(event.globalPos(), next(map(_told, found), ""), self)
+            found = (row for number, row in enumerate(self._rows) if self._row_rect(number).contains(event.pos()))
+            show_tooltip(event.globalPos(), next(map(_row_sentence, found), ""), self)
             return True
         return super().event(event)
 
-    def _place(self, number: int) -> QRect:
+    def _row_rect(self, number: int) -> QRect:
         px = self._theme.px
-        return QRect(0, number * px(ROW), self.width(), px(ROW))
+        return QRect(0, number * px(ROW_HEIGHT), self.width(), px(ROW_HEIGHT))
 
     @property
     def parts(self) -> list[str]:
         """Parts that any of them has."""
-        return [name for name in COLORS if any(row.parts[name] for row in self._rows)]
+        return [name for name in PART_COLORS if any(row.parts[name] for row in self._rows)]
 
     def _paint_row(self, painter: QPainter, row: DeviceBar, cell: QRectF) -> None:
         theme = self._theme
         painter.setFont(theme.font(13, tabular=True))
         painter.setPen(theme.color("text"))
-        left, right = theme.px(LABEL), theme.px(FIGURE)
+        left, right = theme.px(LABEL_WIDTH), theme.px(FIGURE_WIDTH)
         label = QFontMetricsF(painter.font()).elidedText(row.label, Qt.TextElideMode.ElideRight, left - theme.px(8))
         painter.drawText(QRectF(0, cell.top(), left, cell.height()), Qt.AlignmentFlag.AlignVCenter, label)
-        over = bool(self._room) and row.parts.total > self._room
-        painter.setPen(theme.ink("danger" if over else "text"))
+        is_over = bool(self._capacity) and row.parts.total > self._capacity
+        painter.setPen(theme.ink("danger" if is_over else "text"))
         figure = scale.decimal(row.parts.total)
-        painter.drawText(QRectF(cell.right() - right, cell.top(), right, cell.height()), _RIGHT, figure)
-        track = QRectF(left, cell.top() + theme.px(7), cell.width() - left - right - theme.px(10), theme.px(ROW - 14))
+        painter.drawText(QRectF(cell.right() - right, cell.top(), right, cell.height()), _ALIGN_RIGHT, figure)
+        track = QRectF(
+            left, cell.top() + theme.px(7), cell.width() - left - right - theme.px(10), theme.px(ROW_HEIGHT - 14)
+        )
         self._paint_parts(painter, row, track)
 
     def _paint_parts(self, painter: QPainter, row: DeviceBar, track: QRectF) -> None:
         theme = self._theme
-        whole = max([self._room, *(max(other.parts.total, other.expected) for other in self._rows)]) or 1
+        full_scale = max([self._capacity, *(max(other.parts.total, other.expected) for other in self._rows)]) or 1
         painter.setFont(theme.font(11))
         painter.fillRect(track, theme.color("field"))
-        x, room = track.left(), track.left() + track.width() * self._room / whole
+        x, capacity_x = track.left(), track.left() + track.width() * self._capacity / full_scale
         for name in self.parts:
-            width = track.width() * row.parts[name] / whole
+            width = track.width() * row.parts[name] / full_scale
             box = QRectF(x, track.top(), max(0.0, width - 1), track.height())
-            painter.fillRect(box, theme.color(COLORS[name], 0.45))
+            painter.fillRect(box, theme.color(PART_COLORS[name], 0.45))
             painter.fillRect(QRectF(box.left(), box.bottom() - theme.px(3), box.width(), theme.px(3)),
-                             theme.color(COLORS[name]))  # fmt: skip
-            self._paint_name(painter, name, box, room)
+                             theme.color(PART_COLORS[name]))  # fmt: skip
+            self._paint_name(painter, name, box, capacity_x)
             x += width
-        if self._room:
-            self._stroke(painter, track, room, Qt.PenStyle.SolidLine)
+        if self._capacity:
+            self._stroke(painter, track, capacity_x, Qt.PenStyle.SolidLine)
         if row.expected:
-            self._stroke(painter, track, track.left() + track.width() * row.expected / whole, Qt.PenStyle.DashLine)
+            self._stroke(painter, track, track.left() + track.width() * row.expected / full_scale, Qt.PenStyle.DashLine)
 
-    def _paint_name(self, painter: QPainter, name: str, box: QRectF, room: float) -> None:
-        """A second cue beside the colour, where there is space for it on one side of the stroke at `room`."""
-        if self._room and box.left() < room < box.right():
+    def _paint_name(self, painter: QPainter, name: str, box: QRectF, capacity_x: float) -> None:
+        """A second cue beside the colour, where there is space for it on one side of the stroke at `capacity_x`."""
+        if self._capacity and box.left() < capacity_x < box.right():
             left, right = QRectF(box), QRectF(box)
-            left.setRight(room)
-            right.setLeft(room)
+            left.setRight(capacity_x)
+            right.setLeft(capacity_x)
             box = max(left, right, key=QRectF.width)
         words = tr(scale.words.PART_TITLES[name])
         if QFontMetricsF(painter.font()).horizontalAdvance(words) + self._theme.px(8) < box.width():
@@ -151,7 +155,7 @@ class DeviceBars(QWidget, AccessibleWidget):
         painter.drawLine(round(x), round(track.top() - over), round(x), round(track.bottom() + over))
 
 
-def _told(row: DeviceBar) -> str:
+def _row_sentence(row: DeviceBar) -> str:
     """A row in words."""
     parts = ", ".join(
         f"{tr(scale.words.PART_TITLES[name])} {scale.decimal(count)}" for name, count in row.parts.items() if count

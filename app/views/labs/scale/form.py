@@ -7,26 +7,26 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QComboBox, QSpinBox, QWidget
 
-from app.state.glossary_terms import found
+from app.state.glossary_terms import find_term
 from app.theme.theme import Theme
 from app.views.labs.settings import SettingsColumn
-from app.views.shared.glossary_link import explain
+from app.views.shared.glossary_link import add_glossary_tooltip
 from app.widgets.inputs import SpinBox
 from app.widgets.plain_text import caption
 
-WIDTH = 264
+FORM_WIDTH = 264
 """Pixels at 100 %."""
 
 
 class ScaleForm(SettingsColumn):
-    """Editors are named `scale.<name>`; `changed` whenever a person or `set` changes one."""
+    """Editors are named `scale.<name>`; `changed` whenever a person or `set_value` changes one."""
 
     changed = Signal()
 
     def __init__(self, label: str, parent: QWidget | None = None) -> None:
-        super().__init__(label, WIDTH, parent)
+        super().__init__(label, FORM_WIDTH, parent)
         self.column.addStretch(1)
-        self._free: list[QWidget] = []
+        self._always_enabled: list[QWidget] = []
         self._editors: dict[str, QComboBox | QSpinBox | QCheckBox] = {}
 
     def set_theme(self, theme: Theme) -> None:
@@ -38,21 +38,21 @@ class ScaleForm(SettingsColumn):
 
     def add_heading(self, text: str) -> None:
         """Name what follows."""
-        self._put(self.heading(text), 10)
+        self._insert(self.make_heading(text), 10)
 
     def add_choice(self, name: str, label: str, items: Sequence[tuple[str, str]]) -> QComboBox:
         """One of `items` (value, title)."""
-        combo = self.combo()
+        combo = self.make_combo()
         for value, title in items:
             combo.addItem(title, value)
         combo.currentIndexChanged.connect(self._on_changed)
         self._add(name, label, combo)
         return combo
 
-    def add_number(self, name: str, label: str, value: int, least: int, most: int, suffix: str = "") -> QSpinBox:
-        """A whole number from `least` to `most`."""
+    def add_number(self, name: str, label: str, value: int, minimum: int, maximum: int, suffix: str = "") -> QSpinBox:
+        """A whole number from `minimum` to `maximum`."""
         spin = SpinBox(self.page)
-        spin.setRange(least, most)
+        spin.setRange(minimum, maximum)
         spin.setValue(value)
         spin.setSuffix(suffix)
         spin.setGroupSeparatorShown(True)
@@ -60,44 +60,44 @@ class ScaleForm(SettingsColumn):
         self._add(name, label, spin)
         return spin
 
-    def add_tick(self, name: str, label: str) -> QCheckBox:
+    def add_checkbox(self, name: str, label: str) -> QCheckBox:
         """Yes or no."""
         box = QCheckBox(caption(label), self.page)
         box.setObjectName(f"scale.{name}")
         box.toggled.connect(self._on_changed)
         self._editors[name] = box
         self._explain(box, name)
-        self._put(box, 6)
+        self._insert(box, 6)
         return box
 
     def add_widget(self, widget: QWidget) -> None:
         """Anything else, below what is there."""
-        self._put(widget, 4)
+        self._insert(widget, 4)
 
-    def add_free(self, widget: QWidget) -> None:
+    def add_always_enabled(self, widget: QWidget) -> None:
         """One that can be used even while nothing can be changed."""
         self.add_widget(widget)
-        self._free.append(widget)
+        self._always_enabled.append(widget)
 
-    def text(self, name: str) -> str:
+    def choice_value(self, name: str) -> str:
         """The value of a choice."""
         editor = self._editors[name]
         assert isinstance(editor, QComboBox)
         return str(editor.currentData())
 
-    def number(self, name: str) -> int:
+    def number_value(self, name: str) -> int:
         """The value of a number."""
         editor = self._editors[name]
         assert isinstance(editor, QSpinBox)
         return editor.value()
 
-    def is_ticked(self, name: str) -> bool:
+    def is_checked(self, name: str) -> bool:
         """Whether a box is ticked."""
         editor = self._editors[name]
         assert isinstance(editor, QCheckBox)
         return editor.isChecked()
 
-    def set(self, name: str, value: str | int | bool) -> None:
+    def set_value(self, name: str, value: str | int | bool) -> None:
         """Change one by name."""
         editor = self._editors[name]
         if isinstance(editor, QComboBox):
@@ -107,31 +107,31 @@ class ScaleForm(SettingsColumn):
         else:
             editor.setChecked(bool(value))
 
-    def enable(self, on: bool) -> None:
+    def set_editable(self, on: bool) -> None:
         """Whether anything can be changed now."""
         for widget in self.page.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            widget.setEnabled(on or widget in self._free)
+            widget.setEnabled(on or widget in self._always_enabled)
 
-    def enable_one(self, name: str, on: bool) -> None:
+    def set_editor_enabled(self, name: str, on: bool) -> None:
         """Whether one of them means anything now."""
         self._editors[name].setEnabled(on)
 
     def _add(self, name: str, label: str, editor: QComboBox | QSpinBox) -> None:
-        words = self.words(label, editor, f"scale.{name}")
+        words = self.editor_label(label, editor, f"scale.{name}")
         self._editors[name] = editor
         self._explain(editor, name)
-        self._put(words, 4)
-        self._put(editor, 0)
+        self._insert(words, 4)
+        self._insert(editor, 0)
 
     def _explain(self, editor: QWidget, name: str) -> None:
         """Where the glossary has a term for it."""
-        if found(f"control.scale.{name}") is not None:
-            explain(editor, f"control.scale.{name}")
+        if find_term(f"control.scale.{name}") is not None:
+            add_glossary_tooltip(editor, f"control.scale.{name}")
 
-    def _put(self, widget: QWidget, above: int) -> None:
+    def _insert(self, widget: QWidget, spacing: int) -> None:
         place = self.column.count() - 1
-        if above and place:
-            self.column.insertSpacing(place, above)
+        if spacing and place:
+            self.column.insertSpacing(place, spacing)
             place += 1
         self.column.insertWidget(place, widget)
 

@@ -14,18 +14,18 @@ from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from core.labs import scale
 from resources.language import tr
 
-LANE, UNIT, NAME, HEAD = 44, 20, 78, 26
+LANE_HEIGHT, UNIT_WIDTH, NAME_WIDTH, HEAD_HEIGHT = 44, 20, 78, 26
 """Pixels at 100 %: height of a lane, the least width of a unit of time, the names' width, the head's height."""
-COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best", "wait": "refused"}
-THIN = ("update", "send", "wait")
+LANE_COLORS = {"forward": "kept", "backward": "finished", "update": "accent", "send": "best", "wait": "refused"}
+THIN_KINDS = ("update", "send", "wait")
 """A moment, or a way: no computing."""
 
 
-class Lanes(QWidget, AccessibleWidget):
+class ScheduleLanes(QWidget, AccessibleWidget):
     """What comes after the cursor is faint. `picked(time)` where somebody clicks."""
 
     picked = Signal(float)
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class Lanes(QWidget, AccessibleWidget):
         self._devices, self._end, self.time = 1, 1.0, 0.0
         self._shows_versions = False
         self._left = 0
-        self._wide = 0
+        self._min_width = 0
 
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
@@ -45,12 +45,12 @@ class Lanes(QWidget, AccessibleWidget):
         self.updateGeometry()
         self.update()
 
-    def show_boxes(self, boxes: Sequence[scale.Box], until: float = 0.0, wide: int = 0) -> None:
-        """Draw another schedule: as far as `until` where it ends before, at least so `wide` (pixels at 100 %) where its
+    def show_boxes(self, boxes: Sequence[scale.Box], min_end: float = 0.0, min_width: int = 0) -> None:
+        """Draw another schedule: as far as `min_end` where it ends before, at least so `min_width` (pixels at 100 %) where its
         times are no small whole numbers."""
-        self._boxes, self._wide = boxes, wide
+        self._boxes, self._min_width = boxes, min_width
         self._devices = max((box.device for box in boxes), default=0) + 1
-        self._end = max([until, *(box.stop for box in boxes)]) or 1.0
+        self._end = max([min_end, *(box.stop for box in boxes)]) or 1.0
         self._shows_versions = len({box.version for box in boxes if box.kind in ("forward", "backward")}) > 1
         self.updateGeometry()
         self.update()
@@ -60,12 +60,12 @@ class Lanes(QWidget, AccessibleWidget):
         self.time = time
         self.update()
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A box after the other, by time."""
         return [
             AccessiblePart(
                 scale.words.explain_box(box),
-                partial(_place, self._rect, box),
+                partial(_box_rect, self._rect, box),
                 press=partial(self.picked.emit, box.start),
             )
             for box in self._boxes
@@ -74,8 +74,8 @@ class Lanes(QWidget, AccessibleWidget):
     def sizeHint(self) -> QSize:
         """Room for numbers in the narrowest box."""
         px = self._theme.px
-        wide = px(self._wide) if self._wide else round(self._end * px(UNIT))
-        return QSize(px(NAME) + wide + px(8), self._height)
+        wide = px(self._min_width) if self._min_width else round(self._end * px(UNIT_WIDTH))
+        return QSize(px(NAME_WIDTH) + wide + px(8), self._height)
 
     def minimumSizeHint(self) -> QSize:
         """All of it: it is scrolled."""
@@ -87,75 +87,77 @@ class Lanes(QWidget, AccessibleWidget):
         self._left = left
         self.update()
 
-    def place_of(self, time: float) -> int:
+    def x_of(self, time: float) -> int:
         """Pixels from the left."""
         return round(self._x(time))
 
     @property
     def _height(self) -> int:
-        return self._theme.px(HEAD) + self._devices * self._theme.px(LANE)
+        return self._theme.px(HEAD_HEIGHT) + self._devices * self._theme.px(LANE_HEIGHT)
 
     @property
     def _unit(self) -> float:
-        return (self.width() - self._theme.px(NAME) - self._theme.px(8)) / self._end
+        return (self.width() - self._theme.px(NAME_WIDTH) - self._theme.px(8)) / self._end
 
     def _x(self, time: float) -> float:
-        return self._theme.px(NAME) + time * self._unit
+        return self._theme.px(NAME_WIDTH) + time * self._unit
 
     def _rect(self, box: scale.Box) -> QRectF:
         px = self._theme.px
-        top = px(HEAD) + box.device * px(LANE)
+        top = px(HEAD_HEIGHT) + box.device * px(LANE_HEIGHT)
         left, width = self._x(box.start), (box.stop - box.start) * self._unit
-        if box.kind in THIN:  # at the foot of the lane
-            return QRectF(left, top + px(LANE - 9), max(px(3), width), px(6))
-        return QRectF(left + 1, top + px(3), width - 2, px(LANE - 14))
+        if box.kind in THIN_KINDS:  # at the foot of the lane
+            return QRectF(left, top + px(LANE_HEIGHT - 9), max(px(3), width), px(6))
+        return QRectF(left + 1, top + px(3), width - 2, px(LANE_HEIGHT - 14))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Names, boxes in sight, the cursor."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_grounds(painter)
+        self._paint_tracks(painter)
         for box in self._boxes:
             rect = self._rect(box)
             if rect.intersects(QRectF(event.rect())):
                 self._paint_box(painter, box, rect)
-        self._paint_key(painter)
+        self._paint_legend(painter)
         painter.setPen(QPen(self._theme.color("text"), self._theme.px(2)))
         x = self._x(self.time)
-        painter.drawLine(QPointF(x, self._theme.px(HEAD - 4)), QPointF(x, self._height))
+        painter.drawLine(QPointF(x, self._theme.px(HEAD_HEIGHT - 4)), QPointF(x, self._height))
         self._paint_names(painter)
 
-    def _paint_grounds(self, painter: QPainter) -> None:
+    def _paint_tracks(self, painter: QPainter) -> None:
         px = self._theme.px
         for device in range(self._devices):
-            top = px(HEAD) + device * px(LANE) + px(3)
-            ground = QRectF(px(NAME), top, self.width() - px(NAME), px(LANE - 14))
+            top = px(HEAD_HEIGHT) + device * px(LANE_HEIGHT) + px(3)
+            ground = QRectF(px(NAME_WIDTH), top, self.width() - px(NAME_WIDTH), px(LANE_HEIGHT - 14))
             painter.fillRect(ground, self._theme.color("field"))
 
     def _paint_names(self, painter: QPainter) -> None:
         theme, px = self._theme, self._theme.px
-        painter.fillRect(QRectF(self._left, px(HEAD), px(NAME) - 2, self.height()), theme.color("panel"))
+        painter.fillRect(QRectF(self._left, px(HEAD_HEIGHT), px(NAME_WIDTH) - 2, self.height()), theme.color("panel"))
         painter.setFont(theme.font(13))
         painter.setPen(theme.color("muted"))
         for device in range(self._devices):
-            name = QRectF(self._left, px(HEAD) + device * px(LANE) + px(3), px(NAME), px(LANE - 14))
+            name = QRectF(
+                self._left, px(HEAD_HEIGHT) + device * px(LANE_HEIGHT) + px(3), px(NAME_WIDTH), px(LANE_HEIGHT - 14)
+            )
             painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, tr("Device {number}").format(number=device + 1))
 
     def _paint_box(self, painter: QPainter, box: scale.Box, rect: QRectF) -> None:
-        theme, color = self._theme, COLORS[box.kind]
-        share = 1.0 if box.start < self.time or box.stop <= self.time else 0.25
-        if box.kind in THIN:
-            painter.fillRect(rect, theme.color(color, share))
+        theme, color = self._theme, LANE_COLORS[box.kind]
+        opacity = 1.0 if box.start < self.time or box.stop <= self.time else 0.25
+        if box.kind in THIN_KINDS:
+            painter.fillRect(rect, theme.color(color, opacity))
             return
-        painter.setPen(QPen(theme.color(color, share), theme.px(1.4)))
-        painter.setBrush(theme.color(color, 0.28 * share))
+        painter.setPen(QPen(theme.color(color, opacity), theme.px(1.4)))
+        painter.setBrush(theme.color(color, 0.28 * opacity))
         painter.drawRoundedRect(rect, 3, 3)
-        self._paint_numbers(painter, box, rect, share)
+        self._paint_numbers(painter, box, rect, opacity)
 
-    def _paint_numbers(self, painter: QPainter, box: scale.Box, rect: QRectF, share: float) -> None:
+    def _paint_numbers(self, painter: QPainter, box: scale.Box, rect: QRectF, opacity: float) -> None:
         """The micro-batch, counted from 1, and the weights' version where there is more than one."""
         theme, number = self._theme, str(box.micro_batch + 1)
-        painter.setPen(theme.color("text", max(share, 0.6)))
+        painter.setPen(theme.color("text", max(opacity, 0.6)))
         painter.setFont(theme.font(12, 600, tabular=True))
         if QFontMetricsF(painter.font()).horizontalAdvance(number) > rect.width():
             return
@@ -167,12 +169,12 @@ class Lanes(QWidget, AccessibleWidget):
             lower = QRectF(rect.left(), rect.top() + half - 1, rect.width(), half)
             painter.drawText(lower, Qt.AlignmentFlag.AlignCenter, f"v{box.version}")
 
-    def _paint_key(self, painter: QPainter) -> None:
-        theme, x = self._theme, float(self._left + self._theme.px(NAME))
+    def _paint_legend(self, painter: QPainter) -> None:
+        theme, x = self._theme, float(self._left + self._theme.px(NAME_WIDTH))
         painter.setFont(theme.font(12))
-        titles = _titles()
+        titles = _kind_titles()
         for kind in (kind for kind in titles if any(box.kind == kind for box in self._boxes)):
-            painter.fillRect(QRectF(x, theme.px(6), theme.px(10), theme.px(10)), theme.color(COLORS[kind]))
+            painter.fillRect(QRectF(x, theme.px(6), theme.px(10), theme.px(10)), theme.color(LANE_COLORS[kind]))
             painter.setPen(theme.color("muted"))
             width = QFontMetricsF(painter.font()).horizontalAdvance(titles[kind])
             words = QRectF(x + theme.px(15), 0, width + 2, theme.px(22))
@@ -181,16 +183,16 @@ class Lanes(QWidget, AccessibleWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go to the moment that is clicked at."""
-        time = (event.position().x() - self._theme.px(NAME)) / self._unit
+        time = (event.position().x() - self._theme.px(NAME_WIDTH)) / self._unit
         self.picked.emit(min(max(time, 0.0), self._end))
 
 
-def _titles() -> dict[str, str]:
+def _kind_titles() -> dict[str, str]:
     return {
         "forward": tr("forward"), "backward": tr("backward"), "update": tr("update"), "send": tr("sending"),
         "wait": tr("waiting"),
     }  # fmt: skip
 
 
-def _place(rect: Callable[[scale.Box], QRectF], box: scale.Box) -> QRect:
+def _box_rect(rect: Callable[[scale.Box], QRectF], box: scale.Box) -> QRect:
     return rect(box).toAlignedRect()

@@ -13,7 +13,7 @@ from app.widgets.flow_layout import FlowRow
 from core.labs import scale
 from resources.language import tr
 
-COLORS = {
+PART_COLORS = {
     "parameters": "kept",
     "gradients": "best",
     "optimizer": "accent",
@@ -21,11 +21,11 @@ COLORS = {
     "buffers": "refused",
     "cache": "pruned",
 }
-ROOM, EXPECTED = "room", "expected"
+CAPACITY, EXPECTED = "room", "expected"
 """Strokes across the bars: where a device's memory ends, and what was reckoned."""
 
 
-class _Name(QWidget):
+class _LegendEntry(QWidget):
     """A swatch and a word."""
 
     def __init__(self, part: str, parent: QWidget) -> None:
@@ -33,7 +33,7 @@ class _Name(QWidget):
         self.part, self.theme = part, theme_for("light")
 
     def sizeHint(self) -> QSize:
-        width = QFontMetricsF(self.theme.font(12)).horizontalAdvance(self._words)
+        width = QFontMetricsF(self.theme.font(12)).horizontalAdvance(self._text)
         return QSize(round(width) + self.theme.px(19), self.theme.px(20))
 
     def minimumSizeHint(self) -> QSize:
@@ -41,19 +41,19 @@ class _Name(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter, px = QPainter(self), self.theme.px
-        if self.part in COLORS:
-            painter.fillRect(QRectF(0, px(5), px(10), px(10)), self.theme.color(COLORS[self.part]))
+        if self.part in PART_COLORS:
+            painter.fillRect(QRectF(0, px(5), px(10), px(10)), self.theme.color(PART_COLORS[self.part]))
         else:
-            style = Qt.PenStyle.SolidLine if self.part == ROOM else Qt.PenStyle.DashLine
+            style = Qt.PenStyle.SolidLine if self.part == CAPACITY else Qt.PenStyle.DashLine
             painter.setPen(QPen(self.theme.color("text"), px(2), style))
             painter.drawLine(px(5), px(2), px(5), px(18))
         painter.setFont(self.theme.font(12))
         painter.setPen(self.theme.color("muted"))
-        painter.drawText(self.rect().adjusted(px(15), 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, self._words)
+        painter.drawText(self.rect().adjusted(px(15), 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, self._text)
 
     @property
-    def _words(self) -> str:
-        strokes = {ROOM: tr("memory that each has"), EXPECTED: tr("reckoned")}
+    def _text(self) -> str:
+        strokes = {CAPACITY: tr("memory that each has"), EXPECTED: tr("reckoned")}
         return strokes.get(self.part) or tr(scale.words.PART_TITLES[self.part])
 
 
@@ -62,7 +62,7 @@ class PartLegend(FlowRow):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, 14)
-        self._names = {part: _Name(part, self) for part in (*COLORS, ROOM, EXPECTED)}
+        self._names = {part: _LegendEntry(part, self) for part in (*PART_COLORS, CAPACITY, EXPECTED)}
         for name in self._names.values():
             self.flow.addWidget(name)
 

@@ -14,9 +14,9 @@ from app.widgets.plain_text import tooltip
 from core.labs import scale
 from resources.language import tr
 
-HEIGHT, HEAD, KEY = 190, 22, 22
+MAP_HEIGHT, TITLE_HEIGHT, LEGEND_HEIGHT = 190, 22, 22
 """Pixels at 100 %: of the map, of its title, of what its colours mean."""
-COLORS = {
+BLOCK_COLORS = {
     "checkpoint": ("finished", 0.85),
     "gradient": ("best", 0.85),
     "buffer": ("refused", 0.85),
@@ -28,7 +28,7 @@ COLORS = {
 class MemoryMap(QWidget, AccessibleWidget):
     """`title` above; the highest byte of `top` at the upper edge."""
 
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,38 +48,38 @@ class MemoryMap(QWidget, AccessibleWidget):
     def show_arena(self, arena: scale.Arena, top: int) -> None:
         """Draw these blocks; `top` bytes are the whole height."""
         self._arena, self._top = arena, max(1, top)
-        self.setAccessibleDescription(self._told)
-        self.setToolTip(tooltip(self._told))
+        self.setAccessibleDescription(self._summary)
+        self.setToolTip(tooltip(self._summary))
         self.update()
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """How much of each kind, most of all."""
-        return [AccessiblePart(words, partial(self._ground)) for words in self._kinds]
+        return [AccessiblePart(words, partial(self._map_rect)) for words in self._kind_sentences]
 
     def sizeHint(self) -> QSize:
         """As wide as there is room."""
         px = self._theme.px
-        return QSize(px(420), px(HEAD) + px(HEIGHT) + px(KEY))
+        return QSize(px(420), px(TITLE_HEIGHT) + px(MAP_HEIGHT) + px(LEGEND_HEIGHT))
 
     def minimumSizeHint(self) -> QSize:
         """It can be narrow."""
         return QSize(self._theme.px(200), self.sizeHint().height())
 
     @property
-    def _told(self) -> str:
+    def _summary(self) -> str:
         arena, size = self._arena, scale.decimal
         return tr("{title}: {live} at most, in {top}; {gaps} of gaps").format(
             title=self._title, live=size(arena.live), top=size(arena.top), gaps=size(arena.gaps)
         )
 
     @property
-    def _kinds(self) -> list[str]:
-        most = self._arena.most
-        return [f"{words}: {scale.decimal(most[kind])}" for kind, words in _titles().items() if most.get(kind)]
+    def _kind_sentences(self) -> list[str]:
+        peaks = self._arena.most
+        return [f"{words}: {scale.decimal(peaks[kind])}" for kind, words in _block_titles().items() if peaks.get(kind)]
 
-    def _ground(self) -> QRect:
+    def _map_rect(self) -> QRect:
         px = self._theme.px
-        return QRect(0, px(HEAD), self.width(), px(HEIGHT))
+        return QRect(0, px(TITLE_HEIGHT), self.width(), px(MAP_HEIGHT))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The title, the blocks, the key."""
@@ -87,32 +87,32 @@ class MemoryMap(QWidget, AccessibleWidget):
         painter.setFont(theme.font(13, tabular=True))
         painter.setPen(theme.color("text"))
         metrics = QFontMetricsF(painter.font())
-        words = metrics.elidedText(self._told, Qt.TextElideMode.ElideRight, self.width())
-        painter.drawText(QRectF(0, 0, self.width(), theme.px(HEAD)), Qt.AlignmentFlag.AlignVCenter, words)
-        ground = QRectF(self._ground())
+        words = metrics.elidedText(self._summary, Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(QRectF(0, 0, self.width(), theme.px(TITLE_HEIGHT)), Qt.AlignmentFlag.AlignVCenter, words)
+        ground = QRectF(self._map_rect())
         painter.fillRect(ground, theme.color("field"))
         across, up = ground.width() / max(1, self._arena.end), ground.height() / self._top
         for each in self._arena.placed:
             block = each.block
-            top = ground.bottom() - (each.place + block.bytes) * up
+            top = ground.bottom() - (each.offset + block.bytes) * up
             width = max((block.stop - block.start) * across, 1.0 if block.kind == "other" else theme.px(3))
             box = QRectF(min(block.start * across, ground.right() - width), top, width, block.bytes * up)
-            painter.fillRect(box, theme.color(*COLORS[block.kind]))
-        self._paint_key(painter, ground.bottom() + theme.px(3))
+            painter.fillRect(box, theme.color(*BLOCK_COLORS[block.kind]))
+        self._paint_legend(painter, ground.bottom() + theme.px(3))
 
-    def _paint_key(self, painter: QPainter, top: float) -> None:
+    def _paint_legend(self, painter: QPainter, top: float) -> None:
         theme, x = self._theme, 0.0
         painter.setFont(theme.font(12))
         painter.setPen(theme.color("muted"))
-        for kind, words in _titles().items():
-            painter.fillRect(QRectF(x, top + theme.px(5), theme.px(10), theme.px(10)), theme.color(*COLORS[kind]))
+        for kind, words in _block_titles().items():
+            painter.fillRect(QRectF(x, top + theme.px(5), theme.px(10), theme.px(10)), theme.color(*BLOCK_COLORS[kind]))
             width = QFontMetricsF(painter.font()).horizontalAdvance(words)
             place = QRectF(x + theme.px(15), top, width + 2, theme.px(20))
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, words)
             x += width + theme.px(33)
 
 
-def _titles() -> dict[str, str]:
+def _block_titles() -> dict[str, str]:
     return {
         "checkpoint": tr("checkpoints"), "gradient": tr("gradients"), "buffer": tr("the buffer"),
         "other": tr("comes and goes"),

@@ -12,30 +12,30 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 from app.theme.theme import Theme
 from app.views.labs.scale.bars import DeviceBar, DeviceBars
 from app.views.labs.scale.form import ScaleForm
-from app.views.labs.scale.legend import COLORS, ROOM
+from app.views.labs.scale.legend import CAPACITY, PART_COLORS
 from app.views.labs.scale.page import ScalePage
-from app.widgets.ask_file import ask_what_to_open
+from app.widgets.ask_file import open_file_dialog
 from app.widgets.flow_layout import FlowRow
 from app.widgets.plain_text import PlainLabel, caption
 from core import catalog
 from core.errors import DecodescopeError
 from core.labs import scale
-from resources.language import mark, sentences, tr
+from resources.language import join_sentences, mark, tr
 
 _DEGREES = (1, 2, 4, 8, 16, 32, 64)
 _PRECISIONS = {"mixed": mark("Mixed: 16 bits, Adam in 32"), "float32": mark("float32 throughout")}
 _PURPOSES = {"train": mark("Train it"), "write": mark("Let it write")}
-_SHORT = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3"}
+_SCHEME_SHORT_TITLES = {"ddp": "DDP", "zero1": "ZeRO-1", "zero2": "ZeRO-2", "zero3": "ZeRO-3"}
 _BILLION = 1e9
 
 
-class MemoryPage(ScalePage):
+class ScaleMemoryPage(ScalePage):
     """Settings to the left; the sentence, the bars and the remedies follow them at once."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(tr("Model and devices"), parent)
         self._shapes = list(_known_shapes())
-        self.found: scale.Reckoning | None = None
+        self.reckoning: scale.Reckoning | None = None
         self._remedies: tuple[scale.Remedy, ...] = ()
         self.bars = DeviceBars(self)
         self.remedies = FlowRow(self, 6)
@@ -43,11 +43,11 @@ class MemoryPage(ScalePage):
         self.body.addWidget(self.legend)
         self.body.addWidget(self.bars)
         self.body.addWidget(self.remedies)
-        self._others = PlainLabel(tr("The same under each scheme").upper(), self)
-        self._others.setProperty("role", "heading")
+        self._schemes_heading = PlainLabel(tr("The same under each scheme").upper(), self)
+        self._schemes_heading.setProperty("role", "heading")
         self.schemes = DeviceBars(self)
         self.schemes.setObjectName("scaleSchemes")
-        self.body.addWidget(self._others)
+        self.body.addWidget(self._schemes_heading)
         self.body.addWidget(self.schemes)
         self.body.addStretch(1)
         self._model = self._add_model(self.form)
@@ -71,44 +71,48 @@ class MemoryPage(ScalePage):
     @property
     def cluster(self) -> scale.Cluster:
         """The devices that are set."""
-        number = self.form.number
+        number = self.form.number_value
         return scale.Cluster(
             number("devices"), number("memory") * _BILLION, number("machine"),
             number("within") * _BILLION, number("between") * _BILLION,
         )  # fmt: skip
 
     @property
-    def layout_set(self) -> scale.Layout:
+    def parallel_layout(self) -> scale.Layout:
         """How the model is divided."""
-        return scale.Layout(self.form.text("scheme"), int(self.form.text("tensor")), int(self.form.text("pipeline")))
+        return scale.Layout(
+            self.form.choice_value("scheme"),
+            int(self.form.choice_value("tensor")),
+            int(self.form.choice_value("pipeline")),
+        )
 
     @property
     def training(self) -> scale.Training:
         """The step that is reckoned with."""
         form = self.form
         return scale.Training(
-            form.number("batch"), form.number("length"), form.number("micro"), form.text("precision"),
-            form.is_ticked("recompute"), form.text("pipe"), form.text("purpose"),
+            form.number_value("batch"), form.number_value("length"), form.number_value("micro"), form.choice_value("precision"),
+            form.is_checked("recompute"), form.choice_value("pipe"), form.choice_value("purpose"),
         )  # fmt: skip
 
     @Slot()
     def refresh(self) -> None:
         """Reckon and say it all again."""
-        asked = self.shape, self.cluster, self.layout_set, self.training
+        inputs = self.shape, self.cluster, self.parallel_layout, self.training
         try:
-            self.found = found = scale.reckon(*asked)
-            self._remedies = scale.remedies(*asked)
+            self.reckoning = found = scale.reckon(*inputs)
+            self._remedies = scale.remedies(*inputs)
         except DecodescopeError as error:
-            self.found, self._remedies = None, ()
+            self.reckoning, self._remedies = None, ()
             self.bars.show_rows(())
-            self.say(sentences(error.cause, error.remedy))
+            self.set_sentence(join_sentences(error.cause, error.remedy))
         else:
-            self.bars.show_rows([*_rows(found)], found.memory)
-            self.say(scale.words.explain_reckoning(found, self.layout_set, self.training))
+            self.bars.show_rows([*_stage_bars(found)], found.memory)
+            self.set_sentence(scale.words.explain_reckoning(found, self.parallel_layout, self.training))
         self._show_remedies()
         self._show_schemes()
-        parts = [part for part in COLORS if part in (*self.bars.parts, *self.schemes.parts)]
-        self.legend.show_parts([*parts, ROOM] if parts else ())
+        parts = [part for part in PART_COLORS if part in (*self.bars.parts, *self.schemes.parts)]
+        self.legend.show_parts([*parts, CAPACITY] if parts else ())
 
     def words_changed(self) -> None:
         """Say it all again."""
@@ -120,35 +124,35 @@ class MemoryPage(ScalePage):
         try:
             shape = scale.shape_of(catalog.read_config(Path(path).parent), Path(path).parent.name)
         except DecodescopeError as error:
-            self.say(sentences(error.cause, error.remedy))
+            self.set_sentence(join_sentences(error.cause, error.remedy))
             return
         self._shapes.append(shape)
-        self._model.addItem(_title(shape), shape.name)
+        self._model.addItem(_shape_title(shape), shape.name)
         self._model.setCurrentIndex(self._model.count() - 1)
 
     def _add_model(self, form: ScaleForm) -> QComboBox:
         form.add_heading(tr("Model"))
-        combo = form.add_choice("model", tr("Shape"), [(shape.name, _title(shape)) for shape in self._shapes])
+        combo = form.add_choice("model", tr("Shape"), [(shape.name, _shape_title(shape)) for shape in self._shapes])
         combo.setCurrentIndex(next(n for n, shape in enumerate(self._shapes) if shape is scale.SHAPES[1]))
         button = QPushButton(tr("From a config.json…"), self)
         button.setObjectName("scaleConfig")
         button.setProperty("role", "quiet")
         button.setAutoDefault(False)
-        button.clicked.connect(self._ask_for_config)
+        button.clicked.connect(self._choose_config)
         form.add_widget(button)
         return combo
 
     @Slot()
-    def _ask_for_config(self) -> None:
-        ask_what_to_open(self, tr("A model's config.json"), tr("Configurations (config.json)"), self.open_config)
+    def _choose_config(self) -> None:
+        open_file_dialog(self, tr("A model's config.json"), tr("Configurations (config.json)"), self.open_config)
 
     def _show_schemes(self) -> None:
         """The fullest device under every scheme, as ZeRO's first figure has them."""
-        asked = self.found is not None and self.training.purpose == "train"
-        rows = [*_by_scheme(self.shape, self.cluster, self.layout_set, self.training)] if asked else []
+        is_training = self.reckoning is not None and self.training.purpose == "train"
+        rows = [*_scheme_bars(self.shape, self.cluster, self.parallel_layout, self.training)] if is_training else []
         self.schemes.show_rows(rows, self.cluster.memory)
-        self._others.setVisible(asked)
-        self.schemes.setVisible(asked)
+        self._schemes_heading.setVisible(is_training)
+        self.schemes.setVisible(is_training)
 
     def _show_remedies(self) -> None:
         for old in self.remedies.findChildren(QPushButton):
@@ -160,12 +164,12 @@ class MemoryPage(ScalePage):
             button.setProperty("role", "chip")
             button.setAutoDefault(False)
             button.setAccessibleDescription(tr("What would make it fit"))
-            button.clicked.connect(lambda _checked=False, chosen=remedy: self.apply(chosen))
+            button.clicked.connect(lambda _checked=False, chosen=remedy: self.apply_remedy(chosen))
             self.remedies.flow.addWidget(button)
             button.show()
         self.remedies.setVisible(bool(self._remedies))
 
-    def apply(self, remedy: scale.Remedy) -> None:
+    def apply_remedy(self, remedy: scale.Remedy) -> None:
         """Set what makes it fit."""
         self.form.blockSignals(True)
         for name, value in (
@@ -173,7 +177,7 @@ class MemoryPage(ScalePage):
             ("pipeline", str(remedy.layout.pipeline)), ("devices", remedy.cluster.devices),
             ("recompute", remedy.training.recompute),
         ):  # fmt: skip
-            self.form.set(name, value)
+            self.form.set_value(name, value)
         self.form.blockSignals(False)
         self.refresh()
 
@@ -188,15 +192,15 @@ def _known_shapes() -> Iterator[scale.Shape]:
     yield from scale.SHAPES
 
 
-def _by_scheme(
+def _scheme_bars(
     shape: scale.Shape, cluster: scale.Cluster, layout: scale.Layout, training: scale.Training
 ) -> Iterator[DeviceBar]:
-    for name, title in _SHORT.items():
+    for name, title in _SCHEME_SHORT_TITLES.items():
         found = scale.reckon(shape, cluster, replace(layout, scheme=name), training)
         yield DeviceBar(title, found.fullest)
 
 
-def _title(shape: scale.Shape) -> str:
+def _shape_title(shape: scale.Shape) -> str:
     return tr("{name} · {layers} × {width:,}").format(name=shape.name, layers=shape.layers, width=shape.width)
 
 
@@ -217,7 +221,7 @@ def _add_layout(form: ScaleForm) -> None:
     form.add_choice("tensor", tr("Tensor parts of each matrix"), degrees)
     form.add_choice("pipeline", tr("Pipeline stages"), degrees)
     form.add_choice("pipe", tr("Pipeline's order"), [(k, tr(title)) for k, title in scale.words.KIND_TITLES.items()])
-    form.set("pipe", "1f1b")
+    form.set_value("pipe", "1f1b")
 
 
 def _add_step(form: ScaleForm) -> None:
@@ -227,11 +231,11 @@ def _add_step(form: ScaleForm) -> None:
     form.add_number("batch", tr("Texts at once"), 1, 1, 4_096)
     form.add_number("length", tr("Tokens of a text"), 2_048, 1, 1_000_000)
     form.add_number("micro", tr("Micro-batches"), 8, 1, 4_096)
-    form.add_tick("recompute", tr("Compute activations again"))
+    form.add_checkbox("recompute", tr("Compute activations again"))
 
 
-def _rows(found: scale.Reckoning) -> Iterator[DeviceBar]:
+def _stage_bars(found: scale.Reckoning) -> Iterator[DeviceBar]:
     """A bar a stage: all devices of a stage hold the same."""
     for number, parts in enumerate(found.stages):
-        alone = len(found.stages) == 1
-        yield DeviceBar(tr("Each device") if alone else tr("Stage {number}").format(number=number + 1), parts)
+        is_only = len(found.stages) == 1
+        yield DeviceBar(tr("Each device") if is_only else tr("Stage {number}").format(number=number + 1), parts)

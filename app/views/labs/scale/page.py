@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 from app.theme.theme import Theme
 from app.views.labs.scale.form import ScaleForm
 from app.views.labs.scale.legend import PartLegend
-from app.views.labs.settings import shown_beside
+from app.views.labs.settings import lay_out_beside_settings
 from app.widgets.wrapped_label import WrappedLabel
 
 
@@ -28,7 +28,7 @@ class ScalePage(QWidget):
         self.sentence.setObjectName("scaleSentence")
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         inside.addWidget(self.sentence)
-        self.body = shown_beside(self, self.form, settings)
+        self.body = lay_out_beside_settings(self, self.form, settings)
         self.body.addWidget(self._card)
 
     def set_theme(self, theme: Theme) -> None:
@@ -36,7 +36,7 @@ class ScalePage(QWidget):
         self.form.set_theme(theme)
         self.legend.set_theme(theme)
 
-    def say(self, text: str) -> None:
+    def set_sentence(self, text: str) -> None:
         """The sentence above all."""
         self.sentence.setText(text)
 
@@ -44,7 +44,7 @@ class ScalePage(QWidget):
         """Say it all again: at another depth."""
 
 
-def lying_wide(widget: QWidget) -> QScrollArea:
+def horizontal_scroll_area(widget: QWidget) -> QScrollArea:
     """Scrolled from side to side alone."""
     scroll = QScrollArea()
     scroll.setWidgetResizable(True)

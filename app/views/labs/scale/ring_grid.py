@@ -13,14 +13,14 @@ from app.widgets.accessibility import AccessiblePart, AccessibleWidget, Role
 from core.labs import scale
 from resources.language import tr
 
-ROW, NAME, HEAD, CELL = 46, 78, 26, 84
+ROW_HEIGHT, NAME_WIDTH, HEAD_HEIGHT, CELL_WIDTH = 46, 78, 26, 84
 """Pixels at 100 %: a row, its name, the head, the least width of a cell."""
 
 
 class RingGrid(QWidget, AccessibleWidget):
     """Outlined is what has just come."""
 
-    spoken_role = Role.List
+    accessible_role = Role.List
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,27 +43,29 @@ class RingGrid(QWidget, AccessibleWidget):
         self.update()
 
     @property
-    def _count(self) -> int:
+    def _device_count(self) -> int:
         return len(self._step.holds) if self._step is not None else 1
 
     def sizeHint(self) -> QSize:
         """All rows; cells wide enough for a few numbers."""
         px = self._theme.px
-        return QSize(px(NAME) + self._count * px(CELL), px(HEAD) + self._count * px(ROW))
+        return QSize(
+            px(NAME_WIDTH) + self._device_count * px(CELL_WIDTH), px(HEAD_HEIGHT) + self._device_count * px(ROW_HEIGHT)
+        )
 
     def minimumSizeHint(self) -> QSize:
         """It is scrolled rather than narrower."""
         return self.sizeHint()
 
-    def spoken_parts(self) -> list[AccessiblePart]:
+    def accessible_parts(self) -> list[AccessiblePart]:
         """A cell after the other."""
         step = self._step
         return [] if step is None else [
-            AccessiblePart(self._told(device, part), partial(self._place, device, part))
+            AccessiblePart(self._cell_sentence(device, part), partial(self._cell_rect, device, part))
             for device, row in enumerate(step.holds) for part in range(len(row))
         ]  # fmt: skip
 
-    def _told(self, device: int, part: int) -> str:
+    def _cell_sentence(self, device: int, part: int) -> str:
         return tr("Device {device}, part {part}: {numbers}.").format(
             device=device + 1, part=part + 1, numbers=self._numbers(device, part) or tr("nothing")
         )
@@ -72,10 +74,12 @@ class RingGrid(QWidget, AccessibleWidget):
         chunk = self._step.holds[device][part] if self._step is not None else None
         return "" if chunk is None else "  ".join(f"{value:g}" for value in chunk.values)
 
-    def _place(self, device: int, part: int) -> QRect:
+    def _cell_rect(self, device: int, part: int) -> QRect:
         px = self._theme.px
-        width = (self.width() - px(NAME)) / self._count
-        return QRectF(px(NAME) + part * width, px(HEAD) + device * px(ROW), width, px(ROW)).toAlignedRect()
+        width = (self.width() - px(NAME_WIDTH)) / self._device_count
+        return QRectF(
+            px(NAME_WIDTH) + part * width, px(HEAD_HEIGHT) + device * px(ROW_HEIGHT), width, px(ROW_HEIGHT)
+        ).toAlignedRect()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Names of parts and devices, and the cells."""
@@ -85,28 +89,28 @@ class RingGrid(QWidget, AccessibleWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         theme, px = self._theme, self._theme.px
         came = {(hand.to, hand.chunk) for hand in self._step.hands}
-        for device in range(self._count):
+        for device in range(self._device_count):
             painter.setFont(theme.font(13))
             painter.setPen(theme.color("muted"))
-            name = QRectF(0, px(HEAD) + device * px(ROW), px(NAME), px(ROW))
+            name = QRectF(0, px(HEAD_HEIGHT) + device * px(ROW_HEIGHT), px(NAME_WIDTH), px(ROW_HEIGHT))
             painter.drawText(name, Qt.AlignmentFlag.AlignVCenter, tr("Device {number}").format(number=device + 1))
-            head = QRectF(self._place(0, device))
+            head = QRectF(self._cell_rect(0, device))
             head.moveTop(0)
-            head.setHeight(px(HEAD))
+            head.setHeight(px(HEAD_HEIGHT))
             painter.drawText(head, Qt.AlignmentFlag.AlignCenter, tr("part {number}").format(number=device + 1))
-            for part in range(self._count):
+            for part in range(self._device_count):
                 self._paint_cell(painter, device, part, (device, part) in came)
 
-    def _paint_cell(self, painter: QPainter, device: int, part: int, has_come: bool) -> None:
+    def _paint_cell(self, painter: QPainter, device: int, part: int, is_new: bool) -> None:
         assert self._step is not None
         theme, chunk = self._theme, self._step.holds[device][part]
-        cell = QRectF(self._place(device, part)).adjusted(3, 3, -3, -3)
-        share = len(chunk.summed) / self._count if chunk is not None else 0.0
-        painter.setPen(QPen(theme.color("accent"), theme.px(2)) if has_come else QPen(theme.color("line"), 1))
-        painter.setBrush(theme.color("kept", 0.5 * share) if share else theme.color("field"))
+        cell = QRectF(self._cell_rect(device, part)).adjusted(3, 3, -3, -3)
+        fraction = len(chunk.summed) / self._device_count if chunk is not None else 0.0
+        painter.setPen(QPen(theme.color("accent"), theme.px(2)) if is_new else QPen(theme.color("line"), 1))
+        painter.setBrush(theme.color("kept", 0.5 * fraction) if fraction else theme.color("field"))
         painter.drawRoundedRect(cell, 4, 4)
         painter.setPen(theme.color("text"))
-        painter.setFont(theme.font(13, 600 if share == 1 else 400, tabular=True))
+        painter.setFont(theme.font(13, 600 if fraction == 1 else 400, tabular=True))
         words = QFontMetricsF(painter.font()).elidedText(
             self._numbers(device, part), Qt.TextElideMode.ElideRight, cell.width() - theme.px(6)
         )

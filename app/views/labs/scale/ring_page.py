@@ -8,14 +8,14 @@ from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
 from app.theme.theme import Theme
-from app.views.labs.scale.page import ScalePage, lying_wide
+from app.views.labs.scale.page import ScalePage, horizontal_scroll_area
 from app.views.labs.scale.ring_grid import RingGrid
-from app.views.labs.scale.scrubber import Scrubber
+from app.views.labs.scale.scrubber import StepScrubber
 from app.widgets.wrapped_label import WrappedLabel
 from core.labs import scale
 from resources.language import tr
 
-FLOAT = 4
+BYTES_PER_FLOAT = 4
 """Bytes of a number."""
 
 
@@ -30,11 +30,11 @@ class RingPage(ScalePage):
         self.form.add_number("ringDevices", tr("Devices"), 4, 2, 8)
         self.form.add_number("numbers", tr("Numbers in a part"), 2, 1, 4)
         self.grid = RingGrid()
-        self._scroll = lying_wide(self.grid)
-        self.scrubber = Scrubber(self)
-        self.hands = WrappedLabel("", self)
-        self.hands.setObjectName("scaleHands")
-        for part in (self._scroll, self.scrubber, self.hands):
+        self._scroll = horizontal_scroll_area(self.grid)
+        self.scrubber = StepScrubber(self)
+        self.transfers = WrappedLabel("", self)
+        self.transfers.setObjectName("scaleHands")
+        for part in (self._scroll, self.scrubber, self.transfers):
             self.body.addWidget(part)
         self.body.addStretch(1)
         self.form.changed.connect(self.refresh)
@@ -46,28 +46,28 @@ class RingPage(ScalePage):
         super().set_theme(theme)
         self.grid.set_theme(theme)
         self.scrubber.set_theme(theme)
-        self._fit()
+        self._update_height()
 
     @Slot()
     def refresh(self) -> None:
         """Begin anew with what is set: small whole numbers, the same every time."""
-        count, length = self.form.number("ringDevices"), self.form.number("numbers")
-        chosen = random.Random(0)
-        tensors = [[float(chosen.randint(1, 9)) for _ in range(count * length)] for _ in range(count)]
-        self.steps = scale.ring(self.form.text("ring"), tensors)
+        count, length = self.form.number_value("ringDevices"), self.form.number_value("numbers")
+        generator = random.Random(0)
+        tensors = [[float(generator.randint(1, 9)) for _ in range(count * length)] for _ in range(count)]
+        self.steps = scale.ring(self.form.choice_value("ring"), tensors)
         self.scrubber.show_steps(len(self.steps), 0)
         self.words_changed()
-        self._fit()
+        self._update_height()
 
     @Slot()
     def words_changed(self) -> None:
         """Show the step that is chosen, and say it again."""
         step = self.steps[min(self.scrubber.step, len(self.steps) - 1)]
-        whole = FLOAT * self.form.number("ringDevices") * self.form.number("numbers")
+        total_bytes = BYTES_PER_FLOAT * self.form.number_value("ringDevices") * self.form.number_value("numbers")
         self.grid.show_step(step)
-        self.say(scale.explain_ring(self.form.text("ring"), step, whole))
-        self.hands.setText("\n".join(map(scale.explain_hand, step.hands)))
+        self.set_sentence(scale.explain_ring(self.form.choice_value("ring"), step, total_bytes))
+        self.transfers.setText("\n".join(map(scale.explain_hand, step.hands)))
 
-    def _fit(self) -> None:
+    def _update_height(self) -> None:
         bar = self._scroll.horizontalScrollBar().sizeHint().height()
         self._scroll.setFixedHeight(self.grid.sizeHint().height() + bar)

@@ -7,16 +7,16 @@ from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.widgets.icons import icon
+from app.widgets.icons import create_icon
 from app.widgets.inputs import Slider
 from app.widgets.plain_text import PlainLabel, tooltip
 from resources.language import tr
 
-BEAT_MS = 600
+STEP_INTERVAL_MS = 600
 """How long a step stays while they are played."""
 
 
-class Scrubber(QWidget):
+class StepScrubber(QWidget):
     """`moved(step)` whenever the step is another."""
 
     moved = Signal(int)
@@ -28,10 +28,10 @@ class Scrubber(QWidget):
         self.slider.setObjectName("scaleSlider")
         self.slider.setAccessibleName(tr("Moment"))
         self.slider.setPageStep(1)
-        self.place = PlainLabel("", self)
-        self.place.setProperty("role", "muted")
-        self.beat = QTimer(self, interval=BEAT_MS)
-        self.beat.timeout.connect(self._on_beat)
+        self.position_label = PlainLabel("", self)
+        self.position_label.setProperty("role", "muted")
+        self.timer = QTimer(self, interval=STEP_INTERVAL_MS)
+        self.timer.timeout.connect(self._on_timeout)
         self.play = self._button("scalePlay", "", tr("Play it"))
         self.play.clicked.connect(self._on_play)
         row = QHBoxLayout(self)
@@ -44,7 +44,7 @@ class Scrubber(QWidget):
             button.clicked.connect(lambda _on=False, by=by: self.go_to(self.step + by))
             row.addWidget(button)
         row.addWidget(self.slider, 1)
-        row.addWidget(self.place)
+        row.addWidget(self.position_label)
         self.slider.valueChanged.connect(self._on_moved)
 
     @property
@@ -55,14 +55,14 @@ class Scrubber(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take other colours and sizes."""
         self._theme = theme
-        self._show_playing()
+        self._update_play_button()
 
     def show_steps(self, count: int, step: int) -> None:
         """There are so many, and it stands at `step`."""
         self._pause()
         self.slider.setRange(0, max(0, count - 1))
         self.slider.setValue(step)
-        self._show_place()
+        self._update_position()
 
     def go_to(self, step: int) -> None:
         """Stand elsewhere."""
@@ -73,11 +73,11 @@ class Scrubber(QWidget):
         self._pause()
         super().hideEvent(event)
 
-    def _button(self, name: str, sign: str, told: str) -> QPushButton:
+    def _button(self, name: str, sign: str, tip: str) -> QPushButton:
         button = QPushButton(sign, self)
         button.setObjectName(name)
-        button.setAccessibleName(told)
-        button.setToolTip(tooltip(told))
+        button.setAccessibleName(tip)
+        button.setToolTip(tooltip(tip))
         button.setProperty("role", "quiet")
         button.setAutoDefault(False)
         return button
@@ -85,36 +85,36 @@ class Scrubber(QWidget):
     @Slot()
     def _on_play(self) -> None:
         """From here on, or from the beginning where it has ended."""
-        if self.beat.isActive():
+        if self.timer.isActive():
             self._pause()
             return
         if self.step == self.slider.maximum():
             self.go_to(0)
-        self.beat.start()
-        self._show_playing()
+        self.timer.start()
+        self._update_play_button()
 
     @Slot()
-    def _on_beat(self) -> None:
+    def _on_timeout(self) -> None:
         self.go_to(self.step + 1)
         if self.step == self.slider.maximum():
             self._pause()
 
     def _pause(self) -> None:
-        self.beat.stop()
-        self._show_playing()
+        self.timer.stop()
+        self._update_play_button()
 
-    def _show_playing(self) -> None:
-        px, on = self._theme.px(16), self.beat.isActive()
+    def _update_play_button(self) -> None:
+        px, on = self._theme.px(16), self.timer.isActive()
         told = tr("Pause") if on else tr("Play it")
         self.play.setIconSize(QSize(px, px))
-        self.play.setIcon(icon("pause" if on else "play", self._theme.text, px))
+        self.play.setIcon(create_icon("pause" if on else "play", self._theme.text, px))
         self.play.setAccessibleName(told)
         self.play.setToolTip(tooltip(told))
 
-    def _show_place(self) -> None:
-        self.place.setText(f"{self.step} / {self.slider.maximum()}")
+    def _update_position(self) -> None:
+        self.position_label.setText(f"{self.step} / {self.slider.maximum()}")
 
     @Slot(int)
     def _on_moved(self, step: int) -> None:
-        self._show_place()
+        self._update_position()
         self.moved.emit(step)

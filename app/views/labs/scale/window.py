@@ -6,21 +6,21 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QDialogButtonBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.theme.theme import Theme, theme_for
-from app.views.labs.scale.memory_page import MemoryPage
+from app.views.labs.scale.memory_page import ScaleMemoryPage
 from app.views.labs.scale.page import ScalePage
 from app.views.labs.scale.pipeline_page import PipelinePage
 from app.views.labs.scale.residual_page import ResidualPage
 from app.views.labs.scale.ring_page import RingPage
-from app.views.labs.scale.run_page import RunPage
-from app.widgets.dialog import ReadDialog
-from app.widgets.segmented import Segmented
+from app.views.labs.scale.run_page import DistributedRunPage
+from app.widgets.dialog import BaseDialog
+from app.widgets.segmented import SegmentedControl
 from resources.language import tr
 
-SIZE = (1120, 720)
+WINDOW_SIZE = (1120, 720)
 """Pixels at 100 %, where the screen has room."""
 
 
-class ScaleView(ReadDialog):
+class ScaleView(BaseDialog):
     """Stands beside the main window; goes when it is closed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -28,7 +28,7 @@ class ScaleView(ReadDialog):
         self.setObjectName("scaleView")
         self.setWindowTitle(tr("Scale lab: a model on many devices"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.memory, self.pipeline, self.run = MemoryPage(self), PipelinePage(self), RunPage(self)
+        self.memory, self.pipeline, self.run = ScaleMemoryPage(self), PipelinePage(self), DistributedRunPage(self)
         self.ring, self.residual = RingPage(self), ResidualPage(self)
         self.pages: dict[str, ScalePage] = {
             "memory": self.memory,
@@ -44,7 +44,7 @@ class ScaleView(ReadDialog):
             ("residual", tr("ZeRO-R")),
             ("run", tr("Run it")),
         )
-        self.choice = Segmented(titles, tr("Page"), self)
+        self.choice = SegmentedControl(titles, tr("Page"), self)
         self.choice.chosen.connect(self.show_page)
         self._lay_out()
         self.show_page("memory")
@@ -83,4 +83,4 @@ class ScaleView(ReadDialog):
         buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
         buttons.rejected.connect(self.close)
         column.addWidget(buttons)
-        self.resize(*SIZE)
+        self.resize(*WINDOW_SIZE)

@@ -7,35 +7,35 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton, QWidget
 
-from app.state.glossary_terms import found
+from app.state.glossary_terms import find_term
 from app.views.labs.settings import SettingsColumn
-from app.views.shared.glossary_link import explain
+from app.views.shared.glossary_link import add_glossary_tooltip
 from core import ModelEntry
 from core.labs import speed
 from resources.language import tr
 
-WIDTH = 240
+SETTINGS_WIDTH = 240
 """Pixels at 100 %."""
 
 
 class SpeedSettings(SettingsColumn):
-    """`pressed`: the button was, which begins or stops."""
+    """`startStopPressed`: the button was, which begins or stops."""
 
-    pressed = Signal()
+    startStopPressed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(tr("What is measured"), WIDTH, parent)
+        super().__init__(tr("What is measured"), SETTINGS_WIDTH, parent)
         self.model = self._add_choice("speedModel", tr("Model"))
         self.draft = self._add_choice("speedDraft", tr("Model that drafts"))
         self.column.addSpacing(8)
-        self.column.addWidget(self.heading(tr("Ways")))
+        self.column.addWidget(self.make_heading(tr("Ways")))
         self.ways = {way: self._add_way(way) for way in speed.WAYS}
         self.column.addSpacing(10)
         self.button = QPushButton(self.page)
         self.button.setObjectName("speedStart")
         self.button.setProperty("role", "primary")
         self.button.setAutoDefault(False)
-        self.button.clicked.connect(self.pressed)
+        self.button.clicked.connect(self.startStopPressed)
         self.column.addWidget(self.button)
         self.column.addStretch(1)
         self.show_running(False)
@@ -47,10 +47,10 @@ class SpeedSettings(SettingsColumn):
 
     def show_models(self, entries: Sequence[ModelEntry], chosen: str) -> None:
         """These are on the disk; one that stands already goes on standing, else `chosen`."""
-        _fill(self.model, [(entry.title, entry.name) for entry in entries], chosen)
+        _fill_combo(self.model, [(entry.title, entry.name) for entry in entries], chosen)
         by_itself = (tr("one that fits, by itself"), "")
-        _fill(self.draft, [by_itself, *((entry.title, entry.name) for entry in entries)], "")
-        self.fit()
+        _fill_combo(self.draft, [by_itself, *((entry.title, entry.name) for entry in entries)], "")
+        self.update_button()
 
     def show_running(self, on: bool) -> None:
         """While it runs nothing can be set, and the button stops it."""
@@ -58,21 +58,21 @@ class SpeedSettings(SettingsColumn):
         for widget in (self.model, self.draft, *self.ways.values()):
             widget.setEnabled(not on)
         self._is_running = on
-        self.fit()
+        self.update_button()
 
     def show_stopping(self) -> None:
         """It was pressed to stop, which takes a moment."""
         self.button.setText(tr("Stopping…"))
         self.button.setEnabled(False)
 
-    def fit(self) -> None:
+    def update_button(self) -> None:
         """Nothing to measure, or no model: nothing to press."""
         self.button.setEnabled(self._is_running or (bool(self.chosen) and self.model.count() > 0))
 
     def _add_choice(self, name: str, title: str) -> QComboBox:
-        combo = self.combo()
+        combo = self.make_combo()
         self.column.addSpacing(4)
-        self.column.addWidget(self.words(title, combo, name))
+        self.column.addWidget(self.editor_label(title, combo, name))
         self.column.addWidget(combo)
         return combo
 
@@ -80,20 +80,20 @@ class SpeedSettings(SettingsColumn):
         box = QCheckBox(tr(speed.TITLES[way]), self.page)
         box.setObjectName(f"speedWay.{way}")
         box.setChecked(True)
-        box.toggled.connect(self.fit)
-        if found(f"control.speed.{way}") is not None:
-            explain(box, f"control.speed.{way}")
+        box.toggled.connect(self.update_button)
+        if find_term(f"control.speed.{way}") is not None:
+            add_glossary_tooltip(box, f"control.speed.{way}")
         self.column.addSpacing(4)
         self.column.addWidget(box)
         return box
 
 
-def _fill(combo: QComboBox, items: Sequence[tuple[str, str]], first: str) -> None:
-    standing = combo.currentData() if combo.count() else first
+def _fill_combo(combo: QComboBox, items: Sequence[tuple[str, str]], first: str) -> None:
+    current = combo.currentData() if combo.count() else first
     combo.blockSignals(True)
     combo.clear()
     for title, name in items:
         combo.addItem(title, name)
-    place = combo.findData(standing)
+    place = combo.findData(current)
     combo.setCurrentIndex(place if place >= 0 else max(0, combo.findData(first)))
     combo.blockSignals(False)

@@ -14,19 +14,19 @@ class Drafter(Protocol):
     """Proposes tokens behind the text; keeps whatever memory it needs in step with it."""
 
     name: str
-    weights: int
+    parameter_count: int
     """Of its model; 0 when it has none."""
-    first_seconds: float
+    first_token_seconds: float
     """How long the latest proposal took up to its first token, by the clock that prices passes."""
 
-    def room(self, length: int) -> int:
+    def max_length(self, length: int) -> int:
         """Longest draft it could make behind a text of `length` tokens."""
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """Tokens behind the last one of `text`; an empty branch for no idea, None when the run was cancelled."""
 
-    def settle(self, accepted: Sequence[int]) -> None:
+    def commit(self, accepted: Sequence[int]) -> None:
         """These tokens behind the text were accepted: keep their memory, forget that of the others."""
 
-    def close(self, length: int) -> None:
+    def finish(self, length: int) -> None:
         """The text ended with `length` tokens: forget what lies behind."""

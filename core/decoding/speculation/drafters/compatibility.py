@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
     from core.models.loaded_model import LoadedModel
 
-    Compared = WeakKeyDictionary[PreTrainedTokenizerBase, tuple[tuple[int, int], bool]]
+    ComparisonTable = WeakKeyDictionary[PreTrainedTokenizerBase, tuple[tuple[int, int], bool]]
 
-_ALIKE: WeakKeyDictionary[PreTrainedTokenizerBase, Compared] = WeakKeyDictionary()
+_VOCABULARY_COMPARISONS: WeakKeyDictionary[PreTrainedTokenizerBase, ComparisonTable] = WeakKeyDictionary()
 """Of two tokenizers: how many tokens they had when their words were compared, and whether those were the same. Every
 run asks, and a vocabulary takes a while to be told."""
 
 
-def why_not_target(model: LoadedModel) -> str | None:
+def target_unsupported_reason(model: LoadedModel) -> str | None:
     """Why rejected tokens could not be taken back out of this model's memory; None when they can."""
     if model.is_recurrent:
         return tr(
@@ -29,14 +29,14 @@ def why_not_target(model: LoadedModel) -> str | None:
         return tr("{model} keeps a memory of its own kind, from which refused tokens cannot be taken back.").format(
             model=model.name
         )
-    return _why_not_read(model)
+    return _multi_token_unsupported_reason(model)
 
 
-def _why_not_read(model: LoadedModel) -> str | None:
-    from core.caches.tensors.continuation_probe import memory_of  # a model is there, so torch is loaded
-    from core.decoding.speculation.tree_support import reads_drafts
+def _multi_token_unsupported_reason(model: LoadedModel) -> str | None:
+    from core.caches.tensors.continuation_probe import memory_kind  # a model is there, so torch is loaded
+    from core.decoding.speculation.tree_support import supports_drafts
 
-    if memory_of(model) == "kept" and not reads_drafts(model):
+    if memory_kind(model) == "kept" and not supports_drafts(model):
         return tr("{model} does not read several tokens at once as it reads them one by one.").format(model=model.name)
     return None
 
@@ -47,7 +47,7 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
 
     check_model(target)
     check_model(draft)
-    if reason := why_not_target(draft):
+    if reason := target_unsupported_reason(draft):
         return reason
     if draft.is_encoder_decoder != target.is_encoder_decoder:
         kinds = (tr("a decoder-only model"), tr("an encoder–decoder"))
@@ -64,10 +64,10 @@ def why_not_draft(target: LoadedModel, draft: LoadedModel) -> str | None:
         return tr("{draft} and {target} do not take the same: text, sound or pictures.").format(
             draft=draft.name, target=target.name
         )
-    return None if same_tokens(target, draft) else _why_not_told(target, draft)
+    return None if has_same_tokens(target, draft) else _retokenization_unsupported_reason(target, draft)
 
 
-def _why_not_told(target: LoadedModel, draft: LoadedModel) -> str | None:
+def _retokenization_unsupported_reason(target: LoadedModel, draft: LoadedModel) -> str | None:
     """Why what a draft model with other tokens writes cannot be read by the target's tokenizer."""
     if target.is_encoder_decoder:
         return tr(
@@ -75,7 +75,7 @@ def _why_not_told(target: LoadedModel, draft: LoadedModel) -> str | None:
             "for it. Choose a draft model of the same family."
         ).format(draft=draft.name, target=target.name)
     for model in (target, draft):
-        if not spells(model):
+        if not has_exact_tokenizer(model):
             return tr(
                 "{draft} has another tokenizer than {target}. Its guesses would have to go through the text, and "
                 "{model} has no tokenizer that gives a text back as it was. Choose a draft model of the same family."
@@ -83,27 +83,27 @@ def _why_not_told(target: LoadedModel, draft: LoadedModel) -> str | None:
     return None
 
 
-def spells(model: LoadedModel) -> bool:
+def has_exact_tokenizer(model: LoadedModel) -> bool:
     """Whether its tokenizer gives a text back as it was; tried once and remembered."""
     from transformers import PreTrainedTokenizerBase  # a model is there, so it is loaded
 
-    from core.decoding.speculation.drafters.retokenization import SpellingTokenizer
+    from core.decoding.speculation.drafters.retokenization import OffsetTokenizer
 
     if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
         return False
     if "spells" not in model.remembered:
-        model.remembered["spells"] = SpellingTokenizer(model.tokenizer, model.pieces).is_exact
+        model.remembered["spells"] = OffsetTokenizer(model.tokenizer, model.pieces).is_exact
     return bool(model.remembered["spells"])
 
 
-def same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
+def has_same_tokens(one: LoadedModel, other: LoadedModel) -> bool:
     """Whether equal ids mean equal text. Without tokenizers: whether the vocabularies have one size."""
     first, second = one.tokenizer, other.tokenizer
     if first is None or second is None:
         return one.vocabulary == other.vocabulary
     if first is second:
         return True
-    known, sizes = _ALIKE.setdefault(first, WeakKeyDictionary()), (len(first), len(second))
+    known, sizes = _VOCABULARY_COMPARISONS.setdefault(first, WeakKeyDictionary()), (len(first), len(second))
     if second not in known or known[second][0] != sizes:
         known[second] = sizes, first.get_vocab() == second.get_vocab()
     return known[second][1]

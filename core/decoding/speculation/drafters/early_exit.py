@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import torch
 
-from core.caches.tensors.continuation_probe import trial_text
-from core.caches.tensors.layouts import roomy
+from core.caches.tensors.continuation_probe import probe_text
+from core.caches.tensors.layouts import draft_cache
 from core.decoding.forward.forward_pass import Forward
 from core.device_memory import is_out_of_memory
-from core.models.decoder_layers import layer_path, layers_at, with_layers
+from core.models.decoder_layers import get_layers, layer_path, replace_layers
 from core.models.loaded_model import LoadedModel
 from resources.language import tr
 
-_KEY = "reads_half_way"
+_EARLY_EXIT_KEY = "reads_half_way"
 
 
-def reads_half_way(model: LoadedModel) -> bool:
+def supports_early_exit(model: LoadedModel) -> bool:
     """Whether the lowest layer alone, with norm and head, reads a text; tried once and remembered."""
     if model.is_encoder_decoder or layer_path(model) is None:
         return False
     if next(model.model.parameters()).is_meta:
         return True
-    if _KEY not in model.remembered:
-        model.remembered[_KEY] = _try(model)
-    return bool(model.remembered[_KEY])
+    if _EARLY_EXIT_KEY not in model.remembered:
+        model.remembered[_EARLY_EXIT_KEY] = _test_early_exit(model)
+    return bool(model.remembered[_EARLY_EXIT_KEY])
 
 
-def lower_layers(model: LoadedModel, count: int) -> LoadedModel:
+def build_early_exit_model(model: LoadedModel, count: int) -> LoadedModel:
     """The target with only its first `count` layers; modules and weights are the target's own.
 
     Raises ValueError when it has no list of layers.
@@ -35,15 +35,15 @@ def lower_layers(model: LoadedModel, count: int) -> LoadedModel:
     if path is None:
         raise ValueError(tr("{model} has no list of layers").format(model=model.name))
     name = tr("{model}, {count} layers").format(model=model.name, count=count)
-    return with_layers(model, path, layers_at(model, path)[:count], name)
+    return replace_layers(model, path, get_layers(model, path)[:count], name)
 
 
 @torch.inference_mode()
-def _try(model: LoadedModel) -> bool:
+def _test_early_exit(model: LoadedModel) -> bool:
     try:
-        lower = lower_layers(model, 1)
-        forward = Forward(lower, roomy(lower))
-        for token in trial_text(model)[:3]:
+        lower = build_early_exit_model(model, 1)
+        forward = Forward(lower, draft_cache(lower))
+        for token in probe_text(model)[:3]:
             scores = forward(torch.tensor([[token]], device=model.device)).last
         return scores.shape[-1] == model.vocabulary
     except Exception as error:

@@ -14,81 +14,83 @@ import numpy.typing as npt
 import torch
 from transformers.cache_utils import DynamicCache
 
-from core.caches.tensors.layer_adapters import face
+from core.caches.tensors.layer_adapters import adapt_layer
 from core.decoding.speculation.drafters.model_drafter import ModelDrafter
 from core.decoding.speculation.target_hidden_states import TargetHiddenStates
-from core.decoding.speculation.tree_positions import causal
-from core.models.heads.base import Heads
+from core.decoding.speculation.tree_positions import causal_visibility
+from core.models.heads.base import PredictionHeads
 
 
 class HeadReader:
     """What `ModelDrafter` reads with: row i of a head's memory is the text's token i + 1 beside the target's state of
     token i."""
 
-    def __init__(self, heads: Heads, features: TargetHiddenStates, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self, heads: PredictionHeads, target_states: TargetHiddenStates, device: torch.device, dtype: torch.dtype
+    ) -> None:
         self.heads, self.length, self.extra = heads, 0, 0
-        self._features, self._device, self._dtype = features, device, dtype
+        self._target_states, self._device, self._dtype = target_states, device, dtype
         self._cache = DynamicCache()
         self._ids: list[int] = []
-        self._states = [_States() for _ in range(heads.count)]
-        self._guessed: torch.Tensor | None = None
+        self._states = [_HeadStates() for _ in range(heads.count)]
+        self._draft_states: torch.Tensor | None = None
         """States of drafted rows [1, extra, D], where one head goes on from its own."""
 
-    def text(self, ids: torch.Tensor) -> torch.Tensor:
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
         """Read text tokens [1, n] beside the target's states of those before them; logits [1, V] behind the last."""
         self._ids += ids[0].tolist()
         begin = max(self.length, 1)
-        states = self._features.take(begin - 1, len(self._ids) - 1)
+        states = self._target_states.take(begin - 1, len(self._ids) - 1)
         self.length = len(self._ids)
-        found = self._feed(0, self._row(self._ids[begin:]), states, causal(self.length - begin))
+        found = self._run_head(0, self._to_tensor(self._ids[begin:]), states, causal_visibility(self.length - begin))
         self._states[0].add(found)
         return self.heads.scores(found[:, -1:])
 
-    def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
         """Read drafted tokens [1, n] as `Passes.nodes` does; logits [n, V]. With several heads, a chain's next."""
         if self.heads.count > 1:
             return self._next_head(ids, depths[0] + 1)
         last = self._states[0].last
-        known = last if self._guessed is None else torch.cat([last, self._guessed], 1)
-        found = self._feed(0, ids, known[:, _parents(sees)], sees, depths)
-        self._guessed = found if self._guessed is None else torch.cat([self._guessed, found], 1)
+        known = last if self._draft_states is None else torch.cat([last, self._draft_states], 1)
+        found = self._run_head(0, ids, known[:, _parent_rows(sees)], sees, depths)
+        self._draft_states = found if self._draft_states is None else torch.cat([self._draft_states, found], 1)
         self.extra += ids.shape[1]
         return self.heads.scores(found)
 
-    def settle(self, rows: Sequence[int]) -> None:
+    def commit(self, rows: Sequence[int]) -> None:
         """Forget what was guessed: the target's own states of the accepted tokens come with the text."""
         if self.heads.count == 1:
-            self._cut(0, self.length - 1)
-        self._guessed, self.extra = None, 0
+            self._truncate(0, self.length - 1)
+        self._draft_states, self.extra = None, 0
 
     def crop(self, length: int) -> None:
         """The memory serves no other run."""
-        self._cache, self._guessed, self.extra = DynamicCache(), None, 0
+        self._cache, self._draft_states, self.extra = DynamicCache(), None, 0
 
     def _next_head(self, ids: torch.Tensor, head: int) -> torch.Tensor:
         """Head h's row i is token i + 1 + h beside head h − 1's state in row i: its last h rows end in guesses."""
         before, own = self._states[head - 1], self._states[head]
-        self._cut(head, own.count)
+        self._truncate(head, own.count)
         rows = self.length - 1 - own.count
-        known = [*self._ids, *self._guesses(ids, head)]
-        tokens = self._row(known[own.count + 1 + head : self.length + head])
-        found = self._feed(head, tokens, before.since(own.count), causal(rows))
+        known = [*self._ids, *self._draft_chain(ids, head)]
+        tokens = self._to_tensor(known[own.count + 1 + head : self.length + head])
+        found = self._run_head(head, tokens, before.from_row(own.count), causal_visibility(rows))
         own.replace(found, rows, max(rows - head, 0))
         return self.heads.scores(found[:, -1:])
 
-    def _guesses(self, ids: torch.Tensor, head: int) -> list[int]:
+    def _draft_chain(self, ids: torch.Tensor, head: int) -> list[int]:
         """The chain so far: what earlier heads guessed, and what is read now."""
         if head == 1:
             self._drafted: list[int] = []
         self._drafted.append(int(ids[0, 0]))
         return self._drafted
 
-    def _feed(
+    def _run_head(
         self, head: int, ids: torch.Tensor, states: torch.Tensor, sees: npt.NDArray[np.bool_],
         depths: Sequence[int] | None = None,
     ) -> torch.Tensor:  # fmt: skip
         """States behind new rows. `sees`: of the rows behind the text's [n, rows]; `depths` place guesses."""
-        held = self._held(head)
+        held = self._cached_rows(head)
         settled = held + ids.shape[1] - sees.shape[1]
         places = np.arange(held, held + ids.shape[1]) if depths is None else self.length - 1 + np.asarray(depths)
         positions = torch.from_numpy(places + 1 + head).to(self._device)[None]
@@ -108,53 +110,53 @@ class HeadReader:
         mask[torch.from_numpy(blocked)] = torch.finfo(self._dtype).min
         return mask[None, None].to(self._device)
 
-    def _held(self, head: int) -> int:
+    def _cached_rows(self, head: int) -> int:
         return int(self._cache.get_seq_length(head)) if head < len(self._cache.layers) else 0
 
-    def _cut(self, head: int, length: int) -> None:
-        if self._held(head) > length:
-            face(self._cache.layers[head]).cut(length, self._held(head))
+    def _truncate(self, head: int, length: int) -> None:
+        if self._cached_rows(head) > length:
+            adapt_layer(self._cache.layers[head]).truncate(length, self._cached_rows(head))
 
-    def _row(self, ids: Sequence[int]) -> torch.Tensor:
+    def _to_tensor(self, ids: Sequence[int]) -> torch.Tensor:
         return torch.tensor([list(ids)], device=self._device)
 
 
-class _States:
+class _HeadStates:
     """A head's states, in the order of its rows: the settled ones, whose tokens are text, and those behind them."""
 
     def __init__(self) -> None:
         self.count = 0
         """Settled rows."""
-        self._begin = 0
-        self._kept: torch.Tensor | None = None
+        self._offset = 0
+        self._tensor: torch.Tensor | None = None
 
     def add(self, states: torch.Tensor) -> None:
         """Settled rows more [1, n, D]."""
-        self._kept = states if self._kept is None else torch.cat([self._kept, states], 1)
+        self._tensor = states if self._tensor is None else torch.cat([self._tensor, states], 1)
         self.count += states.shape[1]
 
     def replace(self, states: torch.Tensor, rows: int, settled: int) -> None:
         """Rows behind the settled ones [1, rows, D], of which the first `settled` are so now."""
-        if self._kept is not None:
-            self._kept = self._kept[:, : self.count - self._begin]
-        self._kept = states if self._kept is None else torch.cat([self._kept, states], 1)
+        if self._tensor is not None:
+            self._tensor = self._tensor[:, : self.count - self._offset]
+        self._tensor = states if self._tensor is None else torch.cat([self._tensor, states], 1)
         self.count += settled
 
-    def since(self, row: int) -> torch.Tensor:
+    def from_row(self, row: int) -> torch.Tensor:
         """States from `row` on; what lies before it is forgotten."""
-        assert self._kept is not None
-        self._kept, self._begin = self._kept[:, row - self._begin :], row
-        return self._kept
+        assert self._tensor is not None
+        self._tensor, self._offset = self._tensor[:, row - self._offset :], row
+        return self._tensor
 
     @property
     def last(self) -> torch.Tensor:
         """The latest row's [1, 1, D]; those before it are forgotten."""
-        assert self._kept is not None
-        self._kept, self._begin = self._kept[:, -1:], self.count - 1
-        return self._kept
+        assert self._tensor is not None
+        self._tensor, self._offset = self._tensor[:, -1:], self.count - 1
+        return self._tensor
 
 
-def _parents(sees: npt.NDArray[np.bool_]) -> list[int]:
+def _parent_rows(sees: npt.NDArray[np.bool_]) -> list[int]:
     """For each new row its parent among the guessed rows, from 1; 0 for the text's last. The latest row that it sees
     beside itself: rows follow their parents."""
     before = sees.shape[1] - sees.shape[0]
@@ -164,8 +166,8 @@ def _parents(sees: npt.NDArray[np.bool_]) -> list[int]:
 class HeadDrafter(ModelDrafter):
     """Drafts as a model does; several heads guess as many tokens as they are."""
 
-    def room(self, length: int) -> int:
+    def max_length(self, length: int) -> int:
         """One head goes on as long as it is asked to."""
         assert isinstance(self.reader, HeadReader)
         count = self.reader.heads.count
-        return super().room(length) if count == 1 else min(super().room(length), count)
+        return super().max_length(length) if count == 1 else min(super().max_length(length), count)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import torch
 
 from core.decoding.speculation.drafters.tree_drafter import TreeDrafter
-from core.decoding.speculation.inverse_sampling import draw
-from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.inverse_sampling import draw_samples
+from core.decoding.speculation.node_processors import NodePipeline
 from core.decoding.speculation.round_plan import RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch
@@ -23,9 +23,9 @@ FIRST_CHUNK = 256
 """Tokens of a text that a draft model reads at once, at least."""
 CHUNK_SECONDS = 0.18
 """How long a draft model may read before the next look at whether the run was stopped."""
-_DOUBT = 0.1
+_MIN_REMAINDER = 0.1
 """Less than this left to the other tokens makes none of them worth a look."""
-_SIDE_BY_SIDE = 3
+_MAX_CHILDREN = 3
 """Most children of a node where the gate chooses."""
 
 
@@ -35,85 +35,85 @@ class PassReader(Protocol):
     length: int
     extra: int
 
-    def text(self, ids: torch.Tensor) -> torch.Tensor: ...
-    def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor: ...
-    def settle(self, rows: Sequence[int]) -> None: ...
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor: ...
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor: ...
+    def commit(self, rows: Sequence[int]) -> None: ...
     def crop(self, length: int) -> None: ...
 
 
 @runtime_checkable
-class DraftTextFollower(Protocol):
+class ArgmaxReader(Protocol):
     """A reader that names its likeliest tokens itself, and goes on behind them."""
 
-    def behind(self, token: int) -> torch.Tensor: ...
-    def likeliest(self, logits: torch.Tensor) -> tuple[int, float]: ...
+    def read_next(self, token: int) -> torch.Tensor: ...
+    def argmax(self, logits: torch.Tensor) -> tuple[int, float]: ...
 
 
-def read_text(reader: PassReader, ids: torch.Tensor, is_cancelled: Callable[[], bool]) -> torch.Tensor | None:
+def read_text_in_chunks(reader: PassReader, ids: torch.Tensor, is_cancelled: Callable[[], bool]) -> torch.Tensor | None:
     """Read text ids [1, n] in chunks; logits [1, V] behind the last, None when the run was cancelled meanwhile."""
     size = FIRST_CHUNK
     while ids.shape[1] > size + size // 2:
         begun = time.perf_counter()
-        reader.text(ids[:, :size])
+        reader.read_text(ids[:, :size])
         if is_cancelled():
             return None
         ids = ids[:, size:]
         seconds = max(time.perf_counter() - begun, 1e-6)
         size = max(FIRST_CHUNK, min(int(size * CHUNK_SECONDS / seconds), 4 * size))
-    return reader.text(ids)
+    return reader.read_text(ids)
 
 
 class ModelDrafter:
     """Drafts with a model that shares the target's tokens.
 
-    `reader` holds its memory; `funnel` processes its scores as the target's are. `vocabulary` is the size of the
-    target's logits, `ids` how many ids the target reads and `own_ids` how many the draft model reads: one of two models
+    `reader` holds its memory; `pipeline` processes its scores as the target's are. `vocabulary` is the size of the
+    target's logits, `target_ids` how many ids the target reads and `draft_ids` how many the draft model reads: one of two models
     with the same tokenizer may have fewer rows, without the other's padding. The draft model reads its last id instead
     of one that it has no row for; the target verifies what comes of that as it verifies any other guess.
     """
 
     def __init__(
-        self, name: str, reader: PassReader, funnel: NodeFunnel, generator: torch.Generator, number: int,
+        self, name: str, reader: PassReader, funnel: NodePipeline, generator: torch.Generator, number: int,
         is_cancelled: Callable[[], bool], vocabulary: int, context: int | None, weights: int = 0,
-        ids: int | None = None, own_ids: int | None = None,
+        target_ids: int | None = None, draft_ids: int | None = None,
     ) -> None:  # fmt: skip
-        self.name, self.reader, self.funnel, self.weights = name, reader, funnel, weights
-        self._ids = vocabulary if ids is None else min(ids, vocabulary)
-        self._own_ids = own_ids if own_ids is not None and own_ids < vocabulary else None
-        self._generator, self._number, self._is_cancelled, self._vocabulary = (
+        self.name, self.reader, self.pipeline, self.parameter_count = name, reader, funnel, weights
+        self._target_ids = vocabulary if target_ids is None else min(target_ids, vocabulary)
+        self._draft_ids = draft_ids if draft_ids is not None and draft_ids < vocabulary else None
+        self._generator, self._index, self._is_cancelled, self._vocabulary = (
             generator, number, is_cancelled, vocabulary,
         )  # fmt: skip
         self._context = context
         self._lacks_ids = False
         """Whether its logits have fewer columns than the target's."""
-        self.first_seconds = 0.0
-        self._fed: list[tuple[int, int]] = []
+        self.first_token_seconds = 0.0
+        self._cached_nodes: list[tuple[int, int]] = []
         """(parent's row or -1, token) of the node rows in memory."""
 
-    def room(self, length: int) -> int:
+    def max_length(self, length: int) -> int:
         """What its own context leaves."""
         return 1_000_000 if self._context is None else self._context - length + 1
 
     def propose(self, text: SpeculationText, plan: RoundPlan) -> Branch | None:
         """Catch up with the text, then draft."""
-        self._fed = []
+        self._cached_nodes = []
         begun = time.perf_counter()
-        raw = read_text(self.reader, self._readable(text.slice(self.reader.length)), self._is_cancelled)
+        raw = read_text_in_chunks(self.reader, self._clamp_ids(text.ids_from(self.reader.length)), self._is_cancelled)
         if raw is None:
             return None
-        logits = self._fit(raw)
-        self.first_seconds = time.perf_counter() - begun
-        if not plan.is_chain or (plan.leaves and plan.gate is not None and plan.gate.spreads()):
-            return TreeDrafter(self, text, plan).grow(logits)
+        logits = self._fit_vocabulary(raw)
+        self.first_token_seconds = time.perf_counter() - begun
+        if not plan.is_chain or (plan.allows_leaves and plan.gate is not None and plan.gate.should_branch()):
+            return TreeDrafter(self, text, plan).draft(logits)
         reader = self.reader
-        if isinstance(reader, DraftTextFollower) and not (plan.sampled or self.funnel.stages) and logits is raw:
-            return self._followed(reader, plan, logits)
-        return self._chain(text, plan, logits)
+        if isinstance(reader, ArgmaxReader) and not (plan.is_sampled or self.pipeline.stages) and logits is raw:
+            return self._draft_argmax_chain(reader, plan, logits)
+        return self._draft_chain(text, plan, logits)
 
-    def settle(self, accepted: Sequence[int]) -> None:
+    def commit(self, accepted: Sequence[int]) -> None:
         """Keep the rows of the accepted path as far as it was read."""
         rows: list[int] = []
-        place = {fed: row for row, fed in enumerate(self._fed)}
+        place = {fed: row for row, fed in enumerate(self._cached_nodes)}
         row = -1
         for token in accepted:
             found = place.get((row, token))
@@ -121,77 +121,79 @@ class ModelDrafter:
                 break
             rows.append(found)
             row = found
-        self.reader.settle(rows)
-        self._fed = []
+        self.reader.commit(rows)
+        self._cached_nodes = []
 
-    def close(self, length: int) -> None:
+    def finish(self, length: int) -> None:
         """Cut the memory to the text."""
         self.reader.crop(length)
 
-    def _fit(self, logits: torch.Tensor) -> torch.Tensor:
+    def _fit_vocabulary(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits [n, V] over the target's vocabulary: surplus ids cut, missing ones impossible."""
-        known = min(logits.shape[-1], self._ids)
+        known = min(logits.shape[-1], self._target_ids)
         if known == logits.shape[-1] == self._vocabulary:
             return logits
         self._lacks_ids = known < self._vocabulary
         return torch.nn.functional.pad(logits[:, :known], (0, self._vocabulary - known), value=-torch.inf)
 
-    def _readable(self, ids: torch.Tensor) -> torch.Tensor:
+    def _clamp_ids(self, ids: torch.Tensor) -> torch.Tensor:
         """Ids as the draft model reads them."""
-        return ids if self._own_ids is None else ids.clamp(max=self._own_ids - 1)
+        return ids if self._draft_ids is None else ids.clamp(max=self._draft_ids - 1)
 
-    def _chain(self, text: SpeculationText, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
+    def _draft_chain(self, text: SpeculationText, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
         """The bare loop: nothing leaves the device unless a rule has to look at a probability."""
         tokens: list[torch.Tensor] = []
         rows: list[torch.Tensor] = []
         leaves: list[Leaf] = []
         looks, chance, prefix = plan.threshold > 0 or plan.gate is not None, 1.0, text.tensor
         for depth in range(plan.depth):
-            scores = self.funnel.rows([prefix], logits) if self.funnel.stages else logits
+            scores = self.pipeline.process_rows([prefix], logits) if self.pipeline.stages else logits
             if self._lacks_ids and not bool(scores.isfinite().any()):
                 break  # the settings leave only ids that the draft model does not score
-            if plan.sampled or looks:
+            if plan.is_sampled or looks:
                 scores = torch.softmax(scores, -1)
-            token = draw(scores, 1, self._generator)[0] if plan.sampled else scores.argmax(-1)
+            token = draw_samples(scores, 1, self._generator)[0] if plan.is_sampled else scores.argmax(-1)
             tokens.append(token)
             rows.append(scores)
             if looks:
                 share = float(scores[0, token])
                 leaves += self._leaves(depth, scores, share, chance, plan, len(leaves))
-                chance *= plan.gate.accept(self._number, share) if plan.gate else 1.0
+                chance *= plan.gate.acceptance(self._index, share) if plan.gate else 1.0
                 nodes = depth + 1 + len(leaves)
-                if share < plan.threshold or (plan.gate and not plan.gate.goes_on((chance,), nodes)):
+                if share < plan.threshold or (plan.gate and not plan.gate.should_extend((chance,), nodes)):
                     break
             if depth + 1 == plan.depth:
                 break
             if self._is_cancelled():
                 return None
-            if self.funnel.needs_prefix:
+            if self.pipeline.needs_prefix:
                 prefix = torch.cat([prefix, token[None]], dim=1)
-            ids = self._readable(token[None])
-            logits = self._fit(self.reader.nodes(ids, (depth,), np.ones((1, depth + 1), dtype=np.bool_)))
-        return self._finish_chain(tokens, rows, leaves, plan, plan.sampled or looks) if tokens else Branch()
+            ids = self._clamp_ids(token[None])
+            logits = self._fit_vocabulary(
+                self.reader.read_nodes(ids, (depth,), np.ones((1, depth + 1), dtype=np.bool_))
+            )
+        return self._finish_chain(tokens, rows, leaves, plan, plan.is_sampled or looks) if tokens else Branch()
 
-    def _followed(self, reader: DraftTextFollower, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
+    def _draft_argmax_chain(self, reader: ArgmaxReader, plan: RoundPlan, logits: torch.Tensor) -> Branch | None:
         """The same chain, token by token without a tensor but the scores."""
         ids: list[int] = []
         shares: list[float] = []
         leaves: list[Leaf] = []
         gate, chance = plan.gate, 1.0
         while True:
-            token, share = reader.likeliest(logits)
-            if plan.leaves and 1 - share >= _DOUBT:
+            token, share = reader.argmax(logits)
+            if plan.allows_leaves and 1 - share >= _MIN_REMAINDER:
                 q = torch.softmax(logits, -1)
                 leaves += self._leaves(len(ids), q, share, chance, plan, len(leaves))
             ids.append(token)
             shares.append(share)
-            chance *= gate.accept(self._number, share) if gate else 1.0
+            chance *= gate.acceptance(self._index, share) if gate else 1.0
             ends = share < plan.threshold or len(ids) == plan.depth
-            if ends or (gate and not gate.goes_on((chance,), len(ids) + len(leaves))):
+            if ends or (gate and not gate.should_extend((chance,), len(ids) + len(leaves))):
                 break
             if self._is_cancelled():
                 return None
-            logits = reader.behind(token if self._own_ids is None else min(token, self._own_ids - 1))
+            logits = reader.read_next(token if self._draft_ids is None else min(token, self._draft_ids - 1))
         return self._branch(ids, shares, leaves)
 
     def _leaves(
@@ -199,15 +201,15 @@ class ModelDrafter:
     ) -> list[Leaf]:  # fmt: skip
         """Tokens beside a chain's next one that only the target looks behind: where the drafter is unsure, a leaf may
         be worth its place in the target's pass, and it takes no draft pass."""
-        if not plan.leaves or plan.gate is None or 1 - share < _DOUBT:
+        if not plan.allows_leaves or plan.gate is None or 1 - share < _MIN_REMAINDER:
             return []
         nodes = depth + others
         # What the likeliest leaves to the others bounds the second: mostly nobody has to look for it.
-        if plan.gate.width(chance, (share, 1 - share), self._number, nodes, plan.sampled) == 1:
+        if plan.gate.child_count(chance, (share, 1 - share), self._index, nodes, plan.is_sampled) == 1:
             return []
-        top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
+        top = q.topk(min(_MAX_CHILDREN, q.shape[-1]))
         shares: list[float] = top.values[0].tolist()
-        width = plan.gate.width(chance, shares, self._number, nodes, plan.sampled)
+        width = plan.gate.child_count(chance, shares, self._index, nodes, plan.is_sampled)
         return [
             (depth, token, share)
             for token, share in zip(top.indices[0, 1:width].tolist(), shares[1:], strict=False)
@@ -222,30 +224,30 @@ class ModelDrafter:
         scores = torch.cat(rows)
         q = scores if are_probabilities else torch.softmax(scores, -1)
         probabilities = q.gather(1, drawn[:, None])[:, 0].tolist()
-        return self._branch(drawn.tolist(), probabilities, leaves, list(q) if plan.keep_q else ())
+        return self._branch(drawn.tolist(), probabilities, leaves, list(q) if plan.keeps_q else ())
 
     def _branch(
         self, ids: list[int], probabilities: list[float], leaves: list[Leaf], q: Sequence[torch.Tensor] = ()
     ) -> Branch:
         """A chain whose last token was not read, and leaves beside it."""
-        self._fed = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
+        self._cached_nodes = list(zip(range(-1, len(ids) - 2), ids[:-1], strict=True))
         branch = Branch.chain(ids, probabilities, q)
         for leaf in leaves:
             branch.add(*leaf)
         return branch
 
-    def feed(
+    def read_level(
         self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
     ) -> torch.Tensor:
         """Read one level of a tree; logits [n, V]. `parents`: rows of the nodes' parents, -1 for the root."""
-        self._fed += zip(parents, tokens, strict=True)
-        ids = self._readable(torch.tensor([list(tokens)], device=self._generator.device))
-        return self._fit(self.reader.nodes(ids, [depth] * len(tokens), sees))
+        self._cached_nodes += zip(parents, tokens, strict=True)
+        ids = self._clamp_ids(torch.tensor([list(tokens)], device=self._generator.device))
+        return self._fit_vocabulary(self.reader.read_nodes(ids, [depth] * len(tokens), sees))
 
     @property
-    def number(self) -> int:
+    def index(self) -> int:
         """Its own among the run's drafters."""
-        return self._number
+        return self._index
 
     @property
     def generator(self) -> torch.Generator:

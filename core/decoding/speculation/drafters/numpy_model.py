@@ -17,17 +17,17 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from core.caches.tensors.cache_editing import faces
-from core.decoding.forward.fused_llama import FusedLayerWeights, FusedLlama, lean_llama
+from core.caches.tensors.cache_editing import adapted_layers
+from core.decoding.forward.fused_llama import FusedLayerWeights, FusedLlama, get_fused_llama
 from core.models.loaded_model import LoadedModel
 
 Array = npt.NDArray[np.float32]
 
-LARGEST = 8 * 2**20
+MAX_WEIGHT_BYTES = 8 * 2**20
 """Bytes of weights up to which the calls, not the arithmetic, take the time."""
-_MANY = 8
+_MAX_SINGLE_TOKENS = 8
 """More text tokens than these (a prompt, or what was written in a pause) are read by the tensors' pass at once."""
-_FIRST_ROOM = 256
+_INITIAL_CAPACITY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,20 @@ class NumpyWeights:
     """A lean pass's weights as arrays."""
 
     def __init__(self, lean: FusedLlama) -> None:
-        self.lean = lean
+        self.fused = lean
         self.layers = [_layer(layer) for layer in lean.layers]
         self.embed = _array(lean.embed)
         self.head: Array = _array(lean.head) * _array(lean.norm)
-        self._turns = self._angles(_FIRST_ROOM)
+        self._rotations = self._rotary_tables(_INITIAL_CAPACITY)
 
-    def turn(self, place: int) -> tuple[Array, Array]:
+    def rotation(self, position: int) -> tuple[Array, Array]:
         """cos and signed sin at a position, both [2, half a head]."""
-        if place >= len(self._turns[0]):
-            self._turns = self._angles(2 * place)
-        return self._turns[0][place], self._turns[1][place]
+        if position >= len(self._rotations[0]):
+            self._rotations = self._rotary_tables(2 * position)
+        return self._rotations[0][position], self._rotations[1][position]
 
-    def _angles(self, length: int) -> tuple[Array, Array]:
-        cos, sin = (_array(part).reshape(len(part), 2, -1) for part in self.lean.angles(length))
+    def _rotary_tables(self, length: int) -> tuple[Array, Array]:
+        cos, sin = (_array(part).reshape(len(part), 2, -1) for part in self.fused.rotary_tables(length))
         return cos, sin
 
 
@@ -69,38 +69,38 @@ class NumpyDraftModel:
     """`Passes` of a small Llama-like draft model: `length` text tokens are settled, `extra` node rows stand behind."""
 
     def __init__(self, weights: NumpyWeights) -> None:
-        self.weights, lean = weights, weights.lean
+        self.weights, lean = weights, weights.fused
         self._heads, self._kv_heads, self._width = lean.heads, lean.kv_heads, lean.width
         self._eps, self._scale = lean.eps, np.float32(lean.width**-0.5)
         self.length = 0
         self.extra = 0
-        shape = (len(weights.layers), lean.kv_heads, _FIRST_ROOM, lean.width)
+        shape = (len(weights.layers), lean.kv_heads, _INITIAL_CAPACITY, lean.width)
         self._keys, self._values = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
 
     # -- what a drafter calls
 
-    def text(self, ids: torch.Tensor) -> torch.Tensor:
+    def read_text(self, ids: torch.Tensor) -> torch.Tensor:
         """Read text tokens [1, n] for good; logits [1, V] behind the last one."""
-        if ids.shape[1] > _MANY:
-            return self._read_many(ids)
+        if ids.shape[1] > _MAX_SINGLE_TOKENS:
+            return self._read_with_fused_pass(ids)
         tokens: list[int] = ids[0].tolist()
         for token in tokens[:-1]:
             self._step(token, self.length, None)
             self.length += 1
-        logits = self._score(self._step(tokens[-1], self.length, None))
+        logits = self._logits(self._step(tokens[-1], self.length, None))
         self.length += 1
         return torch.from_numpy(logits[None])
 
-    def nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
+    def read_nodes(self, ids: torch.Tensor, depths: Sequence[int], sees: npt.NDArray[np.bool_]) -> torch.Tensor:
         """Read nodes [1, n] behind the text; logits [n, V]. `depths` and `sees` [n, extra + n] as in `Passes`."""
         rows = []
         for token, depth, seen in zip(ids[0].tolist(), depths, sees, strict=True):
             own = seen[: self.extra + 1]
-            rows.append(self._score(self._step(token, self.length + depth, None if own.all() else self._mask(own))))
+            rows.append(self._logits(self._step(token, self.length + depth, None if own.all() else self._mask(own))))
             self.extra += 1
         return torch.from_numpy(np.stack(rows) if len(rows) > 1 else rows[0][None])
 
-    def settle(self, rows: Sequence[int]) -> None:
+    def commit(self, rows: Sequence[int]) -> None:
         """Make these node rows, in this order, part of the text and forget the others."""
         if list(rows) != list(range(len(rows))):
             kept = self.length + np.asarray(rows)
@@ -118,8 +118,8 @@ class NumpyDraftModel:
     def _step(self, token: int, place: int, mask: Array | None) -> Array:
         """The last layer's output [D]; keys and values go behind those that are held."""
         row = self.length + self.extra
-        self._make_room(row + 1)
-        turn, hidden = self.weights.turn(place), self.weights.embed[token]
+        self._ensure_capacity(row + 1)
+        turn, hidden = self.weights.rotation(place), self.weights.embed[token]
         with np.errstate(over="ignore"):  # exp of a large number is infinite in silu, whose limit is then right
             for index, layer in enumerate(self.weights.layers):
                 hidden = self._layer(layer, index, hidden, turn, row, mask)
@@ -129,18 +129,18 @@ class NumpyDraftModel:
     def _layer(
         self, layer: _NumpyLayer, index: int, hidden: Array, turn: tuple[Array, Array], row: int, mask: Array | None
     ) -> Array:
-        joined = layer.qkv.dot(self._normed(hidden))
+        joined = layer.qkv.dot(self._rms_norm(hidden))
         if layer.bias is not None:
             joined += layer.bias
-        read = layer.out.dot(self._attend(self._keep(layer, joined, index, turn, row), index, row + 1, mask))
+        read = layer.out.dot(self._attend(self._store(layer, joined, index, turn, row), index, row + 1, mask))
         hidden = hidden + (read if layer.out_bias is None else read + layer.out_bias)
-        both = layer.gate_up.dot(self._normed(hidden))
+        both = layer.gate_up.dot(self._rms_norm(hidden))
         inner = len(both) // 2
         gate = both[:inner]
         grown: Array = hidden + layer.down.dot(gate / (1 + np.exp(-gate)) * both[inner:])
         return grown
 
-    def _keep(self, layer: _NumpyLayer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
+    def _store(self, layer: _NumpyLayer, joined: Array, index: int, turn: tuple[Array, Array], row: int) -> Array:
         """Store key and value, the key turned to its place; the queries [heads, width], turned likewise."""
         both, (cos, sin) = self._heads + self._kv_heads, turn
         parts = joined.reshape(-1, 2, self._width // 2)
@@ -158,15 +158,15 @@ class NumpyDraftModel:
     def _attend(self, queries: Array, index: int, end: int, mask: Array | None) -> Array:
         """What the heads read, [heads · width]. Query heads that share a key–value head are rows of one product."""
         keys, values = self._keys[index, :, :end], self._values[index, :, :end]
-        asked = queries.reshape(self._kv_heads, -1, self._width) * self._scale
-        scores = asked @ keys.swapaxes(1, 2)
+        scaled = queries.reshape(self._kv_heads, -1, self._width) * self._scale
+        scores = scaled @ keys.swapaxes(1, 2)
         if mask is not None:
             scores += mask
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         read: Array = (shares @ values / shares.sum(-1, keepdims=True)).reshape(-1)
         return read
 
-    def _normed(self, hidden: Array) -> Array:
+    def _rms_norm(self, hidden: Array) -> Array:
         """Root-mean-square norm, without its weight."""
         normed: Array = hidden * np.float32(1 / sqrt(float(hidden.dot(hidden)) / len(hidden) + self._eps))
         return normed
@@ -177,9 +177,9 @@ class NumpyDraftModel:
         normed: Array = heads / np.sqrt(mean + np.float32(self._eps)) * weight
         return normed
 
-    def _score(self, hidden: Array) -> Array:
+    def _logits(self, hidden: Array) -> Array:
         """Logits [V]."""
-        logits: Array = self.weights.head.dot(self._normed(hidden))
+        logits: Array = self.weights.head.dot(self._rms_norm(hidden))
         return logits
 
     def _mask(self, seen: npt.NDArray[np.bool_]) -> Array:
@@ -188,37 +188,40 @@ class NumpyDraftModel:
         mask[self.length :][~seen] = -np.inf
         return mask
 
-    def _read_many(self, ids: torch.Tensor) -> torch.Tensor:
+    def _read_with_fused_pass(self, ids: torch.Tensor) -> torch.Tensor:
         """Many tokens at once are arithmetic, not calls: the tensors' pass reads them."""
         cache = DynamicCache()
         begin, end = self.length, self.length + ids.shape[1]
         if begin:
             for index, (keys, values) in enumerate(zip(self._keys, self._values, strict=True)):
                 cache.update(torch.from_numpy(keys[None, :, :begin]), torch.from_numpy(values[None, :, :begin]), index)
-        logits = self.weights.lean(ids, cache)
-        self._make_room(end)
-        for index, layer in enumerate(faces(cache)):
+        logits = self.weights.fused(ids, cache)
+        self._ensure_capacity(end)
+        for index, layer in enumerate(adapted_layers(cache)):
             new_keys, new_values = layer.states()
             self._keys[index, :, begin:end] = _array(new_keys[0, :, begin:])
             self._values[index, :, begin:end] = _array(new_values[0, :, begin:])
         self.length = end
         return logits[:, -1]
 
-    def _make_room(self, needed: int) -> None:
+    def _ensure_capacity(self, needed: int) -> None:
         room = self._keys.shape[2]
         if needed > room:
             more = ((0, 0), (0, 0), (0, max(room, needed - room)), (0, 0))
             self._keys, self._values = np.pad(self._keys, more), np.pad(self._values, more)
 
 
-def array_passes(model: LoadedModel) -> NumpyDraftModel | None:
+def build_numpy_draft_model(model: LoadedModel) -> NumpyDraftModel | None:
     """Passes for a model that has a lean pass and is small, on a processor; None for any other."""
-    lean = lean_llama(model)
+    lean = get_fused_llama(model)
     if lean is None or model.device.type != "cpu" or not lean.is_silu:
         return None
     known: NumpyWeights | None = model.remembered.get("arrays")
-    if known is None or known.lean is not lean:
-        if sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters()) > LARGEST:
+    if known is None or known.fused is not lean:
+        if (
+            sum(parameter.numel() * parameter.element_size() for parameter in model.model.parameters())
+            > MAX_WEIGHT_BYTES
+        ):
             return None
         model.remembered["arrays"] = known = NumpyWeights(lean)
     return NumpyDraftModel(known)

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.models.text import Pieces
+from core.models.text import TokenSpellings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_LOOK_BACK = 12
+_WINDOW_TOKENS = 12
 """Tokens at the end of a text that are read anew when it has grown."""
-_EDGE = 3
+_SKIPPED_TOKENS = 3
 """The first of them are not believed: a text that begins there may be cut otherwise."""
 _PROBE = "The Fox said: “I'm 12.5 years — naïve?”\n  Was it?"
-_BREAK = b"\n"
+_SPECIAL_TOKEN_BYTES = b"\n"
 """What stands for a special token, which is no text."""
 
 
@@ -32,17 +32,17 @@ class TokenSpan(NamedTuple):
     end: int
 
 
-class SpellingTokenizer:
+class OffsetTokenizer:
     """A tokenizer as one that spells."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, pieces: Pieces) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, pieces: TokenSpellings) -> None:
         self._tokenizer, self._pieces = tokenizer, pieces
 
-    def bytes_of(self, token: int) -> bytes | None:
+    def token_bytes(self, token: int) -> bytes | None:
         """What a token spells; None for a special one."""
         return self._pieces.data(token)
 
-    def read(self, data: bytes, exactly: bool = False) -> list[TokenSpan] | None:
+    def tokenize(self, data: bytes, exactly: bool = False) -> list[TokenSpan] | None:
         """Tokens of whole characters; None where they would spell something else.
 
         Tokenizers that put a blank before every text may do so, unless it has to be read `exactly`.
@@ -59,10 +59,10 @@ class SpellingTokenizer:
     @property
     def is_exact(self) -> bool:
         """Whether it gives a text back as it was: one that writes everything small does not."""
-        return self.read(_PROBE.encode()) is not None
+        return self.tokenize(_PROBE.encode()) is not None
 
     @property
-    def start(self) -> list[int]:
+    def start_ids(self) -> list[int]:
         """Special tokens that it puts before a text."""
         plain, whole = (self._tokenizer.encode("a", add_special_tokens=special) for special in (False, True))
         places = [place for place in range(len(whole)) if whole[place : place + len(plain)] == plain]
@@ -72,31 +72,31 @@ class SpellingTokenizer:
 class RetokenizedText:
     """A text that grows token by token, as bytes."""
 
-    def __init__(self, spelling: SpellingTokenizer) -> None:
-        self._spelling = spelling
+    def __init__(self, tokenizer: OffsetTokenizer) -> None:
+        self._tokenizer = tokenizer
         self.data = bytearray()
         self.ends: list[int] = []
-        self.fence = 0
+        self.last_special_end = 0
         """Where the text behind the last special token begins."""
 
-    def follow(self, ids: Sequence[int]) -> None:
+    def append_new(self, ids: Sequence[int]) -> None:
         """All ids of the text; what is new of them is spelled."""
         for token in ids[len(self.ends) :]:
-            spelled = self._spelling.bytes_of(token)
+            spelled = self._tokenizer.token_bytes(token)
             if spelled is None:
-                self.data += _BREAK if self.data else b""
-                self.fence = len(self.data)
+                self.data += _SPECIAL_TOKEN_BYTES if self.data else b""
+                self.last_special_end = len(self.data)
             else:
                 self.data += spelled
             self.ends.append(len(self.data))
 
-    def tail(self) -> int:
+    def window_start(self) -> int:
         """Where the window begins that the seam is read in: at a whole character, behind the last special token."""
-        start = self.ends[-_LOOK_BACK] if len(self.ends) > _LOOK_BACK else 0
-        return max(whole_from(self.data, start), self.fence)
+        start = self.ends[-_WINDOW_TOKENS] if len(self.ends) > _WINDOW_TOKENS else 0
+        return max(next_character_start(self.data, start), self.last_special_end)
 
 
-def whole_length(data: bytes | bytearray) -> int:
+def complete_length(data: bytes | bytearray) -> int:
     """Bytes up to the last whole character."""
     for cut in range(1, min(4, len(data)) + 1):
         lead = data[-cut]
@@ -106,40 +106,40 @@ def whole_length(data: bytes | bytearray) -> int:
     return len(data)
 
 
-def whole_from(data: bytes | bytearray, start: int) -> int:
+def next_character_start(data: bytes | bytearray, start: int) -> int:
     """The first place from `start` on where a character begins."""
     while start < len(data) and data[start] & 0xC0 == 0x80:
         start += 1
     return start
 
 
-def respell(held: Sequence[TokenSpan], data: bytes, spelling: SpellingTokenizer) -> list[TokenSpan] | None:
-    """The text `data`, whose beginning `held` spells, in tokens: only its end is read anew, and joined to `held` where
+def retokenize(previous: Sequence[TokenSpan], data: bytes, tokenizer: OffsetTokenizer) -> list[TokenSpan] | None:
+    """The text `data`, whose beginning `previous` spells, in tokens: only its end is read anew, and joined to `previous` where
     both have a token ending. None where it cannot be spelled."""
-    first = max(0, len(held) - _LOOK_BACK)
-    start = held[first - 1].end if first else 0
-    if start != whole_from(data, start):
+    first = max(0, len(previous) - _WINDOW_TOKENS)
+    start = previous[first - 1].end if first else 0
+    if start != next_character_start(data, start):
         first, start = 0, 0
-    fresh = spelling.read(data[start:])
+    fresh = tokenizer.tokenize(data[start:])
     if fresh is None or not first:
         return fresh
     places = {start + piece.end: place for place, piece in enumerate(fresh)}
-    for place in range(first + _EDGE, len(held)):
-        if (found := places.get(held[place].end)) is not None:
-            return [*held[: place + 1], *(TokenSpan(piece.id, start + piece.end) for piece in fresh[found + 1 :])]
-    return spelling.read(data)
+    for place in range(first + _SKIPPED_TOKENS, len(previous)):
+        if (found := places.get(previous[place].end)) is not None:
+            return [*previous[: place + 1], *(TokenSpan(piece.id, start + piece.end) for piece in fresh[found + 1 :])]
+    return tokenizer.tokenize(data)
 
 
-def go_on(text: RetokenizedText, drafted: bytes, spelling: SpellingTokenizer) -> list[TokenSpan]:
+def tokenize_continuation(text: RetokenizedText, drafted: bytes, tokenizer: OffsetTokenizer) -> list[TokenSpan]:
     """Tokens behind a text that spell `drafted`, ends counted in `drafted`; empty where there are none.
 
     Read together with the text's end where a token ends at the seam, else alone: what is written already stays.
     """
-    start = text.tail()
-    fresh = spelling.read(bytes(text.data[start:]) + drafted) or []
+    start = text.window_start()
+    fresh = tokenizer.tokenize(bytes(text.data[start:]) + drafted) or []
     seam = len(text.data) - start
     place = bisect_left(fresh, seam, key=lambda piece: piece.end)
     if seam == 0 or (place < len(fresh) and fresh[place].end == seam):
         behind = fresh[place + 1 :] if seam else fresh
         return [TokenSpan(piece.id, piece.end - seam) for piece in behind]
-    return spelling.read(drafted, exactly=True) or []
+    return tokenizer.tokenize(drafted, exactly=True) or []

@@ -9,28 +9,28 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from core.decoding.speculation.inverse_sampling import draw
-from core.decoding.speculation.node_processors import NodeFunnel
+from core.decoding.speculation.inverse_sampling import draw_samples
+from core.decoding.speculation.node_processors import NodePipeline
 from core.decoding.speculation.round_plan import DraftGate, RoundPlan
 from core.decoding.speculation.speculation_text import SpeculationText
 from core.decoding.speculation.tree import Branch
 
-_SIDE_BY_SIDE = 8
+_MAX_GATED_CHILDREN = 8
 """Most children of a node where the gate chooses."""
 
 
-class LevelFeeder(Protocol):
+class LevelReader(Protocol):
     """The part of a drafter that a growing tree uses."""
 
-    funnel: NodeFunnel
+    pipeline: NodePipeline
 
     @property
-    def number(self) -> int: ...
+    def index(self) -> int: ...
     @property
     def generator(self) -> torch.Generator: ...
     @property
     def is_cancelled(self) -> Callable[[], bool]: ...
-    def feed(
+    def read_level(
         self, tokens: Sequence[int], parents: Sequence[int], depth: int, sees: npt.NDArray[np.bool_]
     ) -> torch.Tensor: ...
 
@@ -38,22 +38,22 @@ class LevelFeeder(Protocol):
 class TreeDrafter:
     """One tree being drafted, level by level."""
 
-    def __init__(self, drafter: LevelFeeder, text: SpeculationText, plan: RoundPlan) -> None:
+    def __init__(self, drafter: LevelReader, text: SpeculationText, plan: RoundPlan) -> None:
         self.drafter, self.plan = drafter, plan
         self.branch = Branch()
         self._prefixes: dict[int, torch.Tensor] = {0: text.tensor}
         self._rows: dict[int, int] = {0: -1}
-        self._sees = np.zeros((0, 0), dtype=np.bool_)
+        self._mask = np.zeros((0, 0), dtype=np.bool_)
         self._gate = None if plan.widths else plan.gate
-        self._chances = {0: 1.0}
+        self._path_probabilities = {0: 1.0}
         """Of the target's taking the path to a node, where the gate chooses."""
 
-    def grow(self, logits: torch.Tensor) -> Branch | None:
+    def draft(self, logits: torch.Tensor) -> Branch | None:
         """Levels until the depth is reached or nothing is worth going on."""
         frontier = [0]
         for depth in range(self.plan.depth):
-            children = self._level(frontier, logits, depth)
-            frontier = self._worth_going_on(children)
+            children = self._add_level(frontier, logits, depth)
+            frontier = self._select_frontier(children)
             if not frontier or depth + 1 == self.plan.depth:
                 break
             if self.drafter.is_cancelled():
@@ -61,27 +61,29 @@ class TreeDrafter:
             logits = self._read(frontier, depth)
         return self.branch
 
-    def _level(self, frontier: list[int], logits: torch.Tensor, depth: int) -> list[int]:
+    def _add_level(self, frontier: list[int], logits: torch.Tensor, depth: int) -> list[int]:
         """Children of the frontier; their numbers."""
-        funnel = self.drafter.funnel
+        funnel = self.drafter.pipeline
         prefixes = [self._prefixes[node] for node in frontier] if funnel.needs_prefix else [self._prefixes[0]]
         # A row without a finite score, where only ids are left that the drafter does not score, proposes nothing.
-        q = torch.softmax(funnel.rows(prefixes, logits), -1).nan_to_num(0.0)
-        if self.plan.keep_q:
+        q = torch.softmax(funnel.process_rows(prefixes, logits), -1).nan_to_num(0.0)
+        if self.plan.keeps_q:
             self.branch.q.update(zip(frontier, q, strict=True))
         if self._gate is not None:
-            return (self._draw_some if self.plan.sampled else self._spread)(self._gate, frontier, q)
-        return self._draw(frontier, q, depth) if self.plan.sampled else self._take(frontier, q, depth)
+            return (self._draw_gated if self.plan.is_sampled else self._add_gated)(self._gate, frontier, q)
+        return (
+            self._draw_children(frontier, q, depth) if self.plan.is_sampled else self._add_likeliest(frontier, q, depth)
+        )
 
-    def _draw(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
+    def _draw_children(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
         """Independent draws, with replacement; a repeated one is a second trial of the same node."""
-        drawn = draw(q, self.plan.width(depth), self.drafter.generator)
+        drawn = draw_samples(q, self.plan.width(depth), self.drafter.generator)
         new: list[int] = []
         for parent, tokens, shares in zip(frontier, drawn.tolist(), q.gather(1, drawn).tolist(), strict=True):
             new += self.branch.draw(parent, tokens, shares)
         return new
 
-    def _take(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
+    def _add_likeliest(self, frontier: list[int], q: torch.Tensor, depth: int) -> list[int]:
         """The likeliest children."""
         top = q.topk(min(self.plan.width(depth), q.shape[-1]))
         return [
@@ -91,62 +93,64 @@ class TreeDrafter:
             if share > 0
         ]
 
-    def _draw_some(self, gate: DraftGate, frontier: list[int], q: torch.Tensor) -> list[int]:
+    def _draw_gated(self, gate: DraftGate, frontier: list[int], q: torch.Tensor) -> list[int]:
         """As many draws behind each node as are worth it, which is known before they are drawn."""
         new: list[int] = []
         for place, parent in enumerate(frontier):
-            before = self._chances[parent]
-            if count := gate.draws(before, len(self.branch.ids) + 1):
-                drawn = draw(q[place : place + 1], count, self.drafter.generator)
+            before = self._path_probabilities[parent]
+            if count := gate.draw_count(before, len(self.branch.ids) + 1):
+                drawn = draw_samples(q[place : place + 1], count, self.drafter.generator)
                 tokens, shares = drawn[0].tolist(), q[place, drawn[0]].tolist()
                 for number, child in enumerate(self.branch.draw(parent, tokens, shares)):
                     share = self.branch.probabilities[child - 1]
-                    self._chances[child] = before * gate.accept(self.drafter.number, share, number > 0)
+                    self._path_probabilities[child] = before * gate.acceptance(self.drafter.index, share, number > 0)
                     new.append(child)
-        return sorted(new, key=lambda child: -self._chances[child])
+        return sorted(new, key=lambda child: -self._path_probabilities[child])
 
-    def _spread(self, gate: DraftGate, frontier: list[int], q: torch.Tensor) -> list[int]:
+    def _add_gated(self, gate: DraftGate, frontier: list[int], q: torch.Tensor) -> list[int]:
         """All children that are worth their place, the likeliest of the level first."""
-        top = q.topk(min(_SIDE_BY_SIDE, q.shape[-1]))
+        top = q.topk(min(_MAX_GATED_CHILDREN, q.shape[-1]))
         found: list[tuple[float, int, int, float]] = []
         for parent, tokens, shares in zip(frontier, top.indices.tolist(), top.values.tolist(), strict=True):
-            most = self._chances[parent] * gate.accept(self.drafter.number, shares[0])
+            most = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, shares[0])
             for place, (token, share) in enumerate(zip(tokens, shares, strict=True)):
-                chance = self._chances[parent] * gate.accept(self.drafter.number, share, place > 0)
+                chance = self._path_probabilities[parent] * gate.acceptance(self.drafter.index, share, place > 0)
                 found.append((min(chance, most), parent, token, share))
         new: list[int] = []
         for chance, parent, token, share in sorted(found, key=lambda child: -child[0]):
             # Beside the root: what a round costs at all is for the whole tree to earn, not for its first node.
-            if share <= 0 or not gate.is_worth(chance, len(self.branch.ids) + 1):
+            if share <= 0 or not gate.is_worthwhile(chance, len(self.branch.ids) + 1):
                 break
             new.append(self.branch.add(parent, token, share))
-            self._chances[new[-1]] = chance
+            self._path_probabilities[new[-1]] = chance
         return new
 
-    def _worth_going_on(self, children: list[int]) -> list[int]:
+    def _select_frontier(self, children: list[int]) -> list[int]:
         """Of a level, the nodes to draft behind."""
         sure = [node for node in children if self.branch.probabilities[node - 1] >= self.plan.threshold]
         if self._gate is not None:
-            while sure and not self._gate.goes_on([self._chances[node] for node in sure], len(self.branch.ids)):
+            while sure and not self._gate.should_extend(
+                [self._path_probabilities[node] for node in sure], len(self.branch.ids)
+            ):
                 sure.pop()
         return sure
 
     def _read(self, frontier: list[int], depth: int) -> torch.Tensor:
         """Feed the frontier; every node sees its ancestors and itself."""
-        before, count = self._sees.shape[0], len(frontier)
+        before, count = self._mask.shape[0], len(frontier)
         sees = np.zeros((before + count, before + count), dtype=np.bool_)
-        sees[:before, :before] = self._sees
+        sees[:before, :before] = self._mask
         parents = [self._rows[self.branch.parents[node - 1]] for node in frontier]
         for row, (node, parent) in enumerate(zip(frontier, parents, strict=True), before):
             if parent >= 0:
                 sees[row] = sees[parent]
             sees[row, row] = True
             self._rows[node] = row
-        self._sees = sees
+        self._mask = sees
         tokens = [self.branch.ids[node - 1] for node in frontier]
-        if self.drafter.funnel.needs_prefix:
+        if self.drafter.pipeline.needs_prefix:
             self._extend_prefixes(frontier, tokens)
-        return self.drafter.feed(tokens, parents, depth, sees[before:])
+        return self.drafter.read_level(tokens, parents, depth, sees[before:])
 
     def _extend_prefixes(self, frontier: list[int], tokens: list[int]) -> None:
         for node, token in zip(frontier, tokens, strict=True):

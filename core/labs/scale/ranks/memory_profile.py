@@ -12,19 +12,19 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from core.file_writing import temporary_folder
 from core.labs.scale.allocator_arena import Block
 
-LEAST = 2048
+MIN_BLOCK_BYTES = 2048
 """Bytes: smaller ones, thousands of them, are left out."""
-_NOTE = "held:"
+_MARK = "held:"
 
 
-def note(kind: str, tensors: Iterable[Tensor]) -> None:
+def mark_memory(kind: str, tensors: Iterable[Tensor]) -> None:
     """Say of what kind the memory of these is."""
     for tensor in tensors:
-        with record_function(f"{_NOTE}{kind}:{tensor.untyped_storage().data_ptr()}"):
+        with record_function(f"{_MARK}{kind}:{tensor.untyped_storage().data_ptr()}"):
             pass
 
 
-def recorded(work: Callable[[], object]) -> list[Block]:
+def record_blocks(work: Callable[[], object]) -> list[Block]:
     """The blocks, by their beginning; moments count what has come and gone. What is not given back stays to the end."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
@@ -32,11 +32,11 @@ def recorded(work: Callable[[], object]) -> list[Block]:
         file = folder / "trace.json"
         profiler.export_chrome_trace(str(file))
         found = json.loads(file.read_bytes())["traceEvents"]
-    told = [event for event in found if event["name"] == "[memory]" or event["name"].startswith(_NOTE)]
-    return blocks(sorted(told, key=lambda event: float(event["ts"])))
+    told = [event for event in found if event["name"] == "[memory]" or event["name"].startswith(_MARK)]
+    return blocks_from_events(sorted(told, key=lambda event: float(event["ts"])))
 
 
-def blocks(events: Iterable[dict[str, Any]]) -> list[Block]:
+def blocks_from_events(events: Iterable[dict[str, Any]]) -> list[Block]:
     """Of the profiler's events, by their time."""
     held: dict[int, tuple[int, int, str]] = {}
     found: list[Block] = []
@@ -49,7 +49,7 @@ def blocks(events: Iterable[dict[str, Any]]) -> list[Block]:
                 held[int(place)] = (start, size, kind)
             continue
         place, size = event["args"]["Addr"], event["args"]["Bytes"]
-        if size >= LEAST:
+        if size >= MIN_BLOCK_BYTES:
             held[place] = (moment, size, "other")
         elif size < 0 and place in held:
             start, taken, kind = held.pop(place)

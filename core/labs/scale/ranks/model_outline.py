@@ -12,27 +12,27 @@ from core.errors import ParameterError
 from core.labs.scale.model_shape import Shape, shape_of
 from resources.language import tr
 
-Size = tuple[int, ...]
+TensorSize = tuple[int, ...]
 _LAYER = re.compile(r"\blayers\.(\d+)\.")
-_CUTTABLE = {"embed_tokens", "layers", "norm"}
+_LLAMA_PARTS = {"embed_tokens", "layers", "norm"}
 """Parts of a decoder that is laid out like Llama's."""
 
 
 @dataclass(frozen=True)
-class Outline:
-    """`named`: each tensor once, by its name. `parts`: what its decoder is made of."""
+class ModelOutline:
+    """`tensor_sizes`: each tensor once, by its name. `parts`: what its decoder is made of."""
 
     folder: Path
-    named: Mapping[str, Size]
+    tensor_sizes: Mapping[str, TensorSize]
     config: Mapping[str, object]
     parts: frozenset[str]
     plan: Mapping[str, str] = field(default_factory=dict)
     """transformers' way to cut it for tensor parallelism: styles by modules' names, `*` for a layer's number."""
 
     @property
-    def sizes(self) -> list[Size]:
+    def sizes(self) -> list[TensorSize]:
         """Of all tensors."""
-        return list(self.named.values())
+        return list(self.tensor_sizes.values())
 
     @property
     def shape(self) -> Shape:
@@ -51,12 +51,12 @@ class Outline:
             name = "lm_head.weight"
         return self.plan.get(re.sub(r"\.\d+\.", ".*.", name.rpartition(".")[0]), "")
 
-    def stages(self, count: int) -> list[list[Size]]:
-        """The tensors of each of `count` stages; a tied table stands in the last as a copy. Raises ParameterError."""
-        layers = self._layers(count)
-        ranges = [cut(layers, stage, count) for stage in range(count)]
-        held: list[list[Size]] = [[] for _ in range(count)]
-        for name, size in self.named.items():
+    def stages(self, count: int) -> list[list[TensorSize]]:
+        """The tensors of each of `count_numbers` stages; a tied table stands in the last as a copy. Raises ParameterError."""
+        layers = self._checked_layers(count)
+        ranges = [stage_layer_range(layers, stage, count) for stage in range(count)]
+        held: list[list[TensorSize]] = [[] for _ in range(count)]
+        for name, size in self.tensor_sizes.items():
             found = _LAYER.search(name)
             if found is not None:
                 held[next(stage for stage, those in enumerate(ranges) if int(found[1]) in those)].append(size)
@@ -68,8 +68,8 @@ class Outline:
                 held[-1].append(size)
         return held
 
-    def _layers(self, count: int) -> int:
-        if not self.parts >= _CUTTABLE:
+    def _checked_layers(self, count: int) -> int:
+        if not self.parts >= _LLAMA_PARTS:
             raise ParameterError(
                 tr("{name} cannot be cut into stages: it is not laid out like a Llama.").format(name=self.folder.name),
                 tr("Choose storyteller."),
@@ -87,19 +87,19 @@ class Outline:
         return layers
 
 
-def cut(layers: int, stage: int, stages: int) -> range:
+def stage_layer_range(layers: int, stage: int, stages: int) -> range:
     """The layers of one stage, as even as can be, the first stages with one more."""
     share, rest = divmod(layers, stages)
     first = stage * share + min(stage, rest)
     return range(first, first + share + (stage < rest))
 
 
-def count(sizes: Sequence[Size]) -> int:
+def count_numbers(sizes: Sequence[TensorSize]) -> int:
     """Numbers in tensors of these sizes."""
     return sum(map(prod, sizes))
 
 
-def outline(model_name: str) -> Outline:
+def read_outline(model_name: str) -> ModelOutline:
     """Read a model without its weights. Raises ModelError, ParameterError."""
     from core.models.blueprint import blueprint
 
@@ -108,4 +108,4 @@ def outline(model_name: str) -> Outline:
     named = {name: tuple(parameter.shape) for name, parameter in found.model.named_parameters()}
     parts = frozenset(name for name, _ in found.model.base_model.named_children())
     plan = dict(getattr(found.model, "tp_plan", None) or {})
-    return Outline(found.path, named, found.model.config.to_dict(), parts, plan)
+    return ModelOutline(found.path, named, found.model.config.to_dict(), parts, plan)

@@ -8,20 +8,20 @@ from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from core.labs.scale.ranks.model_outline import cut
+from core.labs.scale.ranks.model_outline import stage_layer_range
 
 
 class LastStageHead(nn.Module):
     """The last norm and the loss, divided by how many micro-batches share it."""
 
-    def __init__(self, norm: nn.Module, words: nn.Module, share: int) -> None:
+    def __init__(self, norm: nn.Module, lm_head: nn.Module, micro_batches: int) -> None:
         super().__init__()
-        self.norm, self.words, self._share = norm, words, share
+        self.norm, self.lm_head, self._micro_batches = norm, lm_head, micro_batches
 
-    def forward(self, hidden: Tensor, right: Tensor) -> Tensor:
-        """A number; `hidden` [texts, length, width], `right` the ids that should come [texts, length]."""
-        logits = self.words(self.norm(hidden))
-        return cross_entropy(logits.flatten(0, 1), right.flatten()) / self._share
+    def forward(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """A number; `hidden` [texts, length, width], `targets` the ids that should come [texts, length]."""
+        logits = self.lm_head(self.norm(hidden))
+        return cross_entropy(logits.flatten(0, 1), targets.flatten()) / self._micro_batches
 
 
 class ModelStage(nn.Module):
@@ -36,7 +36,7 @@ class ModelStage(nn.Module):
         decoder, words = model.base_model, model.get_output_embeddings()
         table, norm, layers = (decoder.get_submodule(name) for name in ("embed_tokens", "norm", "layers"))
         assert isinstance(layers, nn.ModuleList)
-        mine = cut(len(layers), number, count)
+        mine = stage_layer_range(len(layers), number, count)
         decoder.add_module("layers", nn.ModuleList(layers[place] for place in mine))
         decoder.add_module("norm", nn.Identity())
         decoder.add_module("embed_tokens", None)
@@ -50,24 +50,24 @@ class ModelStage(nn.Module):
     def forward(self, given: Tensor) -> Tensor:
         """Ids [texts, length] or hidden states [texts, length, width] in, hidden states out."""
         hidden: Tensor = given if self.table is None else self.table(given)
-        return self._run(self._layers, hidden)
+        return self._checkpointed(self._layers, hidden)
 
-    def loss(self, hidden: Tensor, right: Tensor) -> Tensor:
+    def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """The last stage's share of the loss."""
         assert self.head is not None
-        return self._run(self.head, hidden, right)
+        return self._checkpointed(self.head, hidden, targets)
 
     @property
-    def shared(self) -> nn.Parameter | None:
+    def tied_weight(self) -> nn.Parameter | None:
         """The table of a first stage, or the last one's matrix of words: the same where a model ties them."""
-        module = self.table if self.table is not None else self.head.words if self.head is not None else None
+        module = self.table if self.table is not None else self.head.lm_head if self.head is not None else None
         return next(module.parameters()) if module is not None else None
 
     def _layers(self, hidden: Tensor) -> Tensor:
         found: Tensor = self.decoder(inputs_embeds=hidden).last_hidden_state
         return found
 
-    def _run(self, module: object, *given: Tensor) -> Tensor:
+    def _checkpointed(self, module: object, *given: Tensor) -> Tensor:
         """The reentrant way keeps its input where saved tensors are counted; nothing here is random."""
         assert callable(module)
         if self._recompute and torch.is_grad_enabled():

@@ -11,24 +11,24 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-from core.labs.processes.process_group import join
-from core.labs.processes.shard_bytes import held
+from core.labs.processes.process_group import join_process_group
+from core.labs.processes.shard_bytes import local_bytes
 from core.labs.scale.pipeline_schedule import BACKWARD, FORWARD, UPDATE
 from core.labs.scale.ranks.model_stages import ModelStage
 from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.rank_setup import RATE, loaded, texts
+from core.labs.scale.ranks.rank_setup import LEARNING_RATE, load_for_training, random_texts
 from core.labs.scale.ranks.saved_tensors import SavedTensorCounter
-from core.labs.scale.ranks.shared_clock import Clock
-from core.labs.scale.ranks.single_process import SingleProcessReference, difference, learn
+from core.labs.scale.ranks.shared_clock import BoxRecorder
+from core.labs.scale.ranks.single_process import SingleProcessReference, relative_difference, train_reference
 from core.labs.scale.ranks.traffic_counter import TrafficHook, state_bytes
 
-_ENGINES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+_SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 
 class TimedStage(PipelineStage):
     """torch's stage, with a look at the clock before and behind whatever it does."""
 
-    def __init__(self, stage: ModelStage, job: RankJob, clock: Clock) -> None:
+    def __init__(self, stage: ModelStage, job: RankJob, clock: BoxRecorder) -> None:
         """What goes in and out is told beforehand: finding out would run the stage once more."""
         hidden = torch.empty(1, job.length, stage.width, requires_grad=True)
         ids = torch.empty(1, job.length, dtype=torch.long)
@@ -39,11 +39,11 @@ class TimedStage(PipelineStage):
         self._clock = clock
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[dist.P2POp]:
-        self._clock.waits()
+        self._clock.start_waiting()
         return super().get_fwd_recv_ops(fwd_chunk_id)
 
     def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[dist.P2POp]:
-        self._clock.waits()
+        self._clock.start_waiting()
         return super().get_bwd_recv_ops(bwd_chunk_id)
 
     def forward_one_chunk(self, fwd_chunk_id: int, *given: Any, **options: Any) -> object:
@@ -55,24 +55,24 @@ class TimedStage(PipelineStage):
             super().backward_one_chunk(bwd_chunk_id, *given, **options)
 
 
-class Pipe:
+class PipelineRank:
     """One process's place in the pipeline."""
 
     def __init__(self, stage: ModelStage, job: RankJob) -> None:
         self.stage, self._job = stage, job
-        self.clock = Clock(job.rank)
-        self.optimizer = torch.optim.AdamW(stage.parameters(), lr=RATE)
+        self.clock = BoxRecorder(job.rank)
+        self.optimizer = torch.optim.AdamW(stage.parameters(), lr=LEARNING_RATE)
         timed = TimedStage(stage, job, self.clock)
         count = job.options.micro_batches
-        self._schedule = _ENGINES[job.scheme](timed, count, self._loss, scale_grads=False)
+        self._schedule = _SCHEDULES[job.scheme](timed, count, self._loss, scale_grads=False)
 
-    def go(self, ids: Tensor) -> float:
+    def run_batch(self, ids: Tensor) -> float:
         """Forward and backward of a batch [micro-batches, length + 1]; its loss, 0 but on the last stage."""
         losses: list[Tensor] = []
         given = (ids[:, :-1].contiguous(),) if self._job.rank == 0 else ()
         right = ids[:, 1:].contiguous() if self.stage.head is not None else None
         self._schedule.step(*given, target=right, losses=losses, return_outputs=False)
-        self._add_shared()
+        self._sum_tied_gradients()
         return sum(float(loss.detach()) for loss in losses)
 
     def update(self) -> None:
@@ -80,16 +80,16 @@ class Pipe:
         with self.clock.box(UPDATE, self._job.options.micro_batches - 1, 1):
             self.optimizer.step()
 
-    def _loss(self, hidden: Tensor, right: Tensor) -> Tensor:
-        found = self.stage.loss(hidden, right)
+    def _loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        found = self.stage.loss(hidden, targets)
         if self.clock.boxes:
-            self.clock.goes_on()
+            self.clock.extend_last()
         return found
 
-    def _add_shared(self) -> None:
+    def _sum_tied_gradients(self) -> None:
         """A table that two stages have gets the sum of both gradients."""
         last = self._job.processes - 1
-        mine = self.stage.shared
+        mine = self.stage.tied_weight
         if not last or mine is None or mine.grad is None or not self._job.is_tied:
             return
         theirs, other = torch.empty_like(mine.grad), last - self._job.rank
@@ -99,59 +99,70 @@ class Pipe:
         mine.grad += theirs
 
 
-def run(job: RankJob, tell: Callable[[Message], None]) -> None:
+def train_pipeline(job: RankJob, send_message: Callable[[Message], None]) -> None:
     """Train `job.steps` steps with the others; the first one's gradients are compared, the last one is counted."""
-    model = loaded(job)
-    ids = texts(model.model, job.options.micro_batches, job.length + 1)
+    model = load_for_training(job)
+    ids = random_texts(model.model, job.options.micro_batches, job.length + 1)
     if job.rank == 0:
-        tell(MilestoneReached("alone"))
-    alone = learn(deepcopy(model.model), ids, job.steps if job.rank == 0 else 1)
-    tell(MilestoneReached("joins"))
-    join(job.rank, job.processes, job.port)
+        send_message(MilestoneReached("alone"))
+    alone = train_reference(deepcopy(model.model), ids, job.steps if job.rank == 0 else 1)
+    send_message(MilestoneReached("joins"))
+    join_process_group(job.rank, job.processes, job.port)
     options = job.options
     stage = ModelStage(
         model.model, job.rank, job.processes, micro_batches=options.micro_batches, recompute=options.recompute
     )
-    tell(_trained(Pipe(stage, job), ids, alone, job, tell))
+    send_message(_train(PipelineRank(stage, job), ids, alone, job, send_message))
     dist.barrier()
 
 
-def _trained(
-    pipe: Pipe, ids: Tensor, alone: SingleProcessReference, job: RankJob, tell: Callable[[Message], None]
+def _train(
+    pipe: PipelineRank,
+    ids: Tensor,
+    reference: SingleProcessReference,
+    job: RankJob,
+    send_message: Callable[[Message], None],
 ) -> BytesCounted:
     losses, differs = [], 0.0
     for step in range(job.steps - 1):
-        tell(MilestoneReached("step", step + 1))
-        losses.append(pipe.go(ids))
+        send_message(MilestoneReached("step", step + 1))
+        losses.append(pipe.run_batch(ids))
         if not step:
-            differs = _differs(pipe.stage, alone)
+            differs = _max_difference(pipe.stage, reference)
         pipe.update()
         pipe.optimizer.zero_grad(set_to_none=True)
-    tell(MilestoneReached("step", job.steps))
-    return _counted(pipe, ids, losses, alone, differs)
+    send_message(MilestoneReached("step", job.steps))
+    return _count_bytes(pipe, ids, losses, reference, differs)
 
 
-def _counted(
-    pipe: Pipe, ids: Tensor, losses: list[float], alone: SingleProcessReference, differs: float
+def _count_bytes(
+    pipe: PipelineRank, ids: Tensor, losses: list[float], reference: SingleProcessReference, max_difference: float
 ) -> BytesCounted:
     """The last step, begun by all at once."""
     dist.barrier()
     pipe.clock.clear()
-    parts = {"parameters": held(pipe.stage.parameters())}
+    parts = {"parameters": local_bytes(pipe.stage.parameters())}
     with TrafficHook() as hook, SavedTensorCounter(pipe.stage.parameters()) as kept:
-        losses.append(pipe.go(ids))
-    parts["activations"] = kept.most
-    parts["gradients"] = held(parameter.grad for parameter in pipe.stage.parameters())
+        losses.append(pipe.run_batch(ids))
+    parts["activations"] = kept.peak_bytes
+    parts["gradients"] = local_bytes(parameter.grad for parameter in pipe.stage.parameters())
     pipe.update()
     parts["optimizer"] = state_bytes(pipe.optimizer.state)
     boxes = pipe.clock.boxes
     seconds = (boxes[-1].stop - boxes[0].start) / 1000
     said = losses if pipe.stage.head is not None else []
     return BytesCounted(
-        parts, dict(hook.bytes), said, alone.losses, seconds, difference=differs, boxes=boxes, costs=alone.costs
+        parts,
+        dict(hook.bytes),
+        said,
+        reference.losses,
+        seconds,
+        difference=max_difference,
+        boxes=boxes,
+        costs=reference.costs,
     )
 
 
-def _differs(stage: ModelStage, alone: SingleProcessReference) -> float:
+def _max_difference(stage: ModelStage, reference: SingleProcessReference) -> float:
     found = [parameter.grad for parameter in stage.parameters() if parameter.grad is not None]
-    return difference(found, [alone.gradients[name] for name in stage.names])
+    return relative_difference(found, [reference.gradients[name] for name in stage.names])

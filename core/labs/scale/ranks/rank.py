@@ -5,53 +5,53 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 
-from core.labs.processes.process_loop import serve
+from core.labs.processes.process_loop import run_job
 from core.labs.scale.ranks.expected_load import PIPELINES
 from core.labs.scale.ranks.rank_messages import LINES, Message, MilestoneReached, RankFailed, RankJob
 
-Tell = Callable[[Message], None]
+SendMessage = Callable[[Message], None]
 
 
-def main(job: RankJob, tell: Tell) -> int:
+def main(job: RankJob, send_message: SendMessage) -> int:
     """Do as told. Gives back the exit code."""
-    tell(MilestoneReached("starts"))
+    send_message(MilestoneReached("starts"))
     try:
-        runner(job.scheme)(job, tell)
+        runner_for(job.scheme)(job, send_message)
     except Exception as error:
         traceback.print_exc()
-        tell(RankFailed(f"{type(error).__name__}: {error}", _is_memory(error)))
+        send_message(RankFailed(f"{type(error).__name__}: {error}", _is_memory_error(error)))
         return 1
     return 0
 
 
-def runner(scheme: str) -> Callable[[RankJob, Tell], None]:
+def runner_for(scheme: str) -> Callable[[RankJob, SendMessage], None]:
     """What a scheme is run by; torch is imported with it."""
     if scheme == "pipedream":
-        from core.labs.scale.ranks.pipedream import run as dream
+        from core.labs.scale.ranks.pipedream import train_pipedream as dream
 
         return dream
     if scheme == "tensor":
-        from core.labs.scale.ranks.tensor import run as share
+        from core.labs.scale.ranks.tensor import train_tensor_parallel as share
 
         return share
     if scheme == "zeror":
-        from core.labs.scale.ranks.residual import run as remember
+        from core.labs.scale.ranks.residual import run_zero_r as remember
 
         return remember
     if scheme in PIPELINES:
-        from core.labs.scale.ranks.pipeline import run
+        from core.labs.scale.ranks.pipeline import train_pipeline
 
-        return run
-    from core.labs.scale.ranks.training import train
+        return train_pipeline
+    from core.labs.scale.ranks.training import train_data_parallel
 
-    return train
+    return train_data_parallel
 
 
-def _is_memory(error: Exception) -> bool:
+def _is_memory_error(error: Exception) -> bool:
     from core.device_memory import is_out_of_memory
 
     return is_out_of_memory(error)
 
 
 if __name__ == "__main__":
-    serve(RankJob, LINES, main)
+    run_job(RankJob, LINES, main)

@@ -61,7 +61,7 @@ class BytesCounted(msgspec.Struct):
     traffic: dict[str, int]
     losses: list[float]
     """From those ranks that have them."""
-    alone: list[float]
+    single_process_losses: list[float]
     """Of one process with the whole batch; from rank 0 all steps."""
     seconds: float
     """The last step."""
@@ -71,19 +71,19 @@ class BytesCounted(msgspec.Struct):
     """What was done when in the last step, in milliseconds on the machine's clock."""
     costs: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Milliseconds that one process takes for a micro-batch forward, backward, and for an update."""
-    stray: float = 0.0
+    unstashed_error: float = 0.0
     """Of PipeDream without stashing: how far its gradients are from those of the weights that went forward."""
-    written: SampledTexts | None = None
+    sampled_texts: SampledTexts | None = None
     """Of tensor parallelism."""
-    remembered: list[MemoryRecorded] = []
+    memory_records: list[MemoryRecorded] = []
     """Of ZeRO-R: a step without it, and one with it."""
 
 
 class RankFailed(msgspec.Struct, frozen=True):
     """A process could not go on."""
 
-    words: str
-    is_memory: bool
+    message: str
+    is_out_of_memory: bool
 
 
 Message = MilestoneReached | BytesCounted | RankFailed

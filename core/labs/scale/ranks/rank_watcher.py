@@ -12,8 +12,8 @@ from core.labs.processes.lab_processes import LabProcesses
 from core.labs.scale.ranks.rank_messages import LINES, BytesCounted, Message, MilestoneReached, RankFailed, RankJob
 from resources.language import tr
 
-_LOOK_S, _NEWS_S = 0.1, 1.0
-_RANK = "core.labs.scale.ranks.rank"
+_POLL_SECONDS, _EXIT_NOTICE_SECONDS = 0.1, 1.0
+_RANK_MODULE = "core.labs.scale.ranks.rank"
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class RankWatcher:
 
     def follow(self) -> Iterator[Progress]:
         """Progress of all. Raises ScaleError, OutOfMemoryError."""
-        with LabProcesses(_RANK, self.jobs, LINES) as ranks:
+        with LabProcesses(_RANK_MODULE, self.jobs, LINES) as ranks:
             while len(self.counted) < len(self.jobs) and not self.cancel.is_set():
-                told = ranks.hear(_LOOK_S)
+                told = ranks.next_message(_POLL_SECONDS)
                 match told:
                     case (rank, MilestoneReached() as reached):
                         self.reached[rank] = reached
@@ -49,41 +49,43 @@ class RankWatcher:
                     case (rank, BytesCounted() as counted):
                         self.counted[rank] = counted
                     case (rank, RankFailed() as failed):
-                        ended = None if failed.is_memory else self._ended_meanwhile(rank, ranks)
-                        raise self._failed(rank, failed, ranks) if ended is None else self._died(ended, ranks)
+                        ended = None if failed.is_out_of_memory else self._silently_ended_rank(rank, ranks)
+                        raise (
+                            self._failed_error(rank, failed, ranks) if ended is None else self._died_error(ended, ranks)
+                        )
                     case (rank, None) if rank not in self.counted:
-                        raise self._died(rank, ranks)
+                        raise self._died_error(rank, ranks)
 
-    def _ended_meanwhile(self, first: int, ranks: LabProcesses[Message]) -> int | None:
+    def _silently_ended_rank(self, first: int, ranks: LabProcesses[Message]) -> int | None:
         """The process that ended without a word, if one did: another one may be quicker to tell that it lost the
         connection than the system is to tell of the end."""
-        spoke, until = {first, *self.counted}, time.monotonic() + _NEWS_S
+        spoke, until = {first, *self.counted}, time.monotonic() + _EXIT_NOTICE_SECONDS
         while time.monotonic() < until:
-            match ranks.hear(_LOOK_S):
+            match ranks.next_message(_POLL_SECONDS):
                 case (rank, RankFailed()):
                     spoke.add(rank)
                 case (rank, None) if rank not in spoke:
                     return rank
         return None
 
-    def _failed(self, rank: int, failed: RankFailed, ranks: LabProcesses[Message]) -> Exception:
-        if failed.is_memory:
+    def _failed_error(self, rank: int, failed: RankFailed, ranks: LabProcesses[Message]) -> Exception:
+        if failed.is_out_of_memory:
             return OutOfMemoryError(
                 tr("Memory ended in process {rank} of {all}.").format(rank=rank + 1, all=len(self.jobs)),
                 tr("Take fewer processes, or a smaller model."),
-                ranks.wrote(rank),
+                ranks.stderr_tail(rank),
             )
         return ScaleError(
             tr("Process {rank} of {all} could not go on: {words}").format(
-                rank=rank + 1, all=len(self.jobs), words=failed.words.splitlines()[0]
+                rank=rank + 1, all=len(self.jobs), words=failed.message.splitlines()[0]
             ),
             tr("The others were ended; nothing is left running. Try it again."),
-            ranks.wrote(rank),
+            ranks.stderr_tail(rank),
         )
 
-    def _died(self, rank: int, ranks: LabProcesses[Message]) -> Exception:
+    def _died_error(self, rank: int, ranks: LabProcesses[Message]) -> Exception:
         step = self.reached[rank].step if rank in self.reached else 0
-        code = ranks.code(rank)
+        code = ranks.exit_code(rank)
         values = {"rank": rank + 1, "all": len(self.jobs), "step": step, "code": code}
         cause = (
             tr("Process {rank} of {all} ended in step {step}, with code {code}.")
@@ -91,4 +93,4 @@ class RankWatcher:
             else tr("Process {rank} of {all} ended before the first step, with code {code}.")
         )
         remedy = tr("The others were ended; nothing is left running. Try it again.")
-        return ScaleError(cause.format(**values), remedy, ranks.wrote(rank))
+        return ScaleError(cause.format(**values), remedy, ranks.stderr_tail(rank))

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from core.arguments import cancel_of, check_text
+from core.arguments import cancel_event_or_new, check_text
 from core.labs.processes.machine import free_port
 from core.labs.scale.allocator_arena import Arena, arena
 from core.labs.scale.pipeline_options import Options
 from core.labs.scale.ranks import tensor_parallel_load
-from core.labs.scale.ranks.model_outline import Outline, outline
-from core.labs.scale.ranks.predicted_bytes import FLOAT
+from core.labs.scale.ranks.model_outline import ModelOutline, read_outline
+from core.labs.scale.ranks.predicted_bytes import FLOAT_BYTES
 from core.labs.scale.ranks.rank_messages import MemoryRecorded, RankJob
 from core.labs.scale.ranks.rank_watcher import Progress, RankWatcher
-from core.labs.scale.ranks.run_measurement import check_port, check_room, check_run
+from core.labs.scale.ranks.run_measurement import check_free_memory, check_port, check_process_count
 
-BUFFER = 1 << 20
+BUFFER_BYTES = 1 << 20
 """Bytes of the buffer that does not grow with the model."""
-LENGTH = 64
+TEXT_LENGTH = 64
 """Tokens of the text."""
 SCHEME = "zeror"
 
@@ -61,34 +61,34 @@ def remembering(
 
     Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
     """
-    cancel = cancel_of(cancel)
+    cancel = cancel_event_or_new(cancel)
     check_text("model_name", model_name)
-    check_run(processes)
+    check_process_count(processes)
     processes = int(processes)
     check_port(port)
-    model = outline(model_name)
-    tensor_parallel_load.check(model, processes)
-    check_room(tensor_parallel_load.states(model, processes))
-    job = RankJob(str(model.folder), SCHEME, 0, processes, free_port(port), 2, LENGTH, Options(), model.is_tied)
+    model = read_outline(model_name)
+    tensor_parallel_load.check_divisible(model, processes)
+    check_free_memory(tensor_parallel_load.rank_parts(model, processes))
+    job = RankJob(str(model.folder), SCHEME, 0, processes, free_port(port), 2, TEXT_LENGTH, Options(), model.is_tied)
     watch = RankWatcher([structs.replace(job, rank=rank) for rank in range(processes)], cancel)
     yield from watch.follow()
     if len(watch.counted) == processes:
         told = [watch.counted[rank] for rank in range(processes)]
-        without, kept = (tuple(rank.remembered[number] for rank in told) for number in (0, 1))
+        without, kept = (tuple(rank.memory_records[number] for rank in told) for number in (0, 1))
         yield Residual(
-            without, kept, reckoned(model, processes, False), reckoned(model, processes, True),
+            without, kept, estimate_residual(model, processes, False), estimate_residual(model, processes, True),
             max(rank.difference for rank in told),
             (arena(without[0].blocks), arena(kept[0].blocks, apart=True)),
         )  # fmt: skip
 
 
-def reckoned(model: Outline, processes: int, is_on: bool) -> ResidualEstimate:
+def estimate_residual(model: ModelOutline, processes: int, is_on: bool) -> ResidualEstimate:
     """A layer's input for each layer, a whole one or its share; gradients at once, or through a constant buffer."""
     shape = model.shape
-    numbers = LENGTH * shape.width
+    numbers = TEXT_LENGTH * shape.width
     share = -(-numbers // processes)
-    whole = tensor_parallel_load.states(model, processes)[0].gradients
+    whole = tensor_parallel_load.rank_parts(model, processes)[0].gradients
     if not is_on:
-        return ResidualEstimate(FLOAT * shape.layers * numbers, whole, 0)
-    gathered = FLOAT * shape.layers * share * processes if processes > 1 else 0
-    return ResidualEstimate(FLOAT * shape.layers * share, min(BUFFER, whole), gathered)
+        return ResidualEstimate(FLOAT_BYTES * shape.layers * numbers, whole, 0)
+    gathered = FLOAT_BYTES * shape.layers * share * processes if processes > 1 else 0
+    return ResidualEstimate(FLOAT_BYTES * shape.layers * share, min(BUFFER_BYTES, whole), gathered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.explain.sentence import Saying, Sentence, SentenceNumber, together
-from core.labs.arguments import check_made
+from core.labs.arguments import check_lab_object
 from core.labs.figures import decimal
 from core.labs.scale.ranks.residual_memory import Residual
 from resources.language import mark
@@ -30,12 +30,12 @@ _NO_GAPS = Saying(
     mark("In a step this small order wins nothing: gaps are {kept} at most, {whole} without; memory {top} and {high}."),
     mark("M_D: gaps {kept}, without {whole}; highest byte {top}, without {high}; first fit, in recorded order."),
 )
-_EXACT = Saying(
+_IDENTICAL_GRADIENTS = Saying(
     mark("The corrections are exactly the same."),
     mark("The gradients are the same, bit by bit."),
     mark("g = g₀, bit by bit."),
 )
-_SAME = Saying(
+_SAME_GRADIENTS = Saying(
     mark("The corrections are the same."),
     mark("The gradients are the same, to {difference} of the greatest."),
     mark("max|g − g₀| ÷ max|g₀| = {difference}."),
@@ -44,7 +44,7 @@ _SAME = Saying(
 
 def explain_residual(found: Residual) -> Sentence:
     """Checkpoints, the buffer, gaps, and that the result is the same. Raises ParameterError."""
-    check_made("found", found, Residual)
+    check_lab_object("found", found, Residual)
     without, kept = found.without[0], found.kept[0]
     return together(
         _CHECKPOINTS.say(
@@ -58,12 +58,14 @@ def explain_residual(found: Residual) -> Sentence:
         ),
         _BUFFER.say(kept=decimal(kept.buffer), whole=decimal(without.buffer)),
         _gaps(found),
-        (_SAME if found.difference else _EXACT).say(difference=SentenceNumber(f"{found.difference:.1e}")),
+        (_SAME_GRADIENTS if found.difference else _IDENTICAL_GRADIENTS).say(
+            difference=SentenceNumber(f"{found.difference:.1e}")
+        ),
     )
 
 
-def _gaps(found: Residual) -> Sentence:
-    before, after = found.arenas
+def _gaps(residual: Residual) -> Sentence:
+    before, after = residual.arenas
     return (_GAPS if after.gaps < before.gaps else _NO_GAPS).say(
         kept=decimal(after.gaps), whole=decimal(before.gaps), top=decimal(after.top), high=decimal(before.top)
     )

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from core.arguments import cancel_of, check_text, check_whole
+from core.arguments import cancel_event_or_new, check_integer, check_text
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
-from core.labs.arguments import check_made
+from core.labs.arguments import check_lab_object
 from core.labs.figures import decimal
-from core.labs.processes.machine import RUNTIME, free_port
-from core.labs.scale.integer_arguments import whole
+from core.labs.processes.machine import RUNTIME_BYTES, free_port
+from core.labs.scale.integer_arguments import positive_integer
 from core.labs.scale.memory_parts import Parts
 from core.labs.scale.pipeline_options import Options
-from core.labs.scale.ranks.expected_load import RUNS, expected, length
-from core.labs.scale.ranks.model_outline import outline
+from core.labs.scale.ranks.expected_load import RUNS, expected_load, text_length
+from core.labs.scale.ranks.model_outline import read_outline
 from core.labs.scale.ranks.rank_messages import RankJob
 from core.labs.scale.ranks.rank_watcher import Progress, RankWatcher
-from core.labs.scale.ranks.scale_measurement import Measured, measured
+from core.labs.scale.ranks.scale_measurement import Measured, combine_counts
 from resources.language import tr
 
 MOST = 4
@@ -46,25 +46,25 @@ def measuring(
 
     Raises ParameterError, ModelError, OutOfMemoryError before anything is started; ScaleError where a process dies.
     """
-    cancel = cancel_of(cancel)
+    cancel = cancel_event_or_new(cancel)
     chosen = Options() if options is None else options
     check_text("model_name", model_name)
-    _check(scheme, processes, chosen)
+    _check_arguments(scheme, processes, chosen)
     processes = int(processes)
     check_port(port)
-    model = outline(model_name)
-    right = expected(model, scheme, processes, chosen)
-    check_room(right.ranks)
+    model = read_outline(model_name)
+    expectation = expected_load(model, scheme, processes, chosen)
+    check_free_memory(expectation.ranks)
     job = RankJob(
-        str(model.folder), scheme, 0, processes, free_port(port), STEPS, length(scheme), chosen, model.is_tied
+        str(model.folder), scheme, 0, processes, free_port(port), STEPS, text_length(scheme), chosen, model.is_tied
     )  # fmt: skip
     watch = RankWatcher([structs.replace(job, rank=rank) for rank in range(processes)], cancel)
     yield from watch.follow()
     if len(watch.counted) == processes:
-        yield measured(scheme, [watch.counted[rank] for rank in range(processes)], right, chosen)
+        yield combine_counts(scheme, [watch.counted[rank] for rank in range(processes)], expectation, chosen)
 
 
-def _check(scheme: str, processes: int, options: Options) -> None:
+def _check_arguments(scheme: str, processes: int, options: Options) -> None:
     """Raises ParameterError for what cannot be run, ScaleError where nothing can."""
     check_text("scheme", scheme)
     if scheme not in RUNS:
@@ -73,14 +73,14 @@ def _check(scheme: str, processes: int, options: Options) -> None:
             tr("Choose one of {names}.").format(names=", ".join(RUNS)),
             "scheme",
         )
-    check_run(processes)
-    check_made("options", options, Options)
+    check_process_count(processes)
+    check_lab_object("options", options, Options)
     options.check()
 
 
-def check_run(processes: int) -> None:
+def check_process_count(processes: int) -> None:
     """Raises ParameterError for too many, ScaleError where none can be started."""
-    if whole("processes", processes) > MOST:
+    if positive_integer("processes", processes) > MOST:
         raise ParameterError(tr("At most {most} processes are started.").format(most=MOST), parameter="processes")
     if getattr(sys, "frozen", False):
         raise ScaleError(
@@ -91,14 +91,14 @@ def check_run(processes: int) -> None:
 
 def check_port(port: int) -> None:
     """Raises ParameterError."""
-    check_whole("port", port, 0, 65_535)
+    check_integer("port", port, 0, 65_535)
 
 
-def check_room(expected: tuple[Parts, ...]) -> None:
+def check_free_memory(expected: tuple[Parts, ...]) -> None:
     """Raises OutOfMemoryError where that many bytes are not free."""
     from core.models.memory_check import free_memory
 
-    needed = sum(parts.total for parts in expected) + RUNTIME * len(expected)
+    needed = sum(parts.total for parts in expected) + RUNTIME_BYTES * len(expected)
     if needed > (free := free_memory()):
         raise OutOfMemoryError(
             tr("{processes} processes would take about {needed}; {free} are free.").format(

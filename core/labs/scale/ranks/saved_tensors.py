@@ -11,13 +11,13 @@ from torch.autograd.graph import saved_tensors_hooks
 
 
 class SavedTensorCounter:
-    """Bytes that are kept `now`, and `most` at once, each storage once; parameters are not counted. While it is on."""
+    """Bytes that are kept `current_bytes`, and `peak_bytes` at once, each storage once; parameters are not counted. While it is on."""
 
     def __init__(self, parameters: Iterable[Tensor]) -> None:
-        self.know(parameters)
-        self._holders: Counter[int] = Counter()
+        self.set_parameters(parameters)
+        self._reference_counts: Counter[int] = Counter()
         self._hooks = saved_tensors_hooks(self._pack, _unpack)
-        self.now = self.most = 0
+        self.current_bytes = self.peak_bytes = 0
 
     def __enter__(self) -> SavedTensorCounter:
         self._hooks.__enter__()
@@ -26,40 +26,40 @@ class SavedTensorCounter:
     def __exit__(self, *error: object) -> None:
         self._hooks.__exit__(*error)
 
-    def know(self, parameters: Iterable[Tensor]) -> None:
+    def set_parameters(self, parameters: Iterable[Tensor]) -> None:
         """Which ones are parameters from here on."""
-        self._own = {_place(parameter) for parameter in parameters}
+        self._parameter_addresses = {_storage_address(parameter) for parameter in parameters}
 
-    def let_go(self, place: int, size: int) -> None:
+    def release(self, address: int, size: int) -> None:
         """One that held this storage is gone."""
-        self._holders[place] -= 1
-        if not self._holders[place]:
-            self.now -= size
+        self._reference_counts[address] -= 1
+        if not self._reference_counts[address]:
+            self.current_bytes -= size
 
-    def _pack(self, tensor: Tensor) -> Tensor | _GraphTensor:
-        place, size = _place(tensor), tensor.untyped_storage().nbytes()
-        if place in self._own or not size:
+    def _pack(self, tensor: Tensor) -> Tensor | _TrackedTensor:
+        place, size = _storage_address(tensor), tensor.untyped_storage().nbytes()
+        if place in self._parameter_addresses or not size:
             return tensor
-        self._holders[place] += 1
-        if self._holders[place] == 1:
-            self.now += size
-            self.most = max(self.most, self.now)
-        return _GraphTensor(tensor, self, place, size)
+        self._reference_counts[place] += 1
+        if self._reference_counts[place] == 1:
+            self.current_bytes += size
+            self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+        return _TrackedTensor(tensor, self, place, size)
 
 
-class _GraphTensor:
+class _TrackedTensor:
     """A tensor in the graph, which tells when the graph lets go of it."""
 
-    def __init__(self, tensor: Tensor, ledger: SavedTensorCounter, place: int, size: int) -> None:
-        self.tensor, self._ledger, self._place, self._size = tensor, ledger, place, size
+    def __init__(self, tensor: Tensor, counter: SavedTensorCounter, address: int, size: int) -> None:
+        self.tensor, self._ledger, self._place, self._size = tensor, counter, address, size
 
     def __del__(self) -> None:
-        self._ledger.let_go(self._place, self._size)
+        self._ledger.release(self._place, self._size)
 
 
-def _unpack(packed: Tensor | _GraphTensor) -> Tensor:
+def _unpack(packed: Tensor | _TrackedTensor) -> Tensor:
     return packed if isinstance(packed, torch.Tensor) else packed.tensor
 
 
-def _place(tensor: Tensor) -> int:
+def _storage_address(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()

@@ -56,38 +56,42 @@ class Measured:
         return self.losses[-1]
 
 
-def measured(scheme: str, counted: Sequence[BytesCounted], right: ExpectedLoad, options: Options) -> Measured:
+def combine_counts(
+    scheme: str, counted: Sequence[BytesCounted], expectation: ExpectedLoad, options: Options
+) -> Measured:
     """Put together what the ranks have told, in their order."""
     return Measured(
         scheme,
         tuple(Parts(**rank.parts) for rank in counted),
-        right.ranks,
+        expectation.ranks,
         tuple(sum(rank.traffic.values()) for rank in counted),
-        max(right.traffic),
-        right.paper,
+        max(expectation.traffic),
+        expectation.paper_traffic,
         tuple(next(rank.losses for rank in reversed(counted) if rank.losses)),
-        tuple(counted[0].alone),
+        tuple(counted[0].single_process_losses),
         max(rank.seconds for rank in counted),
-        right.traffic,
+        expectation.traffic,
         max(rank.difference for rank in counted),
-        _from_zero([box for rank in counted for box in rank.boxes]),
-        _scheduled(scheme, len(counted), options, counted[0].costs) if scheme in PIPELINES else (),
+        _shift_to_zero([box for rank in counted for box in rank.boxes]),
+        _expected_schedule(scheme, len(counted), options, counted[0].costs) if scheme in PIPELINES else (),
         options.weights if scheme == "pipedream" else "",
-        counted[0].stray,
-        right.parted,
-        counted[0].written,
-        right.written,
+        counted[0].unstashed_error,
+        expectation.is_untied,
+        counted[0].sampled_texts,
+        expectation.generation_traffic,
     )
 
 
-def _from_zero(boxes: Sequence[Box]) -> tuple[Box, ...]:
+def _shift_to_zero(boxes: Sequence[Box]) -> tuple[Box, ...]:
     """On a clock that starts with the first of them."""
     begun = min((box.start for box in boxes), default=0.0)
     moved = (replace(box, start=round(box.start - begun, 2), stop=round(box.stop - begun, 2)) for box in boxes)
     return tuple(sorted(moved, key=lambda box: (box.start, box.stop, box.device)))
 
 
-def _scheduled(scheme: str, stages: int, options: Options, costs: tuple[float, float, float]) -> tuple[Box, ...]:
+def _expected_schedule(
+    scheme: str, stages: int, options: Options, costs: tuple[float, float, float]
+) -> tuple[Box, ...]:
     """What the plan says, each stage taking its share of what one process takes."""
     forward, backward, update = (cost / stages for cost in costs)
     again = forward if options.recompute and scheme != "pipedream" else 0.0

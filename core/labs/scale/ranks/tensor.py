@@ -13,78 +13,82 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from core.labs.processes.process_group import join
-from core.labs.processes.shard_bytes import held
-from core.labs.processes.tensor_parallel import shared, written
+from core.labs.processes.process_group import join_process_group
+from core.labs.processes.shard_bytes import local_bytes
+from core.labs.processes.tensor_parallel import generate_greedily, load_tensor_parallel
 from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob, SampledTexts
-from core.labs.scale.ranks.rank_setup import RATE, loaded, texts
-from core.labs.scale.ranks.shared_clock import now
-from core.labs.scale.ranks.single_process import SingleProcessReference, difference, learn, loss_of
-from core.labs.scale.ranks.tensor_parallel_load import PROMPT, WRITTEN
+from core.labs.scale.ranks.rank_setup import LEARNING_RATE, load_for_training, random_texts
+from core.labs.scale.ranks.shared_clock import now_ms
+from core.labs.scale.ranks.single_process import SingleProcessReference, relative_difference, text_loss, train_reference
+from core.labs.scale.ranks.tensor_parallel_load import GENERATED_TOKENS, PROMPT_TOKENS
 from core.labs.scale.ranks.traffic_counter import TrafficHook, state_bytes
 
-BEGINNING = "Once upon a time, there was a little fox."
+PROMPT_TEXT = "Once upon a time, there was a little fox."
 
 
-def run(job: RankJob, tell: Callable[[Message], None]) -> None:
+def train_tensor_parallel(job: RankJob, send_message: Callable[[Message], None]) -> None:
     """Write, then train `job.steps` steps with the others; the first one's gradients are compared, the last is
     counted."""
-    model = loaded(job)
-    ids = texts(model.model, 1, job.length + 1)
+    model = load_for_training(job)
+    ids = random_texts(model.model, 1, job.length + 1)
     tokenizer: Any = model.tokenizer
-    prompt = torch.tensor([(tokenizer(BEGINNING).input_ids * PROMPT)[:PROMPT]])
+    prompt = torch.tensor([(tokenizer(PROMPT_TEXT).input_ids * PROMPT_TOKENS)[:PROMPT_TOKENS]])
     alone_wrote: list[int] = []
     if job.rank == 0:
-        tell(MilestoneReached("alone"))
-        alone_wrote = written(model.model, prompt, WRITTEN)
-    alone = learn(model.model, ids, job.steps if job.rank == 0 else 1)
-    tell(MilestoneReached("joins"))
-    join(job.rank, job.processes, job.port)
-    network = shared(Path(job.folder), torch.float32).train()
+        send_message(MilestoneReached("alone"))
+        alone_wrote = generate_greedily(model.model, prompt, GENERATED_TOKENS)
+    alone = train_reference(model.model, ids, job.steps if job.rank == 0 else 1)
+    send_message(MilestoneReached("joins"))
+    join_process_group(job.rank, job.processes, job.port)
+    network = load_tensor_parallel(Path(job.folder), torch.float32).train()
     with TrafficHook() as hook:
-        wrote = written(network, prompt, WRITTEN)
+        wrote = generate_greedily(network, prompt, GENERATED_TOKENS)
     text = tokenizer.decode([*prompt[0].tolist(), *wrote], skip_special_tokens=True)
-    counted = _trained(network, ids[0], alone, job, tell)
-    counted.written = SampledTexts(wrote, alone_wrote, text, _sent(hook, job))
-    tell(counted)
+    counted = _train(network, ids[0], alone, job, send_message)
+    counted.sampled_texts = SampledTexts(wrote, alone_wrote, text, _sent_bytes(hook, job))
+    send_message(counted)
     dist.barrier()
 
 
-def _trained(
-    network: PreTrainedModel, ids: Tensor, alone: SingleProcessReference, job: RankJob, tell: Callable[[Message], None]
+def _train(
+    network: PreTrainedModel,
+    ids: Tensor,
+    reference: SingleProcessReference,
+    job: RankJob,
+    send_message: Callable[[Message], None],
 ) -> BytesCounted:
-    optimizer = torch.optim.AdamW(network.parameters(), lr=RATE)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE)
     losses, differs = [], 0.0
     hook, began = TrafficHook(), 0.0
     for step in range(job.steps):
-        tell(MilestoneReached("step", step + 1))
-        hook, began = TrafficHook(), now()
+        send_message(MilestoneReached("step", step + 1))
+        hook, began = TrafficHook(), now_ms()
         optimizer.zero_grad(set_to_none=True)
         with hook:
-            loss = loss_of(network, ids)
+            loss = text_loss(network, ids)
             loss.backward()
         if not step:
-            differs = _differs(network, alone)
+            differs = _max_difference(network, reference)
         optimizer.step()
         losses.append(float(loss.detach()))
     parts = {
-        "parameters": held(network.parameters()), "gradients": held(part.grad for part in network.parameters()),
+        "parameters": local_bytes(network.parameters()), "gradients": local_bytes(part.grad for part in network.parameters()),
         "optimizer": state_bytes(optimizer.state),
     }  # fmt: skip
-    sent = {"all": _sent(hook, job)}
-    return BytesCounted(parts, sent, losses, alone.losses, (now() - began) / 1000, difference=differs)
+    sent = {"all": _sent_bytes(hook, job)}
+    return BytesCounted(parts, sent, losses, reference.losses, (now_ms() - began) / 1000, difference=differs)
 
 
-def _differs(network: PreTrainedModel, alone: SingleProcessReference) -> float:
+def _max_difference(network: PreTrainedModel, reference: SingleProcessReference) -> float:
     """All ranks gather, so all have to ask."""
-    found = {name: _whole(part.grad) for name, part in network.named_parameters() if part.grad is not None}
-    return difference(list(found.values()), [alone.gradients[name] for name in found])
+    found = {name: _full_tensor(part.grad) for name, part in network.named_parameters() if part.grad is not None}
+    return relative_difference(list(found.values()), [reference.gradients[name] for name in found])
 
 
-def _whole(tensor: Tensor) -> Tensor:
+def _full_tensor(tensor: Tensor) -> Tensor:
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def _sent(hook: TrafficHook, job: RankJob) -> int:
+def _sent_bytes(hook: TrafficHook, job: RankJob) -> int:
     """What left this process: one alone sums with nobody."""
     return sum(hook.bytes.values()) if job.processes > 1 else 0

@@ -10,9 +10,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from core.labs.processes.shard_bytes import held
+from core.labs.processes.shard_bytes import local_bytes
 
-_SENT = {
+_COLLECTIVES = {
     "c10d::allreduce_": (0, 2),
     "c10d::_allgather_base_": (0, 1),
     "c10d::_reduce_scatter_base_": (1, 1),
@@ -23,7 +23,7 @@ _SENT = {
 }
 """Which argument holds the whole tensor, and how often it goes around a ring: an all-reduce is a reduce-scatter and an
 all-gather, as ZeRO's paper counts them."""
-_IN_SHARES = {"_c10d_functional::all_gather_into_tensor": 1}
+_GROUP_SIZE_ARGUMENT = {"_c10d_functional::all_gather_into_tensor": 1}
 """Where the argument is one's own share: which other says among how many."""
 
 
@@ -40,14 +40,14 @@ class TrafficHook(TorchDispatchMode):
         self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
     ) -> object:
         name = func._schema.name
-        if name in _SENT and not self._is_alone:
-            place, times = _SENT[name]
+        if name in _COLLECTIVES and not self._is_alone:
+            place, times = _COLLECTIVES[name]
             whole = (leaf for leaf in tree_leaves(args[place]) if isinstance(leaf, torch.Tensor))
-            shares = args[_IN_SHARES[name]] if name in _IN_SHARES else 1
-            self.bytes[name.partition("::")[2].strip("_")] += times * shares * held(whole)
+            shares = args[_GROUP_SIZE_ARGUMENT[name]] if name in _GROUP_SIZE_ARGUMENT else 1
+            self.bytes[name.partition("::")[2].strip("_")] += times * shares * local_bytes(whole)
         return func(*args, **(kwargs or {}))
 
 
 def state_bytes(state: Mapping[Any, Mapping[str, Any]]) -> int:
     """Bytes of an optimizer's state."""
-    return held(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))
+    return local_bytes(value for each in state.values() for value in each.values() if isinstance(value, torch.Tensor))

@@ -14,111 +14,113 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
-from core.labs.processes.process_group import join
-from core.labs.processes.shard_bytes import held
+from core.labs.processes.process_group import join_process_group
+from core.labs.processes.shard_bytes import local_bytes
 from core.labs.scale.ranks.rank_messages import BytesCounted, Message, MilestoneReached, RankJob
-from core.labs.scale.ranks.rank_setup import RATE, loaded, texts
+from core.labs.scale.ranks.rank_setup import LEARNING_RATE, load_for_training, random_texts
 from core.labs.scale.ranks.traffic_counter import TrafficHook, state_bytes
 
 
-class Trainee(NamedTuple):
-    """A model ready for training; `called` is what a batch is given to."""
+class TrainingSetup(NamedTuple):
+    """A model ready for training; `forward_module` is what a batch is given to."""
 
     model: torch.nn.Module
-    called: torch.nn.Module
+    forward_module: torch.nn.Module
     optimizer: torch.optim.Optimizer
 
     @property
-    def states(self) -> int:
+    def optimizer_bytes(self) -> int:
         """Bytes of the optimizer's state on this device."""
         mine = self.optimizer
         return state_bytes(mine.optim.state if isinstance(mine, ZeroRedundancyOptimizer) else mine.state)
 
 
-def train(job: RankJob, tell: Callable[[Message], None]) -> None:
+def train_data_parallel(job: RankJob, send_message: Callable[[Message], None]) -> None:
     """Train `job.steps` steps with the others; the last one is counted."""
-    model = loaded(job).model
-    batch = texts(model, job.processes, job.length)
+    model = load_for_training(job).model
+    batch = random_texts(model, job.processes, job.length)
     alone: list[float] = []
     if job.rank == 0:
-        tell(MilestoneReached("alone"))
-        alone = _alone(deepcopy(model), batch, job)
-    tell(MilestoneReached("joins"))
-    join(job.rank, job.processes, job.port)
+        send_message(MilestoneReached("alone"))
+        alone = _single_process_losses(deepcopy(model), batch, job)
+    send_message(MilestoneReached("joins"))
+    join_process_group(job.rank, job.processes, job.port)
     trainee = _SCHEMES[job.scheme](model)
     hook, seconds = TrafficHook(), 0.0
     losses: list[float] = []
     parts: dict[str, int] = {}
     for step in range(job.steps):
-        tell(MilestoneReached("step", step + 1))
+        send_message(MilestoneReached("step", step + 1))
         began = time.perf_counter()
         if step < job.steps - 1:
-            loss, _ = _step(trainee, batch[job.rank : job.rank + 1])
+            loss, _ = _train_step(trainee, batch[job.rank : job.rank + 1])
         else:
             with hook:
-                loss, parts = _step(trainee, batch[job.rank : job.rank + 1])
+                loss, parts = _train_step(trainee, batch[job.rank : job.rank + 1])
         seconds = time.perf_counter() - began
-        losses.append(_mean(loss, job.processes))
-    tell(BytesCounted(parts, dict(hook.bytes), losses, alone, seconds))
+        losses.append(_mean_over_ranks(loss, job.processes))
+    send_message(BytesCounted(parts, dict(hook.bytes), losses, alone, seconds))
     dist.barrier()
 
 
-def _step(trainee: Trainee, ids: torch.Tensor) -> tuple[torch.Tensor, dict[str, int]]:
+def _train_step(trainee: TrainingSetup, ids: torch.Tensor) -> tuple[torch.Tensor, dict[str, int]]:
     """One step: its loss, and the bytes held, each part when it is there: parameters between forward and backward,
     gradients behind it, then what the optimizer keeps; beside whole parameters, one's own share of them."""
-    loss = trainee.called(input_ids=ids, labels=ids).loss
-    parts = {"parameters": held(trainee.model.parameters())}
+    loss = trainee.forward_module(input_ids=ids, labels=ids).loss
+    parts = {"parameters": local_bytes(trainee.model.parameters())}
     loss.backward()
-    parts["gradients"] = held(parameter.grad for parameter in trainee.model.parameters())
+    parts["gradients"] = local_bytes(parameter.grad for parameter in trainee.model.parameters())
     trainee.optimizer.step()
-    parts["optimizer"] = trainee.states
+    parts["optimizer"] = trainee.optimizer_bytes
     trainee.optimizer.zero_grad(set_to_none=True)
-    share = held(trainee.model.parameters())
+    share = local_bytes(trainee.model.parameters())
     parts["buffers"] = share if share < parts["parameters"] else 0
     return loss.detach(), parts
 
 
-def _alone(model: torch.nn.Module, batch: torch.Tensor, job: RankJob) -> list[float]:
+def _single_process_losses(model: torch.nn.Module, batch: torch.Tensor, job: RankJob) -> list[float]:
     """The losses of one process that reads all texts at once."""
-    trainee = Trainee(model, model, torch.optim.AdamW(model.parameters(), lr=RATE))
-    return [float(_step(trainee, batch)[0]) for _ in range(job.steps)]
+    trainee = TrainingSetup(model, model, torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE))
+    return [float(_train_step(trainee, batch)[0]) for _ in range(job.steps)]
 
 
-def _mean(loss: torch.Tensor, processes: int) -> float:
+def _mean_over_ranks(loss: torch.Tensor, processes: int) -> float:
     """The loss of all texts."""
     total = loss.clone()
     dist.all_reduce(total)
     return float(total) / processes
 
 
-def _ddp(model: torch.nn.Module) -> Trainee:
+def _ddp(model: torch.nn.Module) -> TrainingSetup:
     called = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
-    return Trainee(model, called, torch.optim.AdamW(model.parameters(), lr=RATE))
+    return TrainingSetup(model, called, torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE))
 
 
-def _zero1(model: torch.nn.Module) -> Trainee:
+def _zero1(model: torch.nn.Module) -> TrainingSetup:
     called = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
-    return Trainee(model, called, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=RATE))
+    return TrainingSetup(
+        model, called, ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=LEARNING_RATE)
+    )
 
 
-def _fully_sharded(model: torch.nn.Module, let_go: bool) -> Trainee:
-    """Layer by layer; `let_go`: gathered parameters are given up behind the forward pass, and gathered once more."""
+def _fully_sharded(model: torch.nn.Module, reshard: bool) -> TrainingSetup:
+    """Layer by layer; `reshard`: gathered parameters are given up behind the forward pass, and gathered once more."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-    for layer in _layers(model):
-        fully_shard(layer, mesh=mesh, reshard_after_forward=let_go)
-    fully_shard(model, mesh=mesh, reshard_after_forward=let_go)
-    return Trainee(model, model, torch.optim.AdamW(model.parameters(), lr=RATE))
+    for layer in _decoder_layers(model):
+        fully_shard(layer, mesh=mesh, reshard_after_forward=reshard)
+    fully_shard(model, mesh=mesh, reshard_after_forward=reshard)
+    return TrainingSetup(model, model, torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE))
 
 
-def _layers(model: torch.nn.Module) -> list[torch.nn.Module]:
+def _decoder_layers(model: torch.nn.Module) -> list[torch.nn.Module]:
     """The longest list of modules in it: a decoder's layers."""
     lists = [list(part) for part in model.modules() if isinstance(part, torch.nn.ModuleList)]
     return max(lists, key=len, default=[])
 
 
-_SCHEMES: dict[str, Callable[[torch.nn.Module], Trainee]] = {
+_SCHEMES: dict[str, Callable[[torch.nn.Module], TrainingSetup]] = {
     "ddp": _ddp,
     "zero1": _zero1,
-    "zero2": lambda model: _fully_sharded(model, let_go=False),
-    "zero3": lambda model: _fully_sharded(model, let_go=True),
+    "zero2": lambda model: _fully_sharded(model, reshard=False),
+    "zero3": lambda model: _fully_sharded(model, reshard=True),
 }

@@ -8,7 +8,7 @@ from core.errors import OutOfMemoryError
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
 from core.models.footprint import cache_bytes
-from core.models.memory_check import reckoned
+from core.models.memory_check import check_memory
 from core.models.model_entry import read_config
 
 ROWS = ("1", "2", "4", "8", "16", "32", "64")
@@ -17,17 +17,17 @@ ROWS = ("1", "2", "4", "8", "16", "32", "64")
 def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
     """`row.name` texts, each drawn with dice of its own. Raises DecodescopeError, Stopped."""
     texts, model = int(row.name), subject.base
-    _check_room(subject, texts)
-    timed = subject.timed(model, subject.request(do_sample=True, num_return_sequences=texts))
+    _check_free_memory(subject, texts)
+    timed = subject.time_request(model, subject.build_request(do_sample=True, num_return_sequences=texts))
     first = done.get("1")
-    return subject.measured(row, timed, model, first.speed if first is not None else 0.0, texts)
+    return subject.to_measured(row, timed, model, first.speed if first is not None else 0.0, texts)
 
 
-def _check_room(subject: MeasuredModel, texts: int) -> None:
+def _check_free_memory(subject: MeasuredModel, texts: int) -> None:
     """That keys and values of all of them find room; the weights have it already."""
     model = subject.base
-    length = subject.tokens + 2 * len(subject.asked.prompt)  # no token is shorter than half a letter
+    length = subject.tokens + 2 * len(subject.settings.prompt)  # no token is shorter than half a letter
     needed = texts * cache_bytes(read_config(subject.entry.path), length, model.dtype.itemsize)
-    fit = reckoned(0, needed, length, texts)
+    fit = check_memory(0, needed, length, texts)
     if not fit.ok:
         raise OutOfMemoryError(fit.sentence)

@@ -20,11 +20,11 @@ def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> 
     Stopped."""
     base = subject.base
     if row.name == PLAIN:
-        return subject.measured(row, subject.plain, base)
+        return subject.to_measured(row, subject.baseline, base)
     options = {"compile": row.name == COMPILED}
-    if reason := registry["static"].why_not(base, frozenset(), options):
+    if reason := registry["static"].unsupported_reason(base, frozenset(), options):
         raise CacheError(reason)
-    request = replace(subject.request(), cache="static", cache_options=options)
-    timed, against = subject.beside(request, warm=subject.tokens)
-    found = subject.measured(row, timed, base, median(against))
-    return replace(found, same=timed.last.sequences == subject.plain.last.sequences, against=against)
+    request = replace(subject.build_request(), cache="static", cache_options=options)
+    timed, against = subject.time_against_baseline(request, warmup_tokens=subject.tokens)
+    found = subject.to_measured(row, timed, base, median(against))
+    return replace(found, same=timed.last.sequences == subject.baseline.last.sequences, against=against)

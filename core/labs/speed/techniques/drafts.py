@@ -19,21 +19,21 @@ ROWS = (PLAIN, "assisted", "token_tree", "prompt_lookup", "early_exit")
 
 def measure(subject: MeasuredModel, row: Row, _done: Mapping[str, Measured]) -> Measured:
     """The strategy that the row is called by. Raises DecodescopeError, Stopped."""
-    base, plain = subject.base, subject.plain
+    base, plain = subject.base, subject.baseline
     if row.name == PLAIN:
-        return subject.measured(row, plain, base)
-    request = subject.request(row.name)
+        return subject.to_measured(row, plain, base)
+    request = subject.build_request(row.name)
     if row.name in WITH_MODEL:
         if subject.draft is None:
-            raise no_draft(base.name)
+            raise no_draft_error(base.name)
         request = replace(request, drafters=(subject.draft,))
     if reason := registry[row.name].why_not(base, request):
         raise StrategyError(reason)
-    timed, against = subject.beside(request)
-    found = subject.measured(row, timed, base, median(against))
+    timed, against = subject.time_against_baseline(request)
+    found = subject.to_measured(row, timed, base, median(against))
     return replace(found, same=timed.last.sequences == plain.last.sequences, against=against)
 
 
-def no_draft(name: str) -> StrategyError:
+def no_draft_error(name: str) -> StrategyError:
     """Nothing of this disk drafts for the model."""
     return StrategyError(tr("No smaller model with the tokenizer of {model} is on this disk.").format(model=name))

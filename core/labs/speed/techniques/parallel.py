@@ -10,8 +10,8 @@ import torch
 from core.errors import OutOfMemoryError, ParameterError, ScaleError
 from core.explain.words import size
 from core.labs.processes.lab_processes import LabProcesses
-from core.labs.processes.machine import RUNTIME, free_port
-from core.labs.speed.bandwidth import bandwidth
+from core.labs.processes.machine import RUNTIME_BYTES, free_port
+from core.labs.speed.bandwidth import measure_bandwidth
 from core.labs.speed.events import Measured, Row
 from core.labs.speed.measured_model import MeasuredModel
 from core.labs.speed.tensor_messages import LINES, TensorParallelFailed, TensorParallelJob, TensorParallelResult
@@ -19,29 +19,29 @@ from core.models.memory_check import free_memory, weight_bytes
 from resources.language import tr
 
 ROWS = ("1", "2", "3", "4")
-_LOOK_S = 0.1
+_POLL_SECONDS = 0.1
 
 
 def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> Measured:
     """So many processes, which transformers' own `generate` runs in. Raises DecodescopeError, Stopped."""
     count = int(row.name)
-    _check(subject, count)
-    slices = sliced(subject, count)
-    subject.wrote[row] = tuple(slices[0].ids)
+    _check_supported(subject, count)
+    slices = run_processes(subject, count)
+    subject.sequences_by_row[row] = tuple(slices[0].ids)
     alone, held = done.get(ROWS[0]), max(one.bytes for one in slices)
     return Measured(
         row,
         tuple(slices[0].speeds),
         held,
-        bandwidth(held, subject.base.device) / held,
+        measure_bandwidth(held, subject.base.device) / held,
         base=alone.speed if alone is not None else 0.0,
-        same=subject.wrote[row] == subject.wrote[alone.row] if alone is not None else None,
+        same=subject.sequences_by_row[row] == subject.sequences_by_row[alone.row] if alone is not None else None,
     )
 
 
-def sliced(subject: MeasuredModel, count: int) -> list[TensorParallelResult]:
+def run_processes(subject: MeasuredModel, count: int) -> list[TensorParallelResult]:
     """What each of `count` processes tells, by rank. None outlives this. Raises ScaleError, Stopped."""
-    asked, port, dtype = subject.asked, free_port(0), str(subject.base.dtype).removeprefix("torch.")
+    asked, port, dtype = subject.settings, free_port(0), str(subject.base.dtype).removeprefix("torch.")
     jobs = [
         TensorParallelJob(
             str(subject.entry.path), dtype, rank, count, port, asked.prompt, subject.tokens, asked.repeats
@@ -51,18 +51,18 @@ def sliced(subject: MeasuredModel, count: int) -> list[TensorParallelResult]:
     found: dict[int, TensorParallelResult] = {}
     with LabProcesses("core.labs.speed.tensor_rank", jobs, LINES) as ranks:
         while len(found) < count:
-            subject.check()
-            match ranks.hear(_LOOK_S):
+            subject.check_cancelled()
+            match ranks.next_message(_POLL_SECONDS):
                 case (rank, TensorParallelResult() as one):
                     found[rank] = one
                 case (rank, TensorParallelFailed() as broke):
-                    raise ScaleError(broke.words, "", ranks.wrote(rank))
+                    raise ScaleError(broke.words, "", ranks.stderr_tail(rank))
                 case (rank, None) if rank not in found:
-                    raise ScaleError(tr("A process ended with code {code}.").format(code=ranks.code(rank)))
+                    raise ScaleError(tr("A process ended with code {code}.").format(code=ranks.exit_code(rank)))
     return [found[rank] for rank in sorted(found)]
 
 
-def _check(subject: MeasuredModel, count: int) -> None:
+def _check_supported(subject: MeasuredModel, count: int) -> None:
     """That so many processes can share this model here. Raises DecodescopeError."""
     base = subject.base
     if getattr(sys, "frozen", False):
@@ -78,15 +78,15 @@ def _check(subject: MeasuredModel, count: int) -> None:
                 heads=heads, count=count
             )
         )
-    _check_room(subject, count)
+    _check_memory(subject, count)
 
 
-def _check_room(subject: MeasuredModel, count: int) -> None:
+def _check_memory(subject: MeasuredModel, count: int) -> None:
     if subject.base.device.type == "cuda":
         if count > (cards := torch.cuda.device_count()):
             raise ParameterError(tr("This machine has {cards} graphics cards.").format(cards=cards))
         return
-    needed, free = weight_bytes(subject.entry, "float32") + RUNTIME * count, free_memory()
+    needed, free = weight_bytes(subject.entry, "float32") + RUNTIME_BYTES * count, free_memory()
     if needed > free:
         raise OutOfMemoryError(
             tr("{count} processes take about {needed}; {free} are free.").format(

@@ -18,9 +18,9 @@ def measure(subject: MeasuredModel, row: Row, done: Mapping[str, Measured]) -> M
     first = done.get(ROWS[0])
     against = first.speed if first is not None else 0.0
     if row.name == base.weights:
-        return subject.measured(row, subject.plain, base, against)
-    model = subject.loaded(row.name)
+        return subject.to_measured(row, subject.baseline, base, against)
+    model = subject.load_as(row.name)
     if base.weights != ROWS[0]:
-        return subject.measured(row, subject.timed(model), model, against)
-    timed, beside = subject.beside(subject.request(), model=model)
-    return replace(subject.measured(row, timed, model, median(beside)), against=beside)
+        return subject.to_measured(row, subject.time_request(model), model, against)
+    timed, beside = subject.time_against_baseline(subject.build_request(), model=model)
+    return replace(subject.to_measured(row, timed, model, median(beside)), against=beside)
